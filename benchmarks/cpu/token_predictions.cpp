@@ -13,6 +13,7 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Workload/Contraction.h"
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -30,7 +31,9 @@ static Workload productOf(int64_t mostRows, int64_t columns, int64_t depth,
     operand.elementBytes = bytesOf(ElementType::F16);
     operand.isPacked = isPacked && operand.role == OperandRole::Rhs;
   }
-  workload.operations.front().operandType = ElementType::F16;
+  changeContraction(workload, [](ContractionParts &parts) {
+    parts.multipliedType = ElementType::F16;
+  });
   return workload;
 }
 

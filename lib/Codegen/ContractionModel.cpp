@@ -1,5 +1,6 @@
 //===- ContractionModel.cpp - What models of contractions share -----------===//
 #include "FTuner/Codegen/ContractionModel.h"
+#include "FTuner/Workload/Contraction.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -60,7 +61,7 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
                              nameOf(type));
   };
   for (unsigned factor : {0, 1})
-    for (const Operations &operations : workload.prologues[factor])
+    for (const Operations &operations : prologueOperations(workload, factor))
       for (ElementType type : {operations.operandType, operations.resultType})
         if (llvm::Error error = check(type))
           return error;
@@ -80,6 +81,16 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
   return llvm::Error::success();
 }
 
+llvm::ArrayRef<Operations>
+ftuner::prologueOperations(const Workload &workload, unsigned factor) {
+  return ContractionView(workload).prologueOperations(factor);
+}
+
+llvm::ArrayRef<Operations>
+ftuner::epilogueOperations(const Workload &workload) {
+  return ContractionView(workload).epilogueOperations();
+}
+
 double ftuner::instructionsOf(OperationKind kind) {
   return kind == OperationKind::Special ? kSpecialInstructions : 1;
 }
@@ -87,7 +98,7 @@ double ftuner::instructionsOf(OperationKind kind) {
 PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
                                   int64_t vectorWidth) {
   PrologueWork work;
-  for (const Operations &operations : workload.prologues[factor])
+  for (const Operations &operations : prologueOperations(workload, factor))
     work.instructions += operations.count * instructionsOf(operations.kind);
   unsigned other = factor == 0 ? Workload::kN : Workload::kM;
   std::optional<unsigned> vectorAxis =

@@ -57,7 +57,7 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
         (operand.role == OperandRole::Output ||
          llvm::is_contained(operand.axes, Workload::kM)))
       instructions += runs * accessesOf(operand.elementBytes);
-  for (const Operations &operations : workload.epilogue)
+  for (const Operations &operations : epilogueOperations(workload))
     instructions += sums * operations.count * instructionsOf(operations.kind);
   return instructions;
 }

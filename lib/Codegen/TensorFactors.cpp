@@ -47,10 +47,10 @@ llvm::Error ftuner::checkTensorFactors(const CodegenModel &path,
 
 llvm::Error ftuner::checkTensorSum(const CodegenModel &path,
                                    const Workload &workload, ElementType sum) {
-  if (workload.accumulatorType == sum)
+  if (workload.accumulatorType() == sum)
     return llvm::Error::success();
   return invalid(path, "expected an accumulator of " + nameOf(sum) +
-                           ", but got " + nameOf(workload.accumulatorType));
+                           ", but got " + nameOf(workload.accumulatorType()));
 }
 
 llvm::Error ftuner::checkAccess(const CodegenModel &path, int64_t accessBytes) {
@@ -73,7 +73,7 @@ bool ftuner::convertsFactors(const Workload &workload) {
 bool ftuner::roundsFactor(const Workload &workload, unsigned factor) {
   OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
   return multipliedType(workload) == ElementType::TF32 &&
-         !workload.truncatesFactors &&
+         !workload.reduction()->operations.front().truncates &&
          (workload.find(role)->elementType == ElementType::F32 ||
           hasPrologue(workload, factor));
 }

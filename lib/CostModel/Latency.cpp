@@ -63,10 +63,9 @@ public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
             const CostModelOptions &options)
       : workload(workload), device(device), calibration(options.calibration),
-        figures(latencyDevice(device)), spaceAxes(workload.spaceAxes()) {
-    for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
-      if (workload.axes[axis].kind == AxisKind::Reduce)
-        reduceAxes.push_back(axis);
+        figures(latencyDevice(device)),
+        spaceAxes(workload.spaceAxes().list()),
+        reduceAxes(workload.reduceAxes().list()) {
     const Operand *lhs = workload.find(OperandRole::Lhs);
     const Operand *rhs = workload.find(OperandRole::Rhs);
     if (lhs && rhs)
@@ -142,8 +141,7 @@ private:
   LatencyDevice figures;
   /// Blocks lie along the first two space axes, as rows and columns; others are
   /// batch axes.
-  std::vector<unsigned> spaceAxes;
-  llvm::SmallVector<unsigned, 2> reduceAxes;
+  llvm::SmallVector<unsigned, 4> spaceAxes, reduceAxes;
   /// Of an element of both factors on average; none without two.
   std::optional<double> elementBytes;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
@@ -291,7 +289,7 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     case OperandRole::Output:
       facts.storedBytes += bytes;
       facts.sumBytes += bytes / static_cast<double>(operand.elementBytes) *
-                        static_cast<double>(bytesOf(workload.accumulatorType));
+                        static_cast<double>(bytesOf(workload.accumulatorType()));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
         facts.isOutputAligned =
             shape[*axis] * operand.elementBytes % sectorBytes == 0;

@@ -16,13 +16,14 @@ static int64_t blockCount(double blocks) {
 static double sharedBytesPerReduceElement(const Workload &workload,
                                           const UKernel &ukernel) {
   double workers = static_cast<double>(ukernel.workers), sum = 0;
+  AxisSet reduceAxes = workload.reduceAxes();
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
       continue;
     int64_t tileElements = 0, workerElements = 0;
     for (unsigned axis : operand.axes)
       if ((axis == Workload::kM || axis == Workload::kN) &&
-          workload.axes[axis].kind == AxisKind::Space) {
+          !reduceAxes.contains(axis)) {
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
       }
@@ -36,8 +37,8 @@ ShapeMetrics::ShapeMetrics(const Workload &workload,
                            llvm::ArrayRef<int64_t> shape,
                            const DeviceSpec &device)
     : workload(workload), device(device), shape(shape.begin(), shape.end()),
-      flops(workload.flops(shape)) {
-  usefulPoints = flops / workload.flopsPerPoint;
+      flops(workload.flops(*workload.reduction(), shape)) {
+  usefulPoints = workload.points(workload.reduction()->axes, shape);
   globalBytesPerSecond = device.dramGbps * 1e9;
   sharedBytesPerSecond = device.sharedMemoryGbps() * 1e9;
   smCount = static_cast<double>(device.smCount);
@@ -52,9 +53,10 @@ void ShapeMetrics::add(Totals &totals, const KernelFamily &family,
   double split = static_cast<double>(ukernel.reduceSplit);
   double tiles = split, points = 1, reduceExtent = 1;
   llvm::SmallVector<double, 4> grid(shape.size(), 1.0);
+  AxisSet reduceAxes = workload.reduceAxes();
   for (unsigned i = 0; i < shape.size(); ++i) {
     int64_t tile = ukernel.blockTile[i];
-    if (workload.axes[i].kind == AxisKind::Reduce) {
+    if (reduceAxes.contains(i)) {
       points *= split * ceilBy(ceilDiv(shape[i], ukernel.reduceSplit), tile);
       reduceExtent *= static_cast<double>(shape[i]);
       continue;
@@ -228,7 +230,7 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
     (hasM ? (hasN ? once : perN) : (hasN ? perM : perBlock)) += bytes;
   }
 
-  double flops = workload.flops(shape);
+  double flops = workload.flops(*workload.reduction(), shape);
   double computeSeconds = flops / path.peakFlops(workload, device);
   double globalSeconds = 1 / (device.dramGbps * 1e9);
   double sharedSeconds =

@@ -13,73 +13,9 @@
 using namespace ftuner;
 using llvm::Twine;
 
-static constexpr int formatVersion = 1;
-
-static llvm::StringRef roleName(OperandRole role) {
-  switch (role) {
-  case OperandRole::Lhs:
-    return "lhs";
-  case OperandRole::Rhs:
-    return "rhs";
-  case OperandRole::Input:
-    return "input";
-  case OperandRole::Init:
-    return "init";
-  case OperandRole::Extra:
-    return "extra";
-  case OperandRole::Output:
-    return "output";
-  }
-  llvm_unreachable("all roles are handled");
-}
-
-std::string ftuner::measurementKey(const Workload &workload) {
-  std::string key;
-  llvm::raw_string_ostream os(key);
-  llvm::interleave(
-      workload.axes, os,
-      [&](const Axis &axis) {
-        os << (axis.kind == AxisKind::Reduce ? "r" : "s");
-      },
-      ",");
-  for (const Operand &operand : workload.operands) {
-    os << "|" << roleName(operand.role) << ":" << nameOf(operand.elementType)
-       << "(";
-    llvm::interleave(
-        llvm::seq<unsigned>(0, operand.rank()), os,
-        [&](unsigned dim) {
-          AffineForm position = operand.position(dim);
-          llvm::interleave(
-              position.terms, os,
-              [&](const AffineForm::Term &term) {
-                if (term.coefficient != 1)
-                  os << term.coefficient << "*";
-                os << term.axis;
-              },
-              "+");
-          if (position.constant != 0)
-            os << "+" << position.constant;
-        },
-        ",");
-    os << ")" << (operand.isPacked ? "packed" : "");
-  }
-  os << "|" << workload.flopsPerPoint;
-  // What else kernels differ by; products of plain factors keep their keys.
-  auto addOperations = [&](llvm::ArrayRef<Operations> operations) {
-    for (const Operations &entry : operations)
-      os << ";" << static_cast<int>(entry.kind) << ":"
-         << nameOf(entry.operandType) << ":" << nameOf(entry.resultType) << "*"
-         << entry.count;
-  };
-  if (!workload.operations.empty() &&
-      workload.operations.front().operandType == ElementType::TF32)
-    os << "|" << nameOf(ElementType::TF32)
-       << (workload.truncatesFactors ? " truncated" : "");
-  for (const std::vector<Operations> &prologue : workload.prologues)
-    if (!prologue.empty())
-      addOperations((os << "|", prologue));
-  return key;
-}
+/// Version 1 had one key for products with different epilogues; its lines are
+/// left alone, and what they measured is measured again.
+static constexpr int formatVersion = 2;
 
 static std::string jsonOf(const KernelFamily &family) {
   std::string text;
@@ -90,8 +26,8 @@ static std::string jsonOf(const KernelFamily &family) {
 }
 
 std::string MeasurementLog::keyOf(const MeasurementRequest &request) {
-  return measurementKey(*request.workload) + jsonOf(request.family) +
-         tileText(request.shape);
+  return request.workload->fingerprint(FingerprintOf::Kernels) +
+         jsonOf(request.family) + tileText(request.shape);
 }
 
 const MeasurementLog::Entry *
@@ -113,7 +49,7 @@ std::string MeasurementLog::line(const MeasurementRequest &request,
   json.object([&] {
     json.attribute("format_version", formatVersion);
     json.attribute("device", device);
-    json.attribute("workload", measurementKey(*request.workload));
+    json.attribute("workload", request.workload->fingerprint(FingerprintOf::Kernels));
     json.attributeObject("family", [&] { writeFamily(json, request.family); });
     writeSizes(json, "shape", request.shape);
     const Measurement &found = entry.measurement;
@@ -140,6 +76,8 @@ llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
     return invalid("expected an object");
+  if (object->getInteger("format_version") == 1)
+    return llvm::Error::success();
   if (object->getInteger("format_version") != formatVersion)
     return invalid("field 'format_version': expected " + Twine(formatVersion));
   std::optional<llvm::StringRef> name = object->getString("device");

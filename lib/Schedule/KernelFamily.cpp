@@ -63,11 +63,12 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                                const KernelFamily &family) {
   using llvm::Twine;
   size_t rank = workload.axes.size();
+  AxisSet reduceAxes = workload.reduceAxes();
   unsigned combine = family.combineAxis;
   if (family.tiles.empty() || family.tiles.size() > 2)
     return makeError("expected one or two parts, but got " +
                      Twine(family.tiles.size()));
-  if (combine >= rank || workload.axes[combine].kind != AxisKind::Space)
+  if (combine >= rank || reduceAxes.contains(combine))
     return makeError("expected parts along a space axis, but got axis " +
                      Twine(combine));
   for (const BlockTile &tile : family.tiles) {
@@ -89,8 +90,7 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
                        "equal tiles elsewhere, but got " +
                        tileText(family.tiles.front()) + " and " +
                        tileText(family.tiles.back()));
-    if (family.isReduceAxis(axis) !=
-        (workload.axes[axis].kind == AxisKind::Reduce))
+    if (family.isReduceAxis(axis) != reduceAxes.contains(axis))
       return makeError("axis " + Twine(axis) +
                        ": expected a family of the workload's reduce axes");
   }

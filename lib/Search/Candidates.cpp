@@ -214,7 +214,7 @@ void Enumerator::run() {
   auto byRules = [&](const UKernel &ukernel) {
     return rules && rules->allows(ukernel);
   };
-  uint32_t reduceAxes = workload.reduceAxes();
+  uint32_t reduceAxes = workload.reduceAxes().mask();
   KernelFamily block;
   space->forEachBlock(
       set.alignment,
@@ -238,7 +238,7 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
       alignment, [&](const KernelFamily &offered, const UKernel &, bool) {
         KernelFamily block = offered;
         block.combineAxis = combineAxis;
-        block.reduceAxes = workload.reduceAxes();
+        block.reduceAxes = workload.reduceAxes().mask();
         llvm::Error error = checkKernel(problem, block);
         // What the path cannot emit at all is further away than any spill.
         int64_t lacking = std::numeric_limits<int64_t>::max() - 1;

@@ -128,7 +128,8 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
       peak = std::max(peak, path->peakFlops(problem.workload, problem.device));
     llvm::consumeError(std::move(error));
   }
-  double compute = problem.workload.flops(shape) / (peak * 1e-6);
+  double compute = problem.workload.flops(*problem.workload.reduction(), shape) /
+                   (peak * 1e-6);
   double memory = bytes / (problem.device.dramGbps * 1e3);
   return problem.options.cost.calibration.constants.launch +
          std::max(compute, memory);

@@ -30,7 +30,8 @@ static constexpr int64_t maxTileRegisters = 96;
 RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
                          llvm::ArrayRef<int64_t> shape)
     : problem(problem), shape(shape.begin(), shape.end()),
-      peak(path.peakFlops(problem.workload, problem.device)) {
+      peak(path.peakFlops(problem.workload, problem.device)),
+      flopsPerPoint(flopsOf(problem.workload.reduction()->operations)) {
   for (const Operand &operand : problem.workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
     if (operand.role == OperandRole::Lhs)
@@ -75,7 +76,7 @@ double RollerModel::seconds(const UKernel &ukernel,
   double operandBytes = depth * (lhsBytes * bm + rhsBytes * bn);
   double workerBytes = depth * static_cast<double>(ukernel.workers) *
                        (lhsBytes * rm + rhsBytes * rn);
-  double compute = problem.workload.flopsPerPoint * points * depth / peak;
+  double compute = flopsPerPoint * points * depth / peak;
   double global =
       (operandBytes + outputBytes * points) / (device.dramGbps * 1e9);
   double shared =
@@ -97,13 +98,13 @@ double RollerModel::seconds(const UKernel &ukernel,
 }
 
 bool RollerModel::isRegisterTileComputeBound(int64_t rm, int64_t rn) const {
-  double flops = problem.workload.flopsPerPoint * rm * rn;
+  double flops = flopsPerPoint * rm * rn;
   double bytes = lhsBytes * rm + rhsBytes * rn;
   return flops / peak >= bytes / (problem.device.sharedMemoryGbps() * 1e9);
 }
 
 bool RollerModel::isBlockTileComputeBound(int64_t bm, int64_t bn) const {
-  double flops = problem.workload.flopsPerPoint * bm * bn;
+  double flops = flopsPerPoint * bm * bn;
   double bytes = lhsBytes * bm + rhsBytes * bn;
   return flops / peak >= bytes / (problem.device.dramGbps * 1e9);
 }

@@ -85,7 +85,7 @@ private:
   const SearchProblem &problem;
   Shape shape;
   /// FLOP/s of the path.
-  double peak = 1;
+  double peak = 1, flopsPerPoint = 2;
   /// Elements of lhs, rhs and output in bytes.
   double lhsBytes = 4, rhsBytes = 4, outputBytes = 4;
   /// Product of the batch extents.

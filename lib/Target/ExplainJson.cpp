@@ -22,7 +22,7 @@ public:
   void write();
 
 private:
-  void writeAxis(const Axis &axis);
+  void writeAxis(const Axis &axis, bool isReduce);
   void writeMetrics(const Metrics &metrics);
   /// With the attribute by which a plan holds the family.
   void writeFamily(const KernelFamily &family);
@@ -47,10 +47,10 @@ private:
 };
 } // namespace
 
-void JsonWriter::writeAxis(const Axis &axis) {
+void JsonWriter::writeAxis(const Axis &axis, bool isReduce) {
   json.object([&] {
     json.attribute("name", axis.name);
-    json.attribute("kind", axis.kind == AxisKind::Space ? "space" : "reduce");
+    json.attribute("kind", isReduce ? "reduce" : "space");
     json.attribute("min", axis.range.min);
     if (axis.range.max)
       json.attribute("max", *axis.range.max);
@@ -247,8 +247,8 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
     json.attribute("location", workload.location);
     json.attribute("plan", workload.planName);
     json.attributeArray("axes", [&] {
-      for (const Axis &axis : workload.workload.axes)
-        writeAxis(axis);
+      for (auto [index, axis] : llvm::enumerate(workload.workload.axes))
+        writeAxis(axis, workload.workload.isReduceAxis(index));
     });
     json.attribute("main_axis", workload.workload.mainAxis());
     json.attributeArray("families", [&] {

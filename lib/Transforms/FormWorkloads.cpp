@@ -14,6 +14,7 @@
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
 #include "FTuner/Transforms/Passes.h.inc"
+#include "FTuner/Workload/Contraction.h"
 } // namespace ftuner
 
 using namespace mlir;
@@ -190,9 +191,9 @@ private:
       return;
     // Factors of narrower types than f32 may be cast on the way.
     Workload workload = toWorkload(op);
-    if (workload.combiner == Combiner::SumOfProducts &&
-        workload.operations.front().operandType == ElementType::F32 &&
-        workload.accumulatorType == ElementType::F32) {
+    std::optional<ContractionView> product = workload.asContraction();
+    if (product && product->multipliedType() == ElementType::F32 &&
+        workload.accumulatorType() == ElementType::F32) {
       op.setPrecision(FloatTF32Type::get(op.getContext()));
       op.setTruncated(factorPrecision == FactorPrecision::TF32Truncate);
     }

@@ -121,7 +121,7 @@ void SizeTracer::nameSizes(FunctionWork &work) {
     auto found = llvm::find(work.sizeNames, name);
     size_t position = found - work.sizeNames.begin();
     if (found == work.sizeNames.end()) {
-      Axis axis{name, AxisKind::Space, {}};
+      Axis axis{name, {}};
       if (auto range = ranges ? ranges.getAs<ukernel::RangeAttr>(name)
                               : ukernel::RangeAttr()) {
         axis.range = toSizeRange(range);

@@ -51,7 +51,7 @@ AffineExpr WorkCollector::formulaOf(const Extent &extent) {
     auto [it, isNew] = symbols.try_emplace(unknown, AffineExpr());
     if (isNew) {
       it->second = getAffineSymbolExpr(work.sizes.size(), context);
-      Axis axis{extents.nameOf(unknown), AxisKind::Space, {}, {}};
+      Axis axis{extents.nameOf(unknown), {}};
       ukernel::RangeAttr range = extents.rangeOf({1, {unknown}});
       axis.range = toSizeRange(range);
       axis.weights = toWeights(range);

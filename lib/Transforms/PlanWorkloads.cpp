@@ -31,45 +31,10 @@ namespace {
 constexpr double kCloseChoice = 0.65;
 
 /// Equal text for workloads that pose the same problem to the same codegen
-/// paths. Symbols are numbered, since their names are no part of it; nor is the
-/// epilogue, but for the paths that compute it.
+/// paths: the epilogue matters by the paths that compute it alone.
 std::string keyOf(const Workload &workload, const PathSupport &support) {
-  std::string key;
+  std::string key = workload.fingerprint(FingerprintOf::Search);
   llvm::raw_string_ostream os(key);
-  llvm::StringMap<unsigned> symbols;
-  for (const Axis &axis : workload.axes) {
-    os << llvm::formatv("{0}{1}:{2}-{3}/{4}[", axis.name,
-                        static_cast<int>(axis.kind), axis.range.min,
-                        axis.range.max.value_or(-1), axis.range.step);
-    for (const SizeWeight &entry : axis.weights)
-      os << llvm::formatv("{0}={1:E17},", entry.size, entry.weight);
-    os << "]" << axis.factor;
-    for (const std::string &symbol : axis.symbols)
-      os << "*" << symbols.try_emplace(symbol, symbols.size()).first->second;
-  }
-  for (const Operand &operand : workload.operands) {
-    os << llvm::formatv(";{0}:{1}(", static_cast<int>(operand.role),
-                        nameOf(operand.elementType));
-    for (unsigned dim = 0; dim < operand.rank(); ++dim) {
-      AffineForm position = operand.position(dim);
-      for (const AffineForm::Term &term : position.terms)
-        os << term.coefficient << "*" << term.axis << "+";
-      os << position.constant << ",";
-    }
-    os << ")" << (operand.isPacked ? "packed" : "");
-  }
-  os << llvm::formatv(";{0}:{1}", static_cast<int>(workload.combiner),
-                      nameOf(workload.accumulatorType));
-  auto addOperations = [&](llvm::ArrayRef<Operations> operations) {
-    for (const Operations &entry : operations)
-      os << llvm::formatv(";{0}:{1}:{2}*{3:E17}", static_cast<int>(entry.kind),
-                          nameOf(entry.operandType), nameOf(entry.resultType),
-                          entry.count);
-  };
-  addOperations(workload.operations);
-  os << (workload.truncatesFactors ? ";truncated" : "");
-  for (const std::vector<Operations> &prologue : workload.prologues)
-    addOperations((os << "|", prologue));
   llvm::interleaveComma(support.pathsFor(workload), os << ";");
   return key;
 }
@@ -159,7 +124,7 @@ void emitRemarks(ukernel::OperatorOpInterface op, StringRef symbol,
 /// its rows and columns.
 double largestResult(const Workload &workload) {
   double elements = 1;
-  auto axes = workload.spaceAxes();
+  llvm::SmallVector<unsigned, 4> axes = workload.spaceAxes().list();
   for (unsigned axis : llvm::ArrayRef(axes).take_front(2))
     elements *= static_cast<double>(largestSize(workload.axes[axis]));
   return elements;

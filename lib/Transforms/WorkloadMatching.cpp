@@ -413,8 +413,6 @@ static Workload describe(const WorkloadSource &source) {
        llvm::enumerate(contraction.getStaticLoopRanges())) {
     unsigned axis = source.contractionAxes[loop];
     workload.axes[axis].name = WorkloadOp::getAxisName(axis).upper();
-    if (axis == WorkloadOp::kK)
-      workload.axes[axis].kind = AxisKind::Reduce;
     if (ShapedType::isStatic(extent))
       workload.axes[axis].range = SizeRange::fixed(extent);
   }
@@ -442,17 +440,19 @@ static Workload describe(const WorkloadSource &source) {
         Operand(OperandRole::Extra, {}, toElementType(value.getType())));
   linalg::LinalgOp last = epilogue ? epilogue : contraction;
   add(OperandRole::Output, last, last.getDpsInitOperand(0));
-  setComputation(workload, *contraction.getBlock(),
-                 epilogue ? epilogue.getBody() : nullptr,
-                 source.getAccumulatorType());
-  for (auto [factor, input] : llvm::enumerate(source.getInputNumbers()))
-    if (linalg::GenericOp prologue = source.prologues[input].op)
-      workload.prologues[factor] = collectOperations(*prologue.getBody());
-  if (source.roundsAccumulator())
-    workload.epilogue.insert(workload.epilogue.begin(),
-                             {OperationKind::Other, workload.accumulatorType,
-                              toElementType(resultTypeOf(source)),
-                              /*count=*/1});
+  setComputations(
+      workload, {WorkloadOp::kK},
+      {contraction.getBlock(), epilogue ? epilogue.getBody() : nullptr,
+       source.getAccumulatorType()},
+      [&](ContractionParts &parts) {
+        for (auto [factor, input] : llvm::enumerate(source.getInputNumbers()))
+          if (linalg::GenericOp prologue = source.prologues[input].op)
+            parts.prologues[factor] = collectOperations(*prologue.getBody());
+        if (source.roundsAccumulator())
+          parts.epilogue.insert(parts.epilogue.begin(),
+                                {OperationKind::Other, parts.accumulatorType,
+                                 toElementType(resultTypeOf(source))});
+      });
   return workload;
 }
 

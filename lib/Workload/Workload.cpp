@@ -1,5 +1,6 @@
 //===- Workload.cpp - One operator with its iteration space ---------------===//
 #include "FTuner/Workload/Workload.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <cmath>
@@ -15,112 +16,6 @@ static llvm::Error makeError(const Twine &message) {
 }
 
 //===----------------------------------------------------------------------===//
-// Elements and accesses
-//===----------------------------------------------------------------------===//
-
-int64_t ftuner::bytesOf(ElementType type) {
-  switch (type) {
-  case ElementType::F64:
-  case ElementType::I64:
-  case ElementType::Other:
-    return 8;
-  case ElementType::F32:
-  case ElementType::TF32:
-  case ElementType::I32:
-    return 4;
-  case ElementType::F16:
-  case ElementType::BF16:
-  case ElementType::I16:
-    return 2;
-  case ElementType::I8:
-  case ElementType::I1:
-    return 1;
-  }
-  llvm_unreachable("every type has a size");
-}
-
-llvm::StringRef ftuner::nameOf(ElementType type) {
-  switch (type) {
-  case ElementType::F64:
-    return "f64";
-  case ElementType::F32:
-    return "f32";
-  case ElementType::TF32:
-    return "tf32";
-  case ElementType::F16:
-    return "f16";
-  case ElementType::BF16:
-    return "bf16";
-  case ElementType::I64:
-    return "i64";
-  case ElementType::I32:
-    return "i32";
-  case ElementType::I16:
-    return "i16";
-  case ElementType::I8:
-    return "i8";
-  case ElementType::I1:
-    return "i1";
-  case ElementType::Other:
-    return "another type";
-  }
-  llvm_unreachable("every type has a name");
-}
-
-bool ftuner::isInteger(ElementType type) {
-  switch (type) {
-  case ElementType::I64:
-  case ElementType::I32:
-  case ElementType::I16:
-  case ElementType::I8:
-  case ElementType::I1:
-    return true;
-  default:
-    return false;
-  }
-}
-
-llvm::ArrayRef<llvm::StringLiteral> ftuner::factorPrecisionNames() {
-  static constexpr llvm::StringLiteral names[] = {"f32", "tf32",
-                                                  "tf32-truncate"};
-  return names;
-}
-
-std::optional<FactorPrecision>
-ftuner::findFactorPrecision(llvm::StringRef name) {
-  const auto *found = llvm::find(factorPrecisionNames(), name);
-  if (found == factorPrecisionNames().end())
-    return std::nullopt;
-  return static_cast<FactorPrecision>(found - factorPrecisionNames().begin());
-}
-
-std::optional<unsigned> AffineForm::asAxis() const {
-  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1)
-    return std::nullopt;
-  return terms.front().axis;
-}
-
-int64_t AffineForm::reach(llvm::ArrayRef<int64_t> sizes) const {
-  int64_t last = 0;
-  for (const Term &term : terms)
-    last += std::abs(term.coefficient) * (sizes[term.axis] - 1);
-  return last + 1;
-}
-
-double Operations::flops() const {
-  switch (kind) {
-  case OperationKind::MultiplyAdd:
-    return 2 * count;
-  case OperationKind::Arithmetic:
-  case OperationKind::Special:
-    return count;
-  case OperationKind::Other:
-    return 0;
-  }
-  llvm_unreachable("every kind counts");
-}
-
-//===----------------------------------------------------------------------===//
 // Workloads
 //===----------------------------------------------------------------------===//
 
@@ -131,30 +26,25 @@ unsigned Workload::mainAxis() const {
     return std::make_tuple(axis.isDynamic(), axis.range.isOpen(),
                            axis.range.max.value_or(maxExtent));
   };
-  std::vector<unsigned> candidates = spaceAxes();
-  if (isContraction())
-    candidates = {kM, kN};
-  unsigned best = candidates.empty() ? 0 : candidates.front();
-  for (unsigned axis : candidates)
+  AxisSet candidates = spaceAxes();
+  if (std::optional<ContractionView> product = asContraction())
+    candidates = {product->m, product->n};
+  unsigned best = candidates.empty() ? 0 : candidates.list().front();
+  for (unsigned axis : candidates.list())
     if (rank(axis) > rank(best))
       best = axis;
   return best;
 }
 
-std::vector<unsigned> Workload::spaceAxes() const {
-  std::vector<unsigned> result;
-  for (auto [index, axis] : llvm::enumerate(axes))
-    if (axis.kind == AxisKind::Space)
-      result.push_back(index);
+AxisSet Workload::reduceAxes() const {
+  AxisSet result;
+  for (const Computation &computation : computations)
+    result = result | computation.reduce;
   return result;
 }
 
-uint32_t Workload::reduceAxes() const {
-  uint32_t mask = 0;
-  for (unsigned axis = 0; axis < axes.size(); ++axis)
-    if (axes[axis].kind == AxisKind::Reduce)
-      mask |= 1u << axis;
-  return mask;
+AxisSet Workload::spaceAxes() const {
+  return AxisSet::first(axes.size()) - reduceAxes();
 }
 
 const Operand *Workload::find(OperandRole role) const {
@@ -175,33 +65,84 @@ int64_t ftuner::modularInverse(int64_t value, int64_t modulus) {
   return (x % modulus + modulus) % modulus;
 }
 
-double Workload::flops(llvm::ArrayRef<int64_t> shape) const {
-  double result = flopsPerPoint;
-  for (int64_t extent : shape)
-    result *= static_cast<double>(extent);
-  return result;
+const Computation *Workload::reduction() const {
+  auto it = llvm::find_if(computations, [](const Computation &computation) {
+    return computation.isReduction();
+  });
+  return it == computations.end() ? nullptr : &*it;
 }
 
-static llvm::Error checkRange(const Axis &axis) {
-  const SizeRange &range = axis.range;
+Computation *Workload::reduction() {
+  return const_cast<Computation *>(std::as_const(*this).reduction());
+}
+
+const Computation *Workload::epilogue() const {
+  if (computations.empty() || computations.back().isReduction())
+    return nullptr;
+  return &computations.back();
+}
+
+ElementType Workload::accumulatorType() const {
+  const Computation *found = reduction();
+  return found && !found->state->accumulators.empty()
+             ? found->state->accumulators.front().type
+             : ElementType::F32;
+}
+
+void ftuner::setReduction(Workload &workload, AxisSet reduce,
+                          std::vector<Operations> operations, State state,
+                          std::vector<Operations> epilogue) {
+  AxisSet all = AxisSet::first(workload.axes.size());
+  Computation reduction, behind;
+  reduction.name = "reduction";
+  reduction.axes = all;
+  reduction.reduce = reduce;
+  reduction.operations = std::move(operations);
+  reduction.state = std::move(state);
+  behind.name = "epilogue";
+  behind.axes = all - reduce;
+  behind.reads = {Read::computation(0)};
+  behind.operations = std::move(epilogue);
+  llvm::SmallVector<unsigned, 2> outputs;
+  for (auto [number, operand] : llvm::enumerate(workload.operands)) {
+    if (isInput(operand.role) || operand.role == OperandRole::Init)
+      reduction.reads.push_back(Read::operand(number));
+    else if (operand.role == OperandRole::Extra)
+      behind.reads.push_back(Read::operand(number));
+    else
+      outputs.push_back(number);
+  }
+  bool hasEpilogue = !behind.operations.empty() || behind.reads.size() > 1;
+  (hasEpilogue ? behind : reduction).writes = outputs;
+  workload.computations = {std::move(reduction)};
+  if (hasEpilogue)
+    workload.computations.push_back(std::move(behind));
+}
+
+static llvm::Error checkRange(llvm::StringRef kind, llvm::StringRef name,
+                              const SizeRange &range) {
   if (range.min < 0 || range.min > maxExtent)
-    return makeError("axis '" + axis.name +
+    return makeError(kind + " '" + name +
                      "': expected a least size from 0 to " + Twine(maxExtent) +
                      ", but got " + Twine(range.min));
   if (range.step < 1)
-    return makeError("axis '" + axis.name +
+    return makeError(kind + " '" + name +
                      "': expected a positive step, but got " +
                      Twine(range.step));
   if (range.step > maxExtent)
-    return makeError("axis '" + axis.name + "': expected a step up to " +
+    return makeError(kind + " '" + name + "': expected a step up to " +
                      Twine(maxExtent) + ", but got " + Twine(range.step));
   if (range.max && *range.max > maxExtent)
-    return makeError("axis '" + axis.name +
+    return makeError(kind + " '" + name +
                      "': expected a largest size up to " + Twine(maxExtent) +
                      ", but got " + Twine(*range.max));
   if (range.max && *range.max < range.min)
-    return makeError("axis '" + axis.name + "': expected min <= max, but got " +
+    return makeError(kind + " '" + name + "': expected min <= max, but got " +
                      Twine(range.min) + " > " + Twine(*range.max));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkFactor(const Axis &axis) {
   if (axis.factor < 1 || axis.factor > maxExtent)
     return makeError("axis '" + axis.name + "': expected a factor from 1 to " +
                      Twine(maxExtent) + ", but got " + Twine(axis.factor));
@@ -229,8 +170,9 @@ static llvm::Error checkWeights(const Axis &axis) {
   return llvm::Error::success();
 }
 
-static llvm::Error checkOperand(const Operand &operand, unsigned index,
-                                unsigned numAxes) {
+static llvm::Error checkOperand(const Workload &workload, unsigned index) {
+  const Operand &operand = workload.operands[index];
+  unsigned numAxes = workload.axes.size();
   auto checkAxis = [&](unsigned axis) -> llvm::Error {
     if (axis < numAxes)
       return llvm::Error::success();
@@ -245,6 +187,15 @@ static llvm::Error checkOperand(const Operand &operand, unsigned index,
                      Twine(bytesOf(operand.elementType)) +
                      " bytes for an element of " + nameOf(operand.elementType) +
                      ", but got " + Twine(operand.elementBytes));
+  for (const Operand::Indirection &entry : operand.indirections) {
+    if (entry.dim >= operand.rank() ||
+        entry.indexOperand >= workload.operands.size() ||
+        entry.indexOperand == index ||
+        !isInteger(workload.operands[entry.indexOperand].elementType))
+      return makeError("operand " + Twine(index) +
+                       ": expected positions by another operand, of integers, "
+                       "along one of its dimensions");
+  }
   if (operand.windows.empty())
     return llvm::Error::success();
   if (operand.windows.size() != operand.axes.size())
@@ -258,11 +209,17 @@ static llvm::Error checkOperand(const Operand &operand, unsigned index,
       if (term.coefficient == 0)
         return makeError("operand " + Twine(index) +
                          ": expected coefficients that are not 0");
+      size_t loops = workload.axes[term.axis].loops.size();
+      if (term.loop >= std::max<size_t>(loops, 1))
+        return makeError("operand " + Twine(index) + ": expected one of the " +
+                         Twine(loops) + " loops of axis '" +
+                         workload.axes[term.axis].name + "', but got " +
+                         Twine(term.loop));
     }
     auto isOfAxis = [axis = operand.axes[dim]](const AffineForm::Term &term) {
       return term.axis == axis;
     };
-    if (llvm::count_if(form.terms, isOfAxis) != 1)
+    if (llvm::count_if(form.terms, isOfAxis) < 1)
       return makeError("operand " + Twine(index) + ": expected axis " +
                        Twine(operand.axes[dim]) + " in the position along " +
                        "dimension " + Twine(dim));
@@ -270,135 +227,177 @@ static llvm::Error checkOperand(const Operand &operand, unsigned index,
   return llvm::Error::success();
 }
 
+/// That the loops of a fused axis have sizes, and make up fixed extents.
+static llvm::Error checkLoops(const Axis &axis) {
+  double product = 1;
+  for (const Loop &loop : axis.loops) {
+    if (llvm::Error error = checkRange("loop", loop.name, loop.range))
+      return error;
+    product *= loop.range.isFixed() ? double(loop.range.min) : 0;
+  }
+  if (axis.isFused() && product > 0 &&
+      !(axis.range.isFixed() && double(axis.range.min) == product))
+    return makeError("axis '" + axis.name +
+                     "': expected the extent of its loops, " +
+                     Twine(uint64_t(product)));
+  return llvm::Error::success();
+}
+
+static llvm::Error checkOperations(llvm::ArrayRef<Operations> operations) {
+  for (const Operations &entry : operations)
+    if (!std::isfinite(entry.count) || entry.count < 0)
+      return makeError("expected counts of operations that are at least 0");
+  return llvm::Error::success();
+}
+
+static llvm::Error checkState(const Workload &workload, unsigned index) {
+  const Computation &computation = workload.computations[index];
+  if (!computation.state) {
+    if (computation.reduce.empty())
+      return llvm::Error::success();
+    return makeError("computation '" + computation.name +
+                     "': expected a state, for it reduces axes");
+  }
+  const State &state = *computation.state;
+  if (state.accumulators.empty())
+    return makeError("computation '" + computation.name +
+                     "': expected accumulators");
+  for (const Accumulator &accumulator : state.accumulators)
+    if (!computation.space().containsAll(accumulator.without))
+      return makeError("computation '" + computation.name +
+                       "': expected accumulator '" + accumulator.name +
+                       "' to lack space axes of its computation alone");
+  if (state.correctedBy && (*state.correctedBy >= index ||
+                            !workload.computations[*state.correctedBy].state))
+    return makeError("computation '" + computation.name +
+                     "': expected an earlier state that scales its own");
+  for (llvm::ArrayRef<Operations> operations :
+       {llvm::ArrayRef(state.mergeOperations), llvm::ArrayRef(state.finalize)})
+    if (llvm::Error error = checkOperations(operations))
+      return error;
+  return llvm::Error::success();
+}
+
+/// That a computation writes outputs, and no element of them twice.
+static llvm::Error checkWrites(const Workload &workload,
+                               const Computation &computation) {
+  for (auto [position, number] : llvm::enumerate(computation.writes)) {
+    if (number >= workload.operands.size() ||
+        workload.operands[number].role != OperandRole::Output)
+      return makeError("computation '" + computation.name +
+                       "': expected outputs that it writes, but operand " +
+                       Twine(number) + " is none");
+    if (computation.state &&
+        position >= computation.state->accumulators.size())
+      return makeError("computation '" + computation.name +
+                       "': expected an accumulator for each output");
+    AxisSet axes = AxisSet::of(workload.operands[number].axes);
+    AxisSet written = computation.space();
+    if (computation.state)
+      written = written - computation.state->accumulators[position].without;
+    if (axes != written)
+      return makeError("computation '" + computation.name +
+                       "': expected an output along its space axes, but "
+                       "operand " +
+                       Twine(number) + " has others");
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Error checkComputation(const Workload &workload, unsigned index) {
+  const Computation &computation = workload.computations[index];
+  auto fail = [&](const Twine &text) {
+    return makeError("computation '" + computation.name + "': " + text);
+  };
+  AxisSet all = AxisSet::first(workload.axes.size());
+  if (!all.containsAll(computation.axes))
+    return fail("expected axes below " + Twine(workload.axes.size()));
+  if (!computation.axes.containsAll(computation.reduce))
+    return fail("expected to reduce axes of its own");
+  for (const Read &read : computation.reads) {
+    if (!read.isComputation()) {
+      if (read.number >= workload.operands.size())
+        return fail("expected operands below " +
+                    Twine(workload.operands.size()) + ", but got " +
+                    Twine(read.number));
+      continue;
+    }
+    if (read.number >= index)
+      return fail("expected to read earlier computations alone");
+    if (!computation.axes.containsAll(
+            workload.computations[read.number].space()))
+      return fail("expected the space axes of '" +
+                  workload.computations[read.number].name + "', which it reads");
+  }
+  if (llvm::Error error = checkState(workload, index))
+    return error;
+  if (llvm::Error error = checkOperations(computation.operations))
+    return error;
+  return checkWrites(workload, computation);
+}
+
+static llvm::Error checkInequality(const Workload &workload,
+                                   const Inequality &inequality) {
+  for (const AffineForm::Term &term : inequality.form.terms)
+    if (term.axis >= workload.axes.size() || term.coefficient == 0)
+      return makeError("domain: expected axes below " +
+                       Twine(workload.axes.size()) +
+                       " with coefficients that are not 0");
+  for (const Inequality::OperandTerm &term : inequality.operands)
+    if (term.operand >= workload.operands.size() ||
+        !isInteger(workload.operands[term.operand].elementType))
+      return makeError("domain: expected operands of integers");
+  if (inequality.form.terms.empty() && inequality.operands.empty())
+    return makeError("domain: expected conditions of axes or operands");
+  return llvm::Error::success();
+}
+
 llvm::Error Workload::check() const {
-  if (axes.empty())
-    return makeError("expected a workload with axes");
+  if (axes.empty() || axes.size() > maxAxes)
+    return makeError("expected a workload with 1 to " + Twine(maxAxes) +
+                     " axes, but got " + Twine(axes.size()));
   for (const Axis &axis : axes) {
-    if (llvm::Error error = checkRange(axis))
+    if (llvm::Error error = checkRange("axis", axis.name, axis.range))
+      return error;
+    if (llvm::Error error = checkFactor(axis))
+      return error;
+    if (llvm::Error error = checkLoops(axis))
       return error;
     if (llvm::Error error = checkWeights(axis))
       return error;
   }
-  for (auto [index, operand] : llvm::enumerate(operands))
-    if (llvm::Error error = checkOperand(operand, index, axes.size()))
+  for (unsigned index = 0; index < operands.size(); ++index)
+    if (llvm::Error error = checkOperand(*this, index))
       return error;
-  if (llvm::count_if(operands, [](const Operand &operand) {
-        return operand.role == OperandRole::Output;
-      }) != 1)
-    return makeError("expected one output operand");
-  double flops = 0;
-  for (const Operations &entry : operations) {
-    if (!std::isfinite(entry.count) || entry.count < 0)
-      return makeError("expected counts of operations that are at least 0");
-    flops += entry.flops();
-  }
-  if (!std::isfinite(flops) || flops <= 0)
-    return makeError("expected a positive number of operations per point");
-  if (flops != flopsPerPoint)
-    return makeError("expected the operations of a point to add up");
-  return llvm::Error::success();
-}
-
-std::optional<unsigned> Operand::contiguousAxis() const {
-  if (axes.empty())
-    return std::nullopt;
-  if (isPacked)
-    return Workload::kK;
-  return windows.empty() ? axes.back() : windows.back().asAxis();
-}
-
-PackedOrder Workload::packedOrder() const {
-  return {axes[kK].range.min, axes[kN].range.min,
-          find(OperandRole::Rhs)->elementBytes};
-}
-
-/// That nothing but an rhs is packed, of k and n alone, fixed and whole.
-static llvm::Error checkPacked(const Workload &workload) {
-  for (auto [index, operand] : llvm::enumerate(workload.operands)) {
-    if (!operand.isPacked)
-      continue;
-    auto isFixed = [&](unsigned axis) {
-      return llvm::is_contained(operand.axes, axis) &&
-             workload.axes[axis].range.isFixed();
+  if (computations.empty())
+    return makeError("expected a workload with computations");
+  for (unsigned index = 0; index < computations.size(); ++index)
+    if (llvm::Error error = checkComputation(*this, index))
+      return error;
+  for (const Inequality &inequality : domain)
+    if (llvm::Error error = checkInequality(*this, inequality))
+      return error;
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    auto writes = [number = unsigned(index)](const Computation &computation) {
+      return llvm::count(computation.writes, number);
     };
-    if (operand.role != OperandRole::Rhs || operand.rank() != 2 ||
-        !isFixed(Workload::kK) || !isFixed(Workload::kN) ||
-        !workload.packedOrder().isWhole())
+    int64_t count = 0;
+    for (const Computation &computation : computations)
+      count += writes(computation);
+    if (operand.role == OperandRole::Output && count != 1)
       return makeError("operand " + Twine(index) +
-                       ": expected a packed right operand of fixed k and n, in "
-                       "whole steps of " +
-                       Twine(PackedOrder::kStepBytes) +
-                       " bytes and whole groups of " +
-                       Twine(PackedOrder::kGroup));
+                       ": expected an output that one computation writes, but "
+                       "got " +
+                       Twine(count));
   }
+  if (llvm::none_of(operands, [](const Operand &operand) {
+        return operand.role == OperandRole::Output;
+      }))
+    return makeError("expected an output operand");
+  double sum = 0;
+  for (const Computation &computation : computations)
+    sum += flopsOf(computation.operations);
+  if (!std::isfinite(sum) || sum <= 0)
+    return makeError("expected a positive number of operations per point");
   return llvm::Error::success();
-}
-
-llvm::Error Workload::checkContraction() const {
-  if (axes.size() < kFirstBatch)
-    return makeError("expected a workload with axes M, N and K, but got " +
-                     Twine(axes.size()));
-  for (auto [index, axis] : llvm::enumerate(axes)) {
-    AxisKind kind = index == kK ? AxisKind::Reduce : AxisKind::Space;
-    if (axis.kind != kind)
-      return makeError("axis '" + axis.name + "': expected a " +
-                       (kind == AxisKind::Reduce ? "reduce" : "space") +
-                       " axis, since axes are M, N, K, then batch axes");
-  }
-  auto count = [&](OperandRole role) {
-    return llvm::count_if(
-        operands, [&](const Operand &operand) { return operand.role == role; });
-  };
-  if (count(OperandRole::Lhs) != 1 || count(OperandRole::Rhs) != 1 ||
-      count(OperandRole::Output) != 1)
-    return makeError("expected one left, one right and one output operand");
-  if (combiner != Combiner::SumOfProducts)
-    return makeError("expected a sum of products");
-  for (auto [index, operand] : llvm::enumerate(operands))
-    if (operand.role == OperandRole::Input &&
-        llvm::is_contained(operand.axes, kM) &&
-        llvm::is_contained(operand.axes, kN))
-      return makeError("operand " + Twine(index) +
-                       ": expected an input of one factor");
-  for (auto [index, operand] : llvm::enumerate(operands))
-    if (!operand.windows.empty())
-      return makeError("operand " + Twine(index) +
-                       ": expected dimensions of one axis each");
-  return checkPacked(*this);
-}
-
-bool Workload::isContraction() const {
-  llvm::Error error = checkContraction();
-  bool holds = !error;
-  llvm::consumeError(std::move(error));
-  return holds;
-}
-
-Workload Workload::matmul(SizeRange m, SizeRange n, SizeRange k,
-                          bool transposeLhs, bool transposeRhs) {
-  Workload workload;
-  workload.name = "matmul";
-  workload.axes = {{"M", AxisKind::Space, m, {}},
-                   {"N", AxisKind::Space, n, {}},
-                   {"K", AxisKind::Reduce, k, {}}};
-  auto operand = [](OperandRole role, unsigned outer, unsigned inner) {
-    return Operand(role, {outer, inner});
-  };
-  workload.operands = {transposeLhs ? operand(OperandRole::Lhs, kK, kM)
-                                    : operand(OperandRole::Lhs, kM, kK),
-                       transposeRhs ? operand(OperandRole::Rhs, kN, kK)
-                                    : operand(OperandRole::Rhs, kK, kN),
-                       operand(OperandRole::Output, kM, kN)};
-  return workload;
-}
-
-Workload Workload::batchMatmul(SizeRange batch, SizeRange m, SizeRange n,
-                               SizeRange k, bool transposeLhs,
-                               bool transposeRhs) {
-  Workload workload = matmul(m, n, k, transposeLhs, transposeRhs);
-  workload.name = "batch_matmul";
-  workload.axes.push_back({"B", AxisKind::Space, batch, {}});
-  for (Operand &operand : workload.operands)
-    operand.axes.insert(operand.axes.begin(), kFirstBatch);
-  return workload;
 }

@@ -40,10 +40,14 @@ llvm::Error checkBlockFits(const CodegenModel &path,
 /// Instructions of an operation on one element.
 double instructionsOf(OperationKind kind);
 
-/// Whether more becomes of a factor, lhs (0) or rhs (1), than casts that keep
-/// every value.
+/// Operations of what becomes of a contraction's factor, lhs (0) or rhs (1),
+/// and of its sums: `ContractionView`'s, of a workload that is known to be one.
+llvm::ArrayRef<Operations> prologueOperations(const Workload &workload,
+                                              unsigned factor);
+llvm::ArrayRef<Operations> epilogueOperations(const Workload &workload);
+/// Whether more becomes of a factor than casts that keep every value.
 inline bool hasPrologue(const Workload &workload, unsigned factor) {
-  return !workload.prologues[factor].empty();
+  return !prologueOperations(workload, factor).empty();
 }
 /// What the prologue of a factor adds to copies of vectors of its tile.
 struct PrologueWork {

@@ -17,7 +17,7 @@ namespace ftuner {
 /// The type in which a sum of products multiplies: operands may be of narrower
 /// ones, and are cast on the way to shared memory.
 inline ElementType multipliedType(const Workload &workload) {
-  return workload.operations.front().operandType;
+  return workload.reduction()->operations.front().operandType;
 }
 
 /// That the workload is a contraction of the layouts, factors and prologues

@@ -18,11 +18,6 @@
 
 namespace ftuner {
 
-/// What makes two workloads the same to a measurement: kinds of axes, operands
-/// with their types and accesses, operations; not ranges and names. E.g.
-/// "s,s,r|lhs:f32(0,2)|rhs:f32(2,1)|output:f32(0,1)|2".
-std::string measurementKey(const Workload &workload);
-
 /// Measurements of one device by workload, family and shape.
 class MeasurementLog {
 public:

@@ -31,7 +31,7 @@ struct KernelResources {
 /// parts along a space axis.
 struct ClusterShape {
   int64_t blocks = 1;
-  unsigned axis = Workload::kM;
+  unsigned axis = 0;
 };
 
 /// The block tiles and schedules that a path offers for one workload on one

@@ -74,9 +74,9 @@ struct Grid {
   llvm::SmallVector<int64_t, 5> tile;
   /// Axis along which two parts lie, one of rows or columns; meaningful also
   /// with one part.
-  unsigned combineAxis = Workload::kM;
+  unsigned combineAxis = 0;
   /// A bit for each axis that blocks step through, and have no tiles along.
-  uint32_t reduceAxes = 1u << Workload::kK;
+  uint32_t reduceAxes = 0;
   /// Elements of a tile of the second part along the combine axis, more than
   /// those of the first; 0 with one part.
   int64_t secondHeight = 0;
@@ -88,7 +88,7 @@ struct Grid {
   int64_t groupRows = 1;
   /// Blocks that share a tile, and the axis along which they do.
   int64_t clusterBlocks = 1;
-  unsigned clusterAxis = Workload::kM;
+  unsigned clusterAxis = 0;
   /// Blocks of a launch at most, which take one tile after the other; 0: as
   /// many as there are tiles.
   int64_t persistentBlocks = 0;

@@ -21,7 +21,7 @@
 
 #include "FTuner/Schedule/Partition.h"
 #include "FTuner/Schedule/Schedule.h"
-#include "FTuner/Workload/Workload.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
@@ -61,9 +61,10 @@ struct KernelFamily {
   /// How the codegen path computes the tiles.
   Schedule schedule;
   /// Axis along which the two parts lie; meaningful also with one part.
-  unsigned combineAxis = Workload::kM;
+  unsigned combineAxis = 0;
   /// The workload's reduce axes, a bit for each: blocks step through them.
-  uint32_t reduceAxes = 1u << Workload::kK;
+  /// Those of a product of matrices unless others are set.
+  uint32_t reduceAxes = 1u << matmulAxes.k;
   /// Split-K factor: slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
   /// SMs over which partitions by two parts balance the blocks; 0 for exact
@@ -72,6 +73,10 @@ struct KernelFamily {
 
   const CodegenModel &path() const { return schedule.path(); }
   bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
+  /// Of a contraction's family.
+  ContractionAxes contractionAxes() const {
+    return ContractionAxes::of(AxisSet::ofMask(reduceAxes));
+  }
   /// Rows of a part's blocks: its tile along the combine axis.
   int64_t height(unsigned part) const { return tiles[part][combineAxis]; }
   int64_t lowHeight() const { return tiles.front()[combineAxis]; }

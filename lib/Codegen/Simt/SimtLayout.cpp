@@ -93,7 +93,7 @@ SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
 bool ftuner::simtCopiesAsynchronously(const Workload &workload,
                                       const DeviceSpec &device) {
   auto isConverted = [&](OperandRole role) {
-    return workload.find(role)->elementType != workload.accumulatorType ||
+    return workload.find(role)->elementType != workload.accumulatorType() ||
            hasPrologue(workload, /*factor=*/role == OperandRole::Rhs);
   };
   return device.hasAsyncCopy() && !isConverted(OperandRole::Lhs) &&

@@ -79,7 +79,7 @@ llvm::Error checkTypes(const Workload &workload) {
   auto unexpected = [](const char *what, ElementType type) {
     return invalid("simt: expected %s, but got %s", what, nameOf(type).data());
   };
-  ElementType accumulator = workload.accumulatorType;
+  ElementType accumulator = workload.accumulatorType();
   if (accumulator != ElementType::F32 && accumulator != ElementType::I32)
     return unexpected("an accumulator of f32 or i32", accumulator);
   for (const Operand &operand : workload.operands) {
@@ -101,7 +101,7 @@ llvm::Error checkTypes(const Workload &workload) {
                         type);
     }
   }
-  for (const Operations &operations : workload.epilogue)
+  for (const Operations &operations : epilogueOperations(workload))
     for (ElementType type : {operations.operandType, operations.resultType})
       if (!isEpilogueType(type))
         return unexpected("an epilogue of f32, f16, bf16 and integers", type);
@@ -227,7 +227,7 @@ public:
       const Operand &factor = *workload.find(role);
       unsigned number = role == OperandRole::Rhs;
       code.elementBytes[number] = factor.elementBytes;
-      code.isConverted[number] = factor.elementType != workload.accumulatorType;
+      code.isConverted[number] = factor.elementType != workload.accumulatorType();
       code.prologues[number] = prologueWork(workload, number, simt.vectorWidth);
     }
     BlockWork work = simtWork(layout, code);

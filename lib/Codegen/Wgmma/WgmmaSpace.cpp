@@ -177,9 +177,9 @@ bool WgmmaSpace::makePersistent(KernelFamily &family) const {
                               schedule.clusterBlocks();
   family.schedule = schedule.pack();
   double tiles = 1;
-  for (auto [axis, size] : llvm::zip(workload.axes, family.tiles.front()))
-    if (axis.kind == AxisKind::Space)
-      tiles *= double(ceilDiv(largestSize(axis), size));
+  for (unsigned axis : workload.spaceAxes().list())
+    tiles *= double(ceilDiv(largestSize(workload.axes[axis]),
+                            family.tiles.front()[axis]));
   return tiles * double(schedule.clusterBlocks()) >
          double(schedule.persistentBlocks);
 }

@@ -50,7 +50,8 @@ OperatorRegistry::Entry::objectionTo(ArrayRef<int64_t> shape) const {
 /// Whether the workload may be that of the entry's operator.
 static bool isAlike(const OperatorRegistry::Entry &entry,
                     const Workload &workload) {
-  if (measurementKey(entry.workload) != measurementKey(workload))
+  if (entry.workload.fingerprint(FingerprintOf::Kernels) !=
+      workload.fingerprint(FingerprintOf::Kernels))
     return false;
   // Some shape of the workload.
   auto shape = llvm::map_to_vector(

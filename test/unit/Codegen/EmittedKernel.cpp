@@ -42,14 +42,15 @@ Workload EmittedCase::workload() const {
   Workload workload = Workload::matmul({1, std::nullopt, 1}, range(n), range(k),
                                        transposeLhs, transposeRhs);
   setTypes(workload, multiplied, sumType(multiplied));
-  workload.truncatesFactors = isTruncated;
+  ContractionParts parts = contractionParts(workload);
+  parts.truncatesFactors = isTruncated;
   llvm::SmallVector<Operand> inputs;
   for (unsigned factor : {0, 1}) {
     const EmittedPrologue &prologue = prologues[factor];
     if (prologue.type) {
       workload.operands[factor].elementType = *prologue.type;
       workload.operands[factor].elementBytes = bytesOf(*prologue.type);
-      workload.prologues[factor].push_back(
+      parts.prologues[factor].push_back(
           {OperationKind::Other, *prologue.type, storedType(multiplied), 1});
     }
     unsigned space = factor == 0 ? Workload::kM : Workload::kN;
@@ -67,12 +68,13 @@ Workload EmittedCase::workload() const {
       ++sums;
     }
     if (sums > 0)
-      workload.prologues[factor].push_back(
+      parts.prologues[factor].push_back(
           {OperationKind::Arithmetic, storedType(multiplied),
            storedType(multiplied), double(sums)});
   }
   workload.operands.insert(workload.operands.begin() + 2, inputs.begin(),
                            inputs.end());
+  setContraction(workload, parts);
   return workload;
 }
 

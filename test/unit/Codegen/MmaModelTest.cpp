@@ -54,9 +54,11 @@ TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
   scaled.operands.emplace_back(OperandRole::Input,
                                llvm::SmallVector<unsigned>{Workload::kN},
                                ElementType::F16);
-  scaled.prologues[1] = {
-      {OperationKind::Other, ElementType::I8, ElementType::F16, 1},
-      {OperationKind::Arithmetic, ElementType::F16, ElementType::F16, 1}};
+  changeContraction(scaled, [](ContractionParts &parts) {
+    parts.prologues[1] = {
+        {OperationKind::Other, ElementType::I8, ElementType::F16, 1},
+        {OperationKind::Arithmetic, ElementType::F16, ElementType::F16, 1}};
+  });
   EXPECT_EQ(refusal(scaled, "a100"), "");
   auto family = [](int64_t stages) {
     return mmaFamily({2, 2, stages, 16}, {32}, 32, 32);
@@ -77,12 +79,16 @@ TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
   rounded.operands[1].elementType = ElementType::F32;
   rounded.operands[1].elementBytes = 4;
   EXPECT_NE(refusal(rounded, "a100"), "");
-  rounded.prologues[1] = {
-      {OperationKind::Other, ElementType::F32, ElementType::F16, 1}};
+  auto castFrom = [&](ElementType type) {
+    changeContraction(rounded, [&](ContractionParts &parts) {
+      parts.prologues[1] = {{OperationKind::Other, type, ElementType::F16, 1}};
+    });
+  };
+  castFrom(ElementType::F32);
   EXPECT_EQ(refusal(rounded, "a100"), "");
   EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(4, 2)), 4);
   EXPECT_EQ((MmaSchedule{2, 2, 2, 16}.copyWidth(1, 2)), 8);
-  rounded.prologues[1].front().operandType = ElementType::F64;
+  castFrom(ElementType::F64);
   EXPECT_EQ(refusal(rounded, "a100"),
             "mma: expected prologues of f32, f16, bf16 and integers of up to "
             "32 bits, but got f64");
@@ -107,7 +113,9 @@ TEST_F(MmaModelTest, TakesWhatTheTensorCoresOfADeviceMultiply) {
 TEST_F(MmaModelTest, RoundsWhereFactorsMayNotBeTruncated) {
   Workload rounded = productOf(ElementType::TF32, ElementType::F32);
   Workload truncated = rounded;
-  truncated.truncatesFactors = true;
+  changeContraction(truncated, [](ContractionParts &parts) {
+    parts.truncatesFactors = true;
+  });
   KernelFamily family = mmaFamily({2, 2, 3, 16}, {32}, 32, 32);
   for (const Workload *workload : {&rounded, &truncated})
     EXPECT_EQ(llvm::toString(model.check(*workload, family, device)), "");
@@ -404,7 +412,9 @@ TEST_F(MmaModelTest, CountsEpilogues) {
   double plain = model.work(workload, family, 0, device).epilogueInstructions;
   // 128 sums of a lane, in pairs to shared memory and back in fours.
   EXPECT_GT(plain, 4 * (128 / 2 + 128 / 4));
-  workload.epilogue.push_back({OperationKind::Arithmetic});
+  changeContraction(workload, [](ContractionParts &parts) {
+    parts.epilogue.push_back({OperationKind::Arithmetic});
+  });
   EXPECT_EQ(model.work(workload, family, 0, device).epilogueInstructions,
             plain + 4 * 128);
 }

@@ -2,7 +2,7 @@
 #ifndef FTUNER_TEST_UNIT_CODEGEN_PRODUCTS_H
 #define FTUNER_TEST_UNIT_CODEGEN_PRODUCTS_H
 
-#include "FTuner/Workload/Workload.h"
+#include "FTuner/Workload/Contraction.h"
 
 namespace ftuner {
 
@@ -14,8 +14,10 @@ inline void setTypes(Workload &workload, ElementType type, ElementType sum) {
       operand.elementType = type == ElementType::TF32 ? ElementType::F32 : type;
       operand.elementBytes = bytesOf(type);
     }
-  workload.accumulatorType = sum;
-  workload.operations.front().operandType = type;
+  changeContraction(workload, [&](ContractionParts &parts) {
+    parts.accumulatorType = sum;
+    parts.multipliedType = type;
+  });
 }
 
 } // namespace ftuner

@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Contraction.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
@@ -153,9 +154,9 @@ TEST_F(SimtModelTest, AcceptsBatchesOfProducts) {
 
 TEST_F(SimtModelTest, AcceptsUpToThreeBatchAxes) {
   while (workload.axes.size() < 6)
-    workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
+    workload.axes.push_back({"B", SizeRange::fixed(2)});
   EXPECT_EQ(error(batched(family, 3)), "");
-  workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
+  workload.axes.push_back({"B", SizeRange::fixed(2)});
   EXPECT_NE(error(batched(family, 4)).find("up to 3 batch axes"),
             std::string::npos);
 }
@@ -323,7 +324,9 @@ static Workload withTypes(Workload workload, ElementType lhs, ElementType rhs,
                                                           : output;
     operand = Operand(operand.role, operand.axes, type);
   }
-  workload.accumulatorType = accumulator;
+  changeContraction(workload, [&](ContractionParts &parts) {
+    parts.accumulatorType = accumulator;
+  });
   return workload;
 }
 

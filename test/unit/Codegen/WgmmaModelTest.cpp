@@ -73,7 +73,9 @@ TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
 TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
   Workload rounded = productOf(ElementType::TF32, ElementType::F32);
   Workload truncated = rounded;
-  truncated.truncatesFactors = true;
+  changeContraction(truncated, [](ContractionParts &parts) {
+    parts.truncatesFactors = true;
+  });
   auto family = [](int64_t stages, int64_t access, int64_t producers,
                    bool maps) {
     return wgmmaFamily({2, 1, stages, access, false, producers, maps}, {64},
@@ -122,7 +124,9 @@ TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
 TEST_F(WgmmaModelTest, RelaxesFamiliesOfWords) {
   Workload rounded = productOf(ElementType::TF32, ElementType::F32);
   Workload truncated = rounded;
-  truncated.truncatesFactors = true;
+  changeContraction(truncated, [](ContractionParts &parts) {
+    parts.truncatesFactors = true;
+  });
   for (const Workload *workload : {&rounded, &truncated}) {
     auto space = model.createSpace(*workload, device);
     int64_t mapped = 0, staged = 0;

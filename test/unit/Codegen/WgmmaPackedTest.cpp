@@ -65,10 +65,13 @@ TEST_F(WgmmaPackedTest, IsOfNoOtherPath) {
   // What copies would have to round or to compute.
   Workload words = packedProduct(ElementType::TF32);
   EXPECT_NE(refusal(words, "wgmma").find("rounded"), std::string::npos);
-  words.truncatesFactors = true;
+  changeContraction(
+      words, [](ContractionParts &parts) { parts.truncatesFactors = true; });
   EXPECT_EQ(refusal(words, "wgmma"), "");
   Workload computed = packedProduct();
-  computed.prologues[1] = {Operations()};
+  changeContraction(computed, [](ContractionParts &parts) {
+    parts.prologues[1] = {Operations()};
+  });
   EXPECT_NE(refusal(computed, "wgmma").find("prologue"), std::string::npos);
   Workload narrow = packedProduct();
   narrow.operands[1].elementType = ElementType::I8;

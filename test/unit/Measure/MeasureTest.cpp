@@ -4,6 +4,7 @@
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/FamilyJson.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -92,13 +93,25 @@ TEST_F(MeasureTest, FamiliesSurviveJson) {
 }
 
 TEST_F(MeasureTest, KeysTellWhatBecomesOfFactors) {
-  std::set<std::string> keys = {measurementKey(workload)};
-  Workload rounded = workload;
-  rounded.operations.front().operandType = ElementType::TF32;
-  keys.insert(measurementKey(rounded));
-  rounded.truncatesFactors = true;
-  keys.insert(measurementKey(rounded));
-  EXPECT_EQ(keys.size(), 3u);
+  std::set<std::string> keys;
+  auto add = [&](llvm::function_ref<void(ContractionParts &)> change) {
+    Workload changed = workload;
+    changeContraction(changed, change);
+    keys.insert(changed.fingerprint(FingerprintOf::Kernels));
+  };
+  add([](ContractionParts &) {});
+  add([](ContractionParts &parts) {
+    parts.multipliedType = ElementType::TF32;
+  });
+  add([](ContractionParts &parts) {
+    parts.multipliedType = ElementType::TF32;
+    parts.truncatesFactors = true;
+  });
+  // And of sums.
+  add([](ContractionParts &parts) {
+    parts.epilogue = {{OperationKind::Special}};
+  });
+  EXPECT_EQ(keys.size(), 4u);
 }
 
 TEST_F(MeasureTest, CostModelsAnswerAsDevicesWould) {

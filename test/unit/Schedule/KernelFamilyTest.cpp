@@ -90,7 +90,7 @@ TEST(SupportingModels, LeaveOutThoseThatRefuse) {
             (llvm::SmallVector<const CodegenModel *>{&stub}));
   // Every path's reason, if there is none.
   while (workload.axes.size() <= 6)
-    workload.axes.push_back({"B", AxisKind::Space, SizeRange::fixed(2), {}});
+    workload.axes.push_back({"B", SizeRange::fixed(2)});
   std::string error =
       llvm::toString(supportingModels(paths, workload, device).takeError());
   EXPECT_NE(error.find("simt: expected"), std::string::npos) << error;

@@ -8,6 +8,7 @@
 #include "../Scale.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Workload/Contraction.h"
 #include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -32,7 +33,9 @@ static Workload inHalfPrecision(Workload workload) {
       operand.elementType = ElementType::F16;
       operand.elementBytes = bytesOf(ElementType::F16);
     }
-  workload.operations.front().operandType = ElementType::F16;
+  changeContraction(workload, [](ContractionParts &parts) {
+    parts.multipliedType = ElementType::F16;
+  });
   return workload;
 }
 
@@ -243,7 +246,7 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
     for (NamedWorkload &supported : supportedWorkloads(paths, device)) {
       if (!names.empty() && !names.count(supported.name))
         continue;
-      auto half = supported.workload.operations.front().operandType;
+      auto half = supported.workload.reduction()->operations.front().operandType;
       auto [place, isNew] = named.try_emplace(
           supported.name + std::to_string(static_cast<int>(half)),
           std::move(supported));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceTest.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Workload/Contraction.h"
 #include "RangePlanner.h"
 #include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -67,7 +68,9 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
       /*transposeLhs=*/false, /*transposeRhs=*/true);
   for (Operand &operand : workload.operands)
     operand = Operand(operand.role, operand.axes, ElementType::F16);
-  workload.operations.front().operandType = ElementType::F16;
+  changeContraction(workload, [](ContractionParts &parts) {
+    parts.multipliedType = ElementType::F16;
+  });
   const CodegenModel *path = findCodegenModel("mma");
   SearchProblem problem{workload, *device, path, *findCostModel("latency"),
                         SearchOptions()};

@@ -1,6 +1,7 @@
 //===- SplitCandidatesTest.cpp - Where slices of k are looked for ---------===//
 #include "DeviceTest.h"
 #include "FTuner/Search/Candidates.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
@@ -22,7 +23,9 @@ protected:
       operand.elementType = ElementType::F16;
       operand.elementBytes = 2;
     }
-    workload.operations.front().operandType = ElementType::F16;
+    changeContraction(workload, [](ContractionParts &parts) {
+      parts.multipliedType = ElementType::F16;
+    });
     return workload;
   }
   SearchProblem problemOf(const Workload &workload,

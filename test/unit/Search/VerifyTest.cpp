@@ -379,7 +379,8 @@ TEST_F(VerifyTest, ChecksTheProblem) {
   workload.axes.insert(workload.axes.end(), 4, workload.axes[0]);
   EXPECT_EQ(problemError(), "stub: expected at most six axes");
   workload.axes.resize(3);
-  workload.axes[2].kind = AxisKind::Space;
+  workload.reduction()->reduce = {};
+  workload.operands.back().axes = {0, 1, 2};
   EXPECT_EQ(problemError(), "axis 'K': expected a reduce axis, since axes are "
                             "M, N, K, then batch axes");
 }

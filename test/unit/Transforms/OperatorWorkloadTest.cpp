@@ -73,7 +73,7 @@ TEST_F(OperatorWorkloadTest, OfARowSum) {
   EXPECT_EQ(workload.name, "sums");
   ASSERT_EQ(workload.axes.size(), 2u);
   EXPECT_EQ(workload.axes[0].name, "M");
-  EXPECT_EQ(workload.axes[0].kind, AxisKind::Space);
+  EXPECT_FALSE(workload.isReduceAxis(0));
   // Size 0 costs nothing.
   EXPECT_EQ(workload.axes[0].range.min, 4);
   EXPECT_EQ(workload.axes[0].range.max, 100);
@@ -81,7 +81,7 @@ TEST_F(OperatorWorkloadTest, OfARowSum) {
   EXPECT_EQ(workload.axes[0].factor, 4);
   EXPECT_EQ(workload.axes[0].symbols, std::vector<std::string>{"T"});
   EXPECT_EQ(workload.axes[1].name, "K");
-  EXPECT_EQ(workload.axes[1].kind, AxisKind::Reduce);
+  EXPECT_TRUE(workload.isReduceAxis(1));
   EXPECT_TRUE(workload.axes[1].range.isFixed());
   EXPECT_EQ(workload.axes[1].range.min, 64);
 
@@ -99,8 +99,9 @@ TEST_F(OperatorWorkloadTest, OfARowSum) {
   EXPECT_EQ(output.elementType, ElementType::F32);
   EXPECT_EQ(output.axes, llvm::SmallVector<unsigned>{0});
 
-  EXPECT_EQ(workload.accumulatorType, ElementType::F32);
-  EXPECT_EQ(workload.flopsPerPoint, 1);
+  EXPECT_EQ(workload.accumulatorType(), ElementType::F32);
+  EXPECT_EQ(workload.str(), "reduction[M] = sum over K of input[M, K], init -> "
+                            "output\n");
   EXPECT_DOUBLE_EQ(workload.flops({10, 64}), 640);
   EXPECT_EQ(workload.mainAxis(), 0u);
   EXPECT_FALSE(workload.isContraction());
@@ -117,8 +118,8 @@ TEST_F(OperatorWorkloadTest, OfASumWithoutCasts) {
       return
     }
   )mlir");
-  EXPECT_EQ(workload.combiner, Combiner::Sum);
-  EXPECT_EQ(workload.operations,
+  EXPECT_EQ(workload.reduction()->state->merge, Merge::Sum);
+  EXPECT_EQ(workload.reduction()->operations,
             std::vector{operationsOf(OperationKind::Arithmetic,
                                      ElementType::I32, ElementType::I32, 1)});
   EXPECT_TRUE(workload.axes[1].range.isOpen());
@@ -147,15 +148,14 @@ TEST_F(OperatorWorkloadTest, OfWindows) {
   EXPECT_EQ(input.rank(), 1u);
   EXPECT_EQ(input.contiguousAxis(), std::nullopt);
   // 2 · 15 + 2, both ends counted.
-  EXPECT_EQ(input.position(0).reach({16, 3}), 33);
+  // With three weights and 16 sums, in bytes.
+  EXPECT_EQ(workload.compulsoryBytes({16, 3}), 33 * 2 + 3 * 2 + 16 * 4);
   EXPECT_TRUE(workload.operands[1].windows.empty());
   EXPECT_EQ(workload.operands[1].position(0), AffineForm::ofAxis(1));
   // Factors are widened by what multiplies them.
-  EXPECT_EQ(workload.combiner, Combiner::SumOfProducts);
-  EXPECT_EQ(workload.operations,
+  EXPECT_EQ(workload.reduction()->operations,
             std::vector{operationsOf(OperationKind::MultiplyAdd,
                                      ElementType::F16, ElementType::F32, 1)});
-  EXPECT_EQ(workload.flopsPerPoint, 2);
   // It has two inputs, but is no product of matrices.
   EXPECT_FALSE(workload.isContraction());
 }
@@ -188,10 +188,8 @@ TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
   ASSERT_EQ(workload.operands.size(), 6u);
   EXPECT_EQ(workload.operands[2].role, OperandRole::Init);
   EXPECT_EQ(workload.operands[4].elementType, ElementType::F64);
-  EXPECT_EQ(workload.combiner, Combiner::SumOfProducts);
-  EXPECT_EQ(workload.operations, std::vector{Operations()});
-  EXPECT_EQ(workload.flopsPerPoint, 2);
-  EXPECT_EQ(workload.epilogue,
+  EXPECT_EQ(workload.reduction()->operations, std::vector{Operations()});
+  EXPECT_EQ(workload.epilogue()->operations,
             (std::vector{operationsOf(OperationKind::Other, ElementType::F64,
                                       ElementType::F32, 1),
                          operationsOf(OperationKind::Arithmetic,
@@ -250,8 +248,8 @@ TEST_F(OperatorWorkloadTest, OfFactorsOfTwoTypes) {
     Workload workload = workloadOf(
         product(entry.lhs, entry.rhs, entry.accumulator, entry.casts));
     EXPECT_TRUE(workload.isContraction());
-    EXPECT_EQ(workload.accumulatorType, entry.resultType);
-    EXPECT_EQ(workload.operations,
+    EXPECT_EQ(workload.accumulatorType(), entry.resultType);
+    EXPECT_EQ(workload.reduction()->operations,
               std::vector{operationsOf(OperationKind::MultiplyAdd,
                                        entry.operandType, entry.resultType, 1)})
         << entry.lhs << " " << entry.rhs;

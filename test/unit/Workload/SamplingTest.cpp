@@ -4,7 +4,7 @@
 
 using namespace ftuner;
 
-static Axis axis(SizeRange range) { return {"M", AxisKind::Space, range, {}}; }
+static Axis axis(SizeRange range) { return {"M", range}; }
 
 TEST(SampleSizes, EnumeratesSmallRanges) {
   std::vector<SizeSample> samples = sampleSizes(axis({16, 2048, 16}), 128);

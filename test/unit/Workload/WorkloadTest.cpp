@@ -79,7 +79,7 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
   Workload operands = dense({1, 128});
   operands.operands[0].axes = {0, 3};
   EXPECT_EQ(errorOf(operands), "operand 0: expected axes below 3, but got 3");
-  operands.operands.erase(operands.operands.begin());
+  operands.operands[0] = Operand(OperandRole::Input, {0, 2});
   // What is no contraction may be another operator.
   EXPECT_EQ(errorOf(operands), "no error");
   EXPECT_EQ(llvm::toString(operands.checkContraction()),
@@ -94,6 +94,9 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
   scaled.operands.back().axes = {Workload::kM, Workload::kN};
   EXPECT_EQ(llvm::toString(scaled.checkContraction()),
             "operand 3: expected an input of one factor");
-  operands.operands.pop_back();
-  EXPECT_EQ(errorOf(operands), "expected one output operand");
+  operands.operands.back().role = OperandRole::Extra;
+  EXPECT_EQ(errorOf(operands), "computation 'product': expected outputs that it "
+                               "writes, but operand 2 is none");
+  operands.reduction()->writes.clear();
+  EXPECT_EQ(errorOf(operands), "expected an output operand");
 }

@@ -30,7 +30,7 @@ public:
     std::string objectionTo(llvm::ArrayRef<int64_t> shape) const;
   };
   /// The entry whose workload it is, else the first one that is alike:
-  /// `measurementKey` is equal, and so are static extents. Null if there is
+  /// `Workload::fingerprint` is equal, and so are static extents. Null if there is
   /// none.
   const Entry *find(const Workload &workload) const;
 

@@ -5,6 +5,7 @@
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Contraction.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,9 +32,9 @@ static SizeRange withoutZero(SizeRange range) {
   return {range.step, range.max, range.step};
 }
 
-static Axis makeAxis(StringRef name, AxisKind kind, int64_t extent,
+static Axis makeAxis(StringRef name, int64_t extent,
                      ukernel::RangeAttr range) {
-  Axis axis{name.str(), kind, SizeRange(), {}};
+  Axis axis{name.str(), {}};
   if (ShapedType::isStatic(extent)) {
     axis.range = SizeRange::fixed(std::max<int64_t>(extent, 1));
     return axis;
@@ -189,18 +190,6 @@ static std::vector<Operations> prologueOf(const SumOfProducts &parts,
   return result;
 }
 
-/// Whether the body adds its one input to the accumulator.
-static bool isSum(Block &body) {
-  if (body.getNumArguments() != 2 || body.getOperations().size() != 2)
-    return false;
-  Operation &sum = body.front();
-  return isa<arith::AddFOp, arith::AddIOp>(sum) &&
-         body.back().getOperands() == sum.getResults() &&
-         llvm::all_of(body.getArguments(), [&](BlockArgument argument) {
-           return llvm::is_contained(sum.getOperands(), argument);
-         });
-}
-
 /// The type in which units multiply factors of two types: the narrowest that
 /// holds the values of both.
 static ElementType multipliedType(ElementType lhs, ElementType rhs,
@@ -216,34 +205,70 @@ static ElementType multipliedType(ElementType lhs, ElementType rhs,
   return bytesOf(lhs) < bytesOf(rhs) ? rhs : lhs;
 }
 
-void ftuner::setComputation(Workload &workload, Block &combiner,
-                            Block *epilogue, Type accumulator) {
-  if (!accumulator)
-    accumulator = combiner.getArguments().back().getType();
-  workload.accumulatorType = toElementType(accumulator);
-  workload.prologues = {};
-  if (std::optional<SumOfProducts> parts = matchSumOfProducts(combiner)) {
+/// How a body merges two parts, and what an empty one holds: by the one
+/// operation that takes the accumulator and makes the next one.
+static std::pair<Merge, Identity> mergeOf(Block &combiner) {
+  Value next = combiner.getTerminator()->getOperand(0);
+  Operation *last = next.getDefiningOp();
+  BlockArgument accumulator = combiner.getArguments().back();
+  if (!last || !accumulator.hasOneUse() ||
+      *accumulator.getUsers().begin() != last)
+    return {Merge::Other, Identity::Zero};
+  return TypeSwitch<Operation *, std::pair<Merge, Identity>>(last)
+      .Case<arith::AddFOp, arith::AddIOp>(
+          [](auto) { return std::pair(Merge::Sum, Identity::Zero); })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [](auto) { return std::pair(Merge::Product, Identity::One); })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp,
+            arith::MaxUIOp>(
+          [](auto) { return std::pair(Merge::Maximum, Identity::Lowest); })
+      .Case<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp,
+            arith::MinUIOp>(
+          [](auto) { return std::pair(Merge::Minimum, Identity::Highest); })
+      .Default([](Operation *) {
+        return std::pair(Merge::Other, Identity::Zero);
+      });
+}
+
+void ftuner::setComputations(
+    Workload &workload, AxisSet reduce, const ComputationBodies &bodies,
+    llvm::function_ref<void(ContractionParts &)> change) {
+  Block &combiner = *bodies.combiner;
+  ContractionParts parts;
+  parts.accumulatorType = toElementType(
+      bodies.accumulator ? bodies.accumulator
+                         : combiner.getArguments().back().getType());
+  if (bodies.epilogue)
+    parts.epilogue = collectOperations(*bodies.epilogue);
+  std::optional<SumOfProducts> product = matchSumOfProducts(combiner);
+  if (product) {
     // Units multiply what they are given and add to what they hold; factors
     // need no cast of their own.
-    workload.combiner = Combiner::SumOfProducts;
-    Operations operations;
-    operations.operandType =
-        multipliedType(toElementType(parts->narrowFactor(0).getType()),
-                       toElementType(parts->narrowFactor(1).getType()),
-                       workload.accumulatorType);
-    operations.resultType = workload.accumulatorType;
-    workload.operations = {operations};
+    parts.multipliedType =
+        multipliedType(toElementType(product->narrowFactor(0).getType()),
+                       toElementType(product->narrowFactor(1).getType()),
+                       parts.accumulatorType);
     for (unsigned factor : {0, 1})
-      workload.prologues[factor] = prologueOf(*parts, factor);
-  } else {
-    workload.combiner = isSum(combiner) ? Combiner::Sum : Combiner::Other;
-    workload.operations = collectOperations(combiner);
+      parts.prologues[factor] = prologueOf(*product, factor);
   }
-  workload.flopsPerPoint = 0;
-  for (const Operations &operations : workload.operations)
-    workload.flopsPerPoint += operations.flops();
-  workload.epilogue =
-      epilogue ? collectOperations(*epilogue) : std::vector<Operations>();
+  if (change)
+    change(parts);
+  if (product && workload.find(OperandRole::Lhs) &&
+      workload.find(OperandRole::Rhs) && reduce == AxisSet{Workload::kK}) {
+    setContraction(workload, parts);
+    return;
+  }
+  State state;
+  auto [merge, identity] = mergeOf(combiner);
+  state.merge = merge;
+  state.accumulators.front().type = parts.accumulatorType;
+  state.accumulators.front().identity = identity;
+  std::vector<Operations> operations = collectOperations(combiner);
+  if (product)
+    operations = {{OperationKind::MultiplyAdd, parts.multipliedType,
+                   parts.accumulatorType}};
+  setReduction(workload, reduce, std::move(operations), std::move(state),
+               parts.epilogue);
 }
 
 std::string ftuner::axisNameOf(ukernel::OperatorOpInterface op, unsigned axis) {
@@ -256,29 +281,35 @@ Workload ftuner::toWorkload(ukernel::OperatorOpInterface op) {
     workload.name = function.getName().str();
   ArrayAttr ranges = op.getRangesAttr();
   SmallVector<int64_t, 4> extents = op.getStaticExtents();
-  for (auto [axis, extent] : llvm::enumerate(extents))
-    workload.axes.push_back(makeAxis(
-        axisNameOf(op, axis),
-        op.isReduceAxis(axis) ? AxisKind::Reduce : AxisKind::Space, extent,
-        ranges ? cast<ukernel::RangeAttr>(ranges[axis])
-               : ukernel::RangeAttr()));
+  AxisSet reduce;
+  for (auto [axis, extent] : llvm::enumerate(extents)) {
+    if (op.isReduceAxis(axis))
+      reduce.insert(axis);
+    workload.axes.push_back(
+        makeAxis(axisNameOf(op, axis), extent,
+                 ranges ? cast<ukernel::RangeAttr>(ranges[axis])
+                        : ukernel::RangeAttr()));
+  }
   for (OpOperand &operand : op->getOpOperands())
     workload.operands.push_back(toOperand(
         op.getOperandRole(operand.getOperandNumber()), operand.get().getType(),
         op.getMatchingIndexingMap(&operand)));
   readExtents(op, workload);
-  setComputation(workload, op.getCombiner().front(),
-                 op.hasEpilogue() ? &op.getEpilogue().front() : nullptr);
   auto product = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
   if (product && product.getPacked())
     workload.operands[product.getRhsMutable().getOperandNumber()].isPacked =
         true;
-  if (product && product.getPrecision() &&
-      workload.operations.front().operandType == ElementType::F32) {
-    workload.operations.front().operandType =
-        toElementType(*product.getPrecision());
-    workload.truncatesFactors = product.getTruncated();
-  }
+  setComputations(workload, reduce,
+                  {&op.getCombiner().front(),
+                   op.hasEpilogue() ? &op.getEpilogue().front() : nullptr},
+                  [&](ContractionParts &parts) {
+                    if (!product || !product.getPrecision() ||
+                        parts.multipliedType != ElementType::F32)
+                      return;
+                    parts.multipliedType =
+                        toElementType(*product.getPrecision());
+                    parts.truncatesFactors = product.getTruncated();
+                  });
   return workload;
 }
 

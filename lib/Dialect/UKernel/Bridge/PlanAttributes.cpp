@@ -140,7 +140,7 @@ static SmallVector<int64_t> reduceList(uint32_t axes) {
 }
 
 SmallVector<int64_t> ftuner::reduceAxesOf(const Workload &workload) {
-  return reduceList(workload.reduceAxes());
+  return reduceList(workload.reduceAxes().mask());
 }
 
 llvm::Expected<ukernel::FamilyAttr>

@@ -234,6 +234,23 @@ static LogicalResult verifyStart(OperatorOpInterface op) {
          << "float type, but got " << start;
 }
 
+/// That what is read or written once for each point of the space axes runs
+/// along no others.
+static LogicalResult verifySpaceOperands(OperatorOpInterface op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    if (op.isInput(number))
+      continue;
+    for (unsigned axis : llvm::seq(op.getNumAxes()))
+      if (op.isReduceAxis(axis) &&
+          op.getMapOfOperand(number).isFunctionOfDim(axis))
+        return op->emitOpError("expected operand ")
+               << number << " to run along space axes alone, but it has "
+               << op.getAxisName(axis) << ", which is reduced";
+  }
+  return success();
+}
+
 LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   unsigned numAxes = op.getNumAxes();
   if (numAxes == 0)
@@ -250,7 +267,7 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
       return op->emitOpError("expected the operand that is written to be the "
                              "output, but got operand ")
              << operand.getOperandNumber();
-  if (failed(verifyStart(op)))
+  if (failed(verifySpaceOperands(op)) || failed(verifyStart(op)))
     return failure();
   StringRef extentsName = UKernelDialect::kExtentsAttrName;
   auto extents = op->getAttrOfType<ArrayAttr>(extentsName);

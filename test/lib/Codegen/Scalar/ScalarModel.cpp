@@ -19,7 +19,7 @@ llvm::Error invalid(const char *format, Args... args) {
 /// The space axes that threads lie along: the second one where there are two.
 std::pair<unsigned, std::optional<unsigned>>
 threadAxes(const Workload &workload) {
-  std::vector<unsigned> axes = workload.spaceAxes();
+  llvm::SmallVector<unsigned, 4> axes = workload.spaceAxes().list();
   if (axes.size() < 2)
     return {axes.front(), std::nullopt};
   return {axes[0], axes[1]};
@@ -46,7 +46,7 @@ public:
         family.tiles.emplace_back(workload.axes.size(), 1);
         BlockTile &tile = family.tiles.front();
         for (unsigned axis = 0; axis < tile.size(); ++axis)
-          if (workload.axes[axis].kind == AxisKind::Reduce)
+          if (workload.isReduceAxis(axis))
             tile[axis] = kDepth;
         tile[rows] = schedule.threadsM;
         if (columns)
@@ -107,7 +107,7 @@ public:
       return invalid("exact: expected compute capability 9.0, but got %d.%d",
                      device.computeCapabilityMajor,
                      device.computeCapabilityMinor);
-    if (workload.spaceAxes().empty() || workload.reduceAxes() == 0)
+    if (workload.spaceAxes().empty() || workload.reduceAxes().empty())
       return invalid("%s: expected a space and a reduce axis", name().data());
     for (const Operand &operand : workload.operands)
       if (operand.elementType == ElementType::F64 ||
@@ -228,7 +228,7 @@ public:
       return invalid("scalar: expected a tile of one element for each thread, "
                      "but got %s",
                      tileText(tile).c_str());
-    for (unsigned axis : workload.spaceAxes())
+    for (unsigned axis : workload.spaceAxes().list())
       if (axis != rows && axis != columns && tile[axis] != 1)
         return invalid(
             "scalar: expected tiles of 1 on further axes, but got %s",

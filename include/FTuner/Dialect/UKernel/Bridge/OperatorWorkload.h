@@ -10,7 +10,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Workload/Workload.h"
+#include "FTuner/Workload/Contraction.h"
 
 namespace ftuner {
 
@@ -51,11 +51,20 @@ std::optional<Operations> operationsOf(mlir::Operation &op);
 /// The operations of a body of scalars, equal ones counted.
 std::vector<Operations> collectOperations(mlir::Block &body);
 
-/// Fills in what the scalar body of a combiner computes of one point, with
-/// inputs and then the accumulator as arguments, and that of an epilogue, null
-/// for none. The accumulator is of type `accumulator`, null for the combiner's.
-void setComputation(Workload &workload, mlir::Block &combiner,
-                    mlir::Block *epilogue, mlir::Type accumulator = {});
+/// Scalar bodies of an operator: of the combiner, with inputs and then the
+/// accumulator as arguments, and of the epilogue, null for none.
+struct ComputationBodies {
+  mlir::Block *combiner;
+  mlir::Block *epilogue = nullptr;
+  /// The accumulator's type, null for the combiner's.
+  mlir::Type accumulator = {};
+};
+
+/// Makes the computations of a workload that has axes and operands. `change`
+/// may change the parts of a contraction, and what follows another reduction.
+void setComputations(Workload &workload, AxisSet reduce,
+                     const ComputationBodies &bodies,
+                     llvm::function_ref<void(ContractionParts &)> change = {});
 
 //===----------------------------------------------------------------------===//
 // Support

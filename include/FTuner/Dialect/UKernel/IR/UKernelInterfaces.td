@@ -41,6 +41,7 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       `#ukernel.range` for each axis.
     * `operator_c5`: what the accumulator starts from has elements of its type,
       or of a narrower float type.
+    * `operator_c6`: init, extras and the output run along space axes alone.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [

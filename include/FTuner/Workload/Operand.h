@@ -1,0 +1,94 @@
+//===- Operand.h - What an operator reads and writes ------------*- C++ -*-===//
+#ifndef FTUNER_WORKLOAD_OPERAND_H
+#define FTUNER_WORKLOAD_OPERAND_H
+
+#include "FTuner/Workload/Axes.h"
+#include "FTuner/Workload/Elements.h"
+
+namespace ftuner {
+
+/// What an operator does with an operand: inputs are read at every point of the
+/// iteration space (those of a contraction are `Lhs` and `Rhs`, and what their
+/// prologues read), the others once for every point of the space axes.
+enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
+
+constexpr bool isInput(OperandRole role) {
+  return role == OperandRole::Lhs || role == OperandRole::Rhs ||
+         role == OperandRole::Input;
+}
+
+/// A position along one dimension of a tensor: constant + the sum of
+/// coefficient · position along the axis. One axis alone in the simple case;
+/// 2 · oh + kh for a window of stride 2.
+struct AffineForm {
+  struct Term {
+    unsigned axis;
+    /// Not 0.
+    int64_t coefficient = 1;
+    /// Which of a fused axis's loops; 0 of an axis that is one loop.
+    unsigned loop = 0;
+
+    bool operator==(const Term &other) const {
+      return axis == other.axis && coefficient == other.coefficient &&
+             loop == other.loop;
+    }
+  };
+  /// At most one for each axis, or loop of one.
+  llvm::SmallVector<Term, 2> terms;
+  int64_t constant = 0;
+
+  static AffineForm ofAxis(unsigned axis) { return {{{axis, 1}}, 0}; }
+  /// The axis, if the form is that alone.
+  std::optional<unsigned> asAxis() const;
+  bool operator==(const AffineForm &other) const {
+    return terms == other.terms && constant == other.constant;
+  }
+};
+
+/// A tensor or scalar that the operator reads or writes.
+struct Operand {
+  Operand(OperandRole role, llvm::SmallVector<unsigned> axes,
+          ElementType elementType = ElementType::F32)
+      : role(role), axes(std::move(axes)), elementType(elementType),
+        elementBytes(bytesOf(elementType)) {}
+
+  OperandRole role;
+  /// The axis that each dimension runs along, outermost dimension first; empty
+  /// for a scalar. Of a position of several axes, one that it has.
+  llvm::SmallVector<unsigned> axes;
+  /// The position along each dimension; empty where every dimension is its axis
+  /// alone.
+  llvm::SmallVector<AffineForm, 0> windows;
+  ElementType elementType;
+  /// `bytesOf(elementType)`.
+  int64_t elementBytes;
+  /// Elements lie in the order of PackedOrder.h; of an rhs of k and n alone.
+  bool isPacked = false;
+  /// What a read beyond the operand gives, such as the zeros around an image;
+  /// none where every position lies inside.
+  std::optional<Identity> outside = std::nullopt;
+  /// Operands whose elements are added to positions, such as the pages of a
+  /// cache.
+  struct Indirection {
+    unsigned dim;
+    /// Its number, and the axes along which it lies are among the operand's.
+    unsigned indexOperand;
+
+    bool operator==(const Indirection &other) const {
+      return dim == other.dim && indexOperand == other.indexOperand;
+    }
+  };
+  llvm::SmallVector<Indirection, 0> indirections = {};
+
+  unsigned rank() const { return axes.size(); }
+  AffineForm position(unsigned dim) const {
+    return windows.empty() ? AffineForm::ofAxis(axes[dim]) : windows[dim];
+  }
+  /// The axis with unit stride, if the innermost dimension is one alone; k of
+  /// packed operands.
+  std::optional<unsigned> contiguousAxis() const;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_WORKLOAD_OPERAND_H
