@@ -65,7 +65,7 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
   while (families.size() < 256)
     families.push_back(set.candidates[random() % set.candidates.size()].family);
   std::vector<Shape> shapes;
-  const SizeRange &range = workload.axes[Workload::kM].range;
+  const SizeRange &range = workload.axes[matmulAxes.m].range;
   for (int64_t rows = range.min; rows <= *range.max; rows += range.step)
     shapes.push_back({rows, 2304, 768});
   double sum = 0;

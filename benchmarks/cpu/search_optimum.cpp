@@ -87,7 +87,7 @@ void Walk::visitPairs(const KernelFamily &single, int64_t highRows) {
   for (int64_t rows = 1; rows < highRows; ++rows) {
     KernelFamily pair = single;
     BlockTile low = single.tiles.front();
-    low[Workload::kM] = low[Workload::kM] / highRows * rows;
+    low[matmulAxes.m] = low[matmulAxes.m] / highRows * rows;
     pair.tiles.insert(pair.tiles.begin(), low);
     if (!isFeasible(problem, pair))
       continue;
@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
   std::vector<double> ftuner = bestOf("ftuner", problem, shapes);
   for (size_t i = 0; i < shapes.size(); ++i)
     std::printf("%lld\t%.6f\t%.6f\t%.6f\t%lld\t%s\n",
-                static_cast<long long>(shapes[i][Workload::kM]),
+                static_cast<long long>(shapes[i][matmulAxes.m]),
                 walk.found()[i].microseconds, exhaustive[i], ftuner[i],
                 static_cast<long long>(walk.numPrograms()),
                 walk.found()[i].program.c_str());

@@ -116,14 +116,14 @@ EmittedCase Sampler::drawMma() {
   schedule.accessBytes = pick<int64_t>({16, 16, 16, 8, 4, 1});
   schedule.swapOperands = random() % 3 == 0;
   schedule.stages = device.hasAsyncCopy() ? pick<int64_t>({2, 3, 4, 5}) : 2;
-  int64_t ofRow = schedule.fragmentAlong(Workload::kM),
-          ofColumn = schedule.fragmentAlong(Workload::kN);
+  int64_t ofRow = schedule.fragmentAlong(matmulAxes.m),
+          ofColumn = schedule.fragmentAlong(matmulAxes.n);
   int64_t rows = ofRow * int64_t(1 + random() % 8);
   int64_t columns = ofColumn * int64_t(1 + random() % 12);
   int64_t depth = pick<int64_t>({32, 64, 128}) / bytes;
   emitted.family = mmaFamily(schedule, {rows}, columns, depth);
   if (random() % 2 == 0) {
-    unsigned axis = pick<unsigned>({Workload::kM, Workload::kN});
+    unsigned axis = pick<unsigned>({matmulAxes.m, matmulAxes.n});
     emitted.family.combineAxis = axis;
     emitted.family.tiles.push_back(emitted.family.tiles.front());
     emitted.family.tiles.front()[axis] =

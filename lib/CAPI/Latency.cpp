@@ -401,7 +401,7 @@ static KernelFamily familyOf(const ProgramRow &row, const Schedule &schedule,
                              size_t numAxes) {
   KernelFamily family;
   family.schedule = schedule;
-  family.combineAxis = row.combineAxis == 0 ? Workload::kM : Workload::kN;
+  family.combineAxis = matmulAxes.space(row.combineAxis == 0 ? 0 : 1);
   family.reduceSplit = row.reduceSplit;
   BlockTile first = {row.blockM, row.blockN, row.blockK};
   first.resize(numAxes, 1);

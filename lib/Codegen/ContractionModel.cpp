@@ -9,7 +9,7 @@
 
 using namespace ftuner;
 
-/// Most batch axes behind m, n and k.
+/// Most batch axes beside m, n and k.
 static constexpr unsigned kMaxBatchAxes = 3;
 /// Instructions of a quotient, root or transcendental function.
 static constexpr double kSpecialInstructions = 8;
@@ -24,17 +24,18 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
                                            const Workload &workload) {
   if (llvm::Error error = workload.checkContraction())
     return invalid(path, llvm::toString(std::move(error)));
-  if (workload.axes.size() > Workload::kFirstBatch + kMaxBatchAxes)
+  ContractionView view(workload);
+  if (view.batchAxes().size() > kMaxBatchAxes)
     return invalid(path, "expected up to " + llvm::Twine(kMaxBatchAxes) +
                              " batch axes");
-  auto isContiguous = [&](OperandRole role, unsigned axis, unsigned other) {
-    const Operand *operand = workload.find(role);
-    return operand && (operand->contiguousAxis() == axis ||
-                       operand->contiguousAxis() == other);
+  auto isContiguous = [](const Operand &operand, unsigned axis,
+                         unsigned other) {
+    return operand.contiguousAxis() == axis ||
+           operand.contiguousAxis() == other;
   };
-  if (!isContiguous(OperandRole::Lhs, Workload::kM, Workload::kK) ||
-      !isContiguous(OperandRole::Rhs, Workload::kN, Workload::kK) ||
-      !isContiguous(OperandRole::Output, Workload::kN, Workload::kN))
+  if (!isContiguous(view.lhs(), view.m, view.k) ||
+      !isContiguous(view.rhs(), view.n, view.k) ||
+      !isContiguous(view.output(), view.n, view.n))
     return invalid(path, "expected an lhs that is contiguous along m or k, an "
                          "rhs along n or k, and an output that is contiguous "
                          "along n");
@@ -81,8 +82,8 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
   return llvm::Error::success();
 }
 
-llvm::ArrayRef<Operations>
-ftuner::prologueOperations(const Workload &workload, unsigned factor) {
+llvm::ArrayRef<Operations> ftuner::prologueOperations(const Workload &workload,
+                                                      unsigned factor) {
   return ContractionView(workload).prologueOperations(factor);
 }
 
@@ -97,13 +98,12 @@ double ftuner::instructionsOf(OperationKind kind) {
 
 PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
                                   int64_t vectorWidth) {
+  ContractionView view(workload);
   PrologueWork work;
-  for (const Operations &operations : prologueOperations(workload, factor))
+  for (const Operations &operations : view.prologueOperations(factor))
     work.instructions += operations.count * instructionsOf(operations.kind);
-  unsigned other = factor == 0 ? Workload::kN : Workload::kM;
-  std::optional<unsigned> vectorAxis =
-      workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs)
-          ->contiguousAxis();
+  unsigned other = view.space(1 - factor);
+  std::optional<unsigned> vectorAxis = view.factor(factor).contiguousAxis();
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Input || operand.axes.empty() ||
         llvm::is_contained(operand.axes, other))
@@ -113,7 +113,7 @@ PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
     int64_t registers =
         ceilDiv((isSame ? 1 : vectorWidth) * operand.elementBytes, 4);
     work.registers += registers;
-    if (llvm::is_contained(operand.axes, Workload::kK))
+    if (llvm::is_contained(operand.axes, view.k))
       work.globalBytes += operand.elementBytes;
     else
       work.registersOfAllSteps += registers;
@@ -139,9 +139,10 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
 }
 
 llvm::Error ftuner::checkBatchTiles(const CodegenModel &path,
+                                    const ContractionAxes &axes,
                                     const BlockTile &tile) {
-  for (unsigned axis = Workload::kFirstBatch; axis < tile.size(); ++axis)
-    if (tile[axis] != 1)
+  for (unsigned axis = 0; axis < tile.size(); ++axis)
+    if (axes.isBatch(axis) && tile[axis] != 1)
       return invalid(path, "expected tiles of 1 on batch axes, but got " +
                                tileText(tile));
   return llvm::Error::success();
@@ -168,13 +169,15 @@ UKernel ftuner::contractionUKernel(const KernelFamily &family, unsigned part,
                                    int64_t workersM, int64_t workersN) {
   workersM = std::max<int64_t>(workersM, 1);
   workersN = std::max<int64_t>(workersN, 1);
+  ContractionAxes axes = family.contractionAxes();
   UKernel ukernel;
   ukernel.blockTile = family.tiles[part];
   ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-  ukernel.registerTile[Workload::kM] =
-      ukernel.blockTile[Workload::kM] / workersM;
-  ukernel.registerTile[Workload::kN] =
-      ukernel.blockTile[Workload::kN] / workersN;
+  // The higher one of both.
+  if (axes.n < ukernel.blockTile.size()) {
+    ukernel.registerTile[axes.m] = ukernel.blockTile[axes.m] / workersM;
+    ukernel.registerTile[axes.n] = ukernel.blockTile[axes.n] / workersN;
+  }
   ukernel.workers = workersM * workersN;
   ukernel.reduceSplit = family.reduceSplit;
   return ukernel;

@@ -25,6 +25,7 @@ static constexpr double kInstructionsOfSlab = 2;
 double ftuner::fragmentEpilogueInstructions(const Workload &workload,
                                             const FragmentTile &tile,
                                             int64_t accessBytes) {
+  ContractionView view(workload);
   int64_t leastBytes = FragmentTile::kAccumulatorBytes;
   auto isElementwise = [](const Operand &operand) {
     return operand.role == OperandRole::Output ||
@@ -32,7 +33,7 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
            operand.role == OperandRole::Extra;
   };
   for (const Operand &operand : workload.operands)
-    if (isElementwise(operand) && operand.contiguousAxis() == Workload::kN)
+    if (isElementwise(operand) && operand.contiguousAxis() == view.n)
       leastBytes = std::min(leastBytes, operand.elementBytes);
   int64_t width = FragmentTile::runColumns(accessBytes, leastBytes);
 
@@ -55,9 +56,9 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
   for (const Operand &operand : workload.operands)
     if (isElementwise(operand) && operand.rank() > 0 &&
         (operand.role == OperandRole::Output ||
-         llvm::is_contained(operand.axes, Workload::kM)))
+         llvm::is_contained(operand.axes, view.m)))
       instructions += runs * accessesOf(operand.elementBytes);
-  for (const Operations &operations : epilogueOperations(workload))
+  for (const Operations &operations : view.epilogueOperations())
     instructions += sums * operations.count * instructionsOf(operations.kind);
   return instructions;
 }

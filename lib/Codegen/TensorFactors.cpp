@@ -80,8 +80,8 @@ bool ftuner::roundsFactor(const Workload &workload, unsigned factor) {
 
 FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
                               unsigned factor) {
-  const Operand &operand =
-      *workload.find(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
+  ContractionView view(workload);
+  const Operand &operand = view.factor(factor);
   FactorCopy copy;
   copy.globalBytes = operand.elementBytes;
   copy.vectorWidth = elementsOfCopy(accessBytes, operand.elementBytes,
@@ -92,7 +92,7 @@ FactorCopy ftuner::factorCopy(const Workload &workload, int64_t accessBytes,
   for (unsigned axis : operand.axes) {
     if (isBehindRow)
       copy.isPitchKnown &= workload.axes[axis].range.isFixed();
-    isBehindRow |= axis < Workload::kFirstBatch;
+    isBehindRow |= !view.isBatch(axis);
   }
   return copy;
 }
@@ -191,7 +191,11 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
 
 int64_t ftuner::squareGroupRows(const KernelFamily &family) {
   const BlockTile &tile = family.tiles.back();
-  double rows = std::sqrt(double(kBlocksAtOnce) * double(tile[Workload::kN]) /
-                          double(std::max<int64_t>(tile[Workload::kM], 1)));
+  ContractionAxes axes = family.contractionAxes();
+  // Of a family that cannot be emitted.
+  if (axes.n >= tile.size())
+    return 1;
+  double rows = std::sqrt(double(kBlocksAtOnce) * double(tile[axes.n]) /
+                          double(std::max<int64_t>(tile[axes.m], 1)));
   return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
 }

@@ -306,9 +306,10 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
   if (!operand)
     return sectorBytes;
   // Rows of a packed operand lie one behind the other.
-  if (operand->isPacked)
-    return static_cast<double>(operand->elementBytes * tile[Workload::kN] *
-                               tile[Workload::kK]);
+  if (operand->isPacked) {
+    auto [m, n, k] = ContractionAxes::of(workload.reduceAxes());
+    return static_cast<double>(operand->elementBytes * tile[n] * tile[k]);
+  }
   std::optional<unsigned> axis = operand->contiguousAxis();
   return operand->elementBytes * static_cast<double>(axis ? tile[*axis] : 1);
 }

@@ -16,14 +16,13 @@ static int64_t blockCount(double blocks) {
 static double sharedBytesPerReduceElement(const Workload &workload,
                                           const UKernel &ukernel) {
   double workers = static_cast<double>(ukernel.workers), sum = 0;
-  AxisSet reduceAxes = workload.reduceAxes();
+  ContractionAxes axes = ContractionAxes::of(workload.reduceAxes());
   for (const Operand &operand : workload.operands) {
     if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
       continue;
     int64_t tileElements = 0, workerElements = 0;
     for (unsigned axis : operand.axes)
-      if ((axis == Workload::kM || axis == Workload::kN) &&
-          !reduceAxes.contains(axis)) {
+      if (axis == axes.m || axis == axes.n) {
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
       }
@@ -168,12 +167,13 @@ FactoredMetrics::FactoredMetrics(const Workload &workload,
                                  const DeviceSpec &device,
                                  const CodegenModel &path,
                                  llvm::ArrayRef<UKernel> ukernels)
-    : workload(workload), device(device), path(path) {
+    : workload(workload), device(device), path(path),
+      axes(ContractionAxes::of(workload.reduceAxes())) {
   for (const UKernel &ukernel : ukernels) {
     Entry entry;
-    entry.m = numberOf(tilesM, ukernel.blockTile[Workload::kM]);
-    entry.n = numberOf(tilesN, ukernel.blockTile[Workload::kN]);
-    entry.k = numberOf(tilesK, ReduceTile{ukernel.blockTile[Workload::kK],
+    entry.m = numberOf(tilesM, ukernel.blockTile[axes.m]);
+    entry.n = numberOf(tilesN, ukernel.blockTile[axes.n]);
+    entry.k = numberOf(tilesK, ReduceTile{ukernel.blockTile[axes.k],
                                           ukernel.reduceSplit});
     entry.sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
     entries.push_back(entry);
@@ -194,9 +194,9 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
     }
     return result;
   };
-  std::vector<Tiling> m = tilings(shape[Workload::kM], tilesM);
-  std::vector<Tiling> n = tilings(shape[Workload::kN], tilesN);
-  int64_t reduceExtent = shape[Workload::kK];
+  std::vector<Tiling> m = tilings(shape[axes.m], tilesM);
+  std::vector<Tiling> n = tilings(shape[axes.n], tilesN);
+  int64_t reduceExtent = shape[axes.k];
   std::vector<double> padK;
   for (const ReduceTile &tile : tilesK)
     padK.push_back(
@@ -204,8 +204,9 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
         (tile.split * ceilBy(ceilDiv(reduceExtent, tile.split), tile.size)));
 
   double batch = 1;
-  for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
-    batch *= static_cast<double>(shape[axis]);
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axes.isBatch(axis))
+      batch *= static_cast<double>(shape[axis]);
 
   // Bytes of each kind of operand: those read once for every block along n, m
   // or both, those moved once, and the output.
@@ -222,11 +223,11 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
       once += bytes;
       continue;
     }
-    for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
-      if (!llvm::is_contained(operand.axes, axis))
+    for (unsigned axis = 0; axis < shape.size(); ++axis)
+      if (axes.isBatch(axis) && !llvm::is_contained(operand.axes, axis))
         bytes *= static_cast<double>(shape[axis]);
-    bool hasM = llvm::is_contained(operand.axes, unsigned(Workload::kM));
-    bool hasN = llvm::is_contained(operand.axes, unsigned(Workload::kN));
+    bool hasM = llvm::is_contained(operand.axes, axes.m);
+    bool hasN = llvm::is_contained(operand.axes, axes.n);
     (hasM ? (hasN ? once : perN) : (hasN ? perM : perBlock)) += bytes;
   }
 

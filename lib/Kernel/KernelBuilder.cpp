@@ -177,15 +177,15 @@ ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
                        const DeviceSpec &device, StringAttr workload) {
   Operation *sums = nullptr;
   ukernel::OperatorOpInterface computed = op;
-  if (auto contraction = dyn_cast<ukernel::WorkloadOp>(op.getOperation());
-      contraction && family.getSplit() != 1 && !op.hasTensors()) {
+  if (op.supportsSlices() && family.getSplit() != 1 && !op.hasTensors()) {
     // The first slice of a buffer that nothing here needs.
-    auto type = cast<MemRefType>(contraction.getOutput().getType());
+    auto type = cast<MemRefType>(op.getOutputOperand().get().getType());
     sums = UnrealizedConversionCastOp::create(
         b, op.getLoc(),
-        MemRefType::get(type.getShape(), contraction.getAccumulatorType()),
+        MemRefType::get(type.getShape(), op.getAccumulatorType()),
         ValueRange());
-    computed = buildSliceOperator(b, contraction, sums->getResult(0));
+    computed = cast<ukernel::OperatorOpInterface>(
+        op.buildSlice(b, sums->getResult(0)));
   }
   FailureOr<ukernel::KernelOp> kernel =
       buildKernel(b, computed, family, name, workload);

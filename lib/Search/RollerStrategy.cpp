@@ -110,7 +110,8 @@ RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
       timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
                          *table.single(index));
       constructed.tiles.push_back(
-          {path, RollerTree::tilesOf(candidate.ukernel)});
+          {path, RollerTree::tilesOf(candidate.family.contractionAxes(),
+                                     candidate.ukernel)});
     }
   }
   if (timed.empty())
@@ -144,7 +145,9 @@ double RollerRanker::rate(const KernelFamily &family,
       RollerModel(problem, family.path(), shape).seconds(ukernel, resources);
   if (llvm::is_contained(
           constructed.tiles,
-          Constructed::Tile{&family.path(), RollerTree::tilesOf(ukernel)}))
+          Constructed::Tile{
+              &family.path(),
+              RollerTree::tilesOf(family.contractionAxes(), ukernel)}))
     return score;
   return constructed.leastScore * score / (1 + score);
 }

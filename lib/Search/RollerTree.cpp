@@ -29,7 +29,8 @@ static constexpr int64_t maxTileRegisters = 96;
 
 RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
                          llvm::ArrayRef<int64_t> shape)
-    : problem(problem), shape(shape.begin(), shape.end()),
+    : problem(problem), axes(ContractionAxes::of(problem.workload.reduceAxes())),
+      shape(shape.begin(), shape.end()),
       peak(path.peakFlops(problem.workload, problem.device)),
       flopsPerPoint(flopsOf(problem.workload.reduction()->operations)) {
   for (const Operand &operand : problem.workload.operands) {
@@ -41,13 +42,14 @@ RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
     else if (operand.role == OperandRole::Output)
       outputBytes = bytes;
   }
-  for (unsigned axis = Workload::kFirstBatch; axis < shape.size(); ++axis)
-    batch *= static_cast<double>(shape[axis]);
+  for (unsigned axis = 0; axis < shape.size(); ++axis)
+    if (axes.isBatch(axis))
+      batch *= static_cast<double>(shape[axis]);
 }
 
 int64_t RollerModel::blocks(int64_t bm, int64_t bn) const {
-  double blocks = batch * ceilDiv(shape[Workload::kM], bm) *
-                  ceilDiv(shape[Workload::kN], bn);
+  double blocks = batch * ceilDiv(shape[axes.m], bm) *
+                  ceilDiv(shape[axes.n], bn);
   return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
@@ -66,12 +68,12 @@ static int64_t activeBlocks(const DeviceSpec &device,
 double RollerModel::seconds(const UKernel &ukernel,
                             const KernelResources &resources) const {
   const DeviceSpec &device = problem.device;
-  int64_t bm = ukernel.blockTile[Workload::kM];
-  int64_t bn = ukernel.blockTile[Workload::kN];
-  double rm = static_cast<double>(ukernel.registerTile[Workload::kM]);
-  double rn = static_cast<double>(ukernel.registerTile[Workload::kN]);
+  int64_t bm = ukernel.blockTile[axes.m];
+  int64_t bn = ukernel.blockTile[axes.n];
+  double rm = static_cast<double>(ukernel.registerTile[axes.m]);
+  double rn = static_cast<double>(ukernel.registerTile[axes.n]);
   double depth = static_cast<double>(
-      ceilBy(shape[Workload::kK], ukernel.blockTile[Workload::kK]));
+      ceilBy(shape[axes.k], ukernel.blockTile[axes.k]));
   double points = static_cast<double>(bm) * static_cast<double>(bn);
   double operandBytes = depth * (lhsBytes * bm + rhsBytes * bn);
   double workerBytes = depth * static_cast<double>(ukernel.workers) *
@@ -122,11 +124,11 @@ double RollerModel::registerReuse(std::array<int64_t, 2> from,
 
 double RollerModel::blockReuse(std::array<int64_t, 2> from,
                                std::array<int64_t, 2> to) const {
-  double m = static_cast<double>(shape[Workload::kM]);
-  double n = static_cast<double>(shape[Workload::kN]);
+  double m = static_cast<double>(shape[axes.m]);
+  double n = static_cast<double>(shape[axes.n]);
   auto traffic = [&](const std::array<int64_t, 2> &tile) {
-    return lhsBytes * m * ceilDiv(shape[Workload::kN], tile[1]) +
-           rhsBytes * n * ceilDiv(shape[Workload::kM], tile[0]);
+    return lhsBytes * m * ceilDiv(shape[axes.n], tile[1]) +
+           rhsBytes * n * ceilDiv(shape[axes.m], tile[0]);
   };
   auto footprint = [&](const std::array<int64_t, 2> &tile) {
     return lhsBytes * tile[0] + rhsBytes * tile[1];
@@ -157,10 +159,11 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   llvm::Expected<CandidateSet> set = enumerateCandidates(aligned);
   if (!set)
     return set.takeError();
+  ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
   llvm::erase_if(set->candidates, [&](const Candidate &candidate) {
     const UKernel &ukernel = candidate.ukernel;
-    int64_t rm = ukernel.registerTile[Workload::kM];
-    int64_t rn = ukernel.registerTile[Workload::kN];
+    int64_t rm = ukernel.registerTile[axes.m];
+    int64_t rn = ukernel.registerTile[axes.n];
     int64_t threads = candidate.resources.threads;
     // Of a worker's threads together.
     int64_t registers = rm * rn + rm + rn;
@@ -178,27 +181,30 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
 
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,
                        const CodegenModel &path)
-    : problem(problem), set(set), path(path),
+    : problem(problem),
+      axes(ContractionAxes::of(problem.workload.reduceAxes())), set(set),
+      path(path),
       leastRowBytes(
           path.createSpace(problem.workload, problem.device)->leastRowBytes) {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     if (&candidate.family.path() != &path)
       continue;
     threadsPerWorker = candidate.resources.threads / candidate.ukernel.workers;
-    auto [reg, block] = tilesOf(candidate.ukernel);
+    auto [reg, block] = tilesOf(axes, candidate.ukernel);
     tiles[reg].try_emplace(block, index);
     variants[{reg, block}].push_back(index);
   }
 }
 
-RollerTree::Tiles RollerTree::tilesOf(const UKernel &ukernel) {
+RollerTree::Tiles RollerTree::tilesOf(const ContractionAxes &axes,
+                                      const UKernel &ukernel) {
   return {
-      {ukernel.registerTile[Workload::kM], ukernel.registerTile[Workload::kN]},
-      {ukernel.blockTile[Workload::kM], ukernel.blockTile[Workload::kN]}};
+      {ukernel.registerTile[axes.m], ukernel.registerTile[axes.n]},
+      {ukernel.blockTile[axes.m], ukernel.blockTile[axes.n]}};
 }
 
 llvm::ArrayRef<unsigned> RollerTree::variantsOf(unsigned candidate) const {
-  return variants.find(tilesOf(set.candidates[candidate].ukernel))->second;
+  return variants.find(tilesOf(axes, set.candidates[candidate].ukernel))->second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,7 +221,7 @@ public:
                 const RollerModel &model,
                 llvm::function_ref<bool(unsigned)> isAllowed, double epsilon,
                 int64_t threadGranule, RollerCounts &counts)
-      : tree(tree), extents({shape[Workload::kM], shape[Workload::kN]}),
+      : tree(tree), extents({shape[tree.axes.m], shape[tree.axes.n]}),
         model(model), isAllowed(isAllowed), epsilon(epsilon),
         threadGranule(threadGranule), counts(counts) {}
 
@@ -409,7 +415,7 @@ const unsigned *RollerTree::find(const Tile &reg, const Tile &block,
 
 const unsigned *RollerTree::halve(const UKernel &ukernel, unsigned axis,
                                   Allowed isAllowed) const {
-  auto [reg, block] = tilesOf(ukernel);
+  auto [reg, block] = tilesOf(axes, ukernel);
   if (block[axis] % 2 != 0)
     return nullptr;
   block[axis] /= 2;
@@ -434,7 +440,7 @@ unsigned RollerTree::scaleOut(unsigned candidate, const RollerModel &model,
                               Allowed isAllowed) const {
   while (true) {
     const UKernel &u = set.candidates[candidate].ukernel;
-    Tile block = tilesOf(u).second;
+    Tile block = tilesOf(axes, u).second;
     int64_t numBlocks = model.blocks(block[0], block[1]);
     if (numBlocks >= problem.device.smCount)
       return candidate;

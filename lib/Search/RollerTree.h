@@ -83,6 +83,7 @@ public:
 
 private:
   const SearchProblem &problem;
+  ContractionAxes axes;
   Shape shape;
   /// FLOP/s of the path.
   double peak = 1, flopsPerPoint = 2;
@@ -125,7 +126,7 @@ public:
   using Tile = std::array<int64_t, 2>;
   /// A register and a block tile, without the reduce axis.
   using Tiles = std::pair<Tile, Tile>;
-  static Tiles tilesOf(const UKernel &ukernel);
+  static Tiles tilesOf(const ContractionAxes &axes, const UKernel &ukernel);
   /// Candidates with the tiles of this one: they differ in the step along the
   /// reduce axis alone.
   llvm::ArrayRef<unsigned> variantsOf(unsigned candidate) const;
@@ -148,6 +149,7 @@ private:
                     Allowed isAllowed) const;
 
   const SearchProblem &problem;
+  ContractionAxes axes;
   const CandidateSet &set;
   const CodegenModel &path;
   /// Bytes of shared memory for each row of a block tile, at least.

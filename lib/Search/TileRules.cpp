@@ -94,11 +94,12 @@ static int64_t elementBytes(const Workload &workload, OperandRole role) {
 
 TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
                      const ScheduleSpace &space)
-    : factors{{workload.axes[Workload::kM].range,
+    : axes(ContractionAxes::of(workload.reduceAxes())),
+      factors{{workload.axes[axes.m].range,
                device.sharedMemoryPerBlockBytes /
                    (space.reduceGranule *
                     elementBytes(workload, OperandRole::Lhs))},
-              {workload.axes[Workload::kN].range,
+              {workload.axes[axes.n].range,
                device.sharedMemoryPerBlockBytes /
                    (space.reduceGranule *
                     elementBytes(workload, OperandRole::Rhs))}} {
@@ -106,7 +107,7 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
   int64_t mostReduceTiles =
-      ceilDiv(largestSize(workload.axes[Workload::kK]), reduceGranule);
+      ceilDiv(largestSize(workload.axes[axes.k]), reduceGranule);
   // Reduce tiles that fit beside a block tile of M and N, by the bytes of these
   // for one element of the reduce axis.
   int64_t mostBytes = device.sharedMemoryPerBlockBytes / reduceGranule;

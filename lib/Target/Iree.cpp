@@ -145,7 +145,7 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
   auto signature = [&](bool hasSlices) {
     Type slices;
     if (hasSlices)
-      slices = cast<ukernel::WorkloadOp>(*op).getAccumulatorType();
+      slices = op.getAccumulatorType();
     KernelSignature result = signatureOf(op, slices);
     if (llvm::any_of(used, [&](unsigned family) {
           return families[family].getTiles().size() == 2 &&
@@ -155,8 +155,7 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     return result;
   };
   // Where IREE cannot pass one more tensor, families run without slices.
-  bool hasSlices = isa<ukernel::WorkloadOp>(*op) &&
-                   llvm::any_of(used, isSplit) &&
+  bool hasSlices = op.supportsSlices() && llvm::any_of(used, isSplit) &&
                    canPass(signature(/*hasSlices=*/true), options.target);
   workload.signature = signature(hasSlices);
   if (failed(expectPassable(op, workload.signature)))
@@ -209,8 +208,8 @@ LogicalResult IreeConverter::addSlices(WorkloadKernels &workload,
       emitted->module, family, workload.plan.families[family].alignment()));
 
   FailureOr<gpu::GPUModuleOp> sum =
-      buildSumKernel(*kernels.module, cast<ukernel::WorkloadOp>(*op), split,
-                     name + "_sum", workload.signature);
+      buildSumKernel(*kernels.module, op, split, name + "_sum",
+                     workload.signature);
   if (failed(sum))
     return failure();
   workload.choice.kernels.push_back(

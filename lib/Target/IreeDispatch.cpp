@@ -104,13 +104,14 @@ Value DispatchBuilder::buildAligned(int64_t alignment) {
 
 Value DispatchBuilder::buildFamily() {
   const Plan &plan = workload.plan;
+  AxisSet reduced = plan.families.front().reduced();
   Value family = buildFamilyOfShape(b, plan.entries, plan.generalFamily,
-                                    extents, /*hasSwitches=*/false);
+                                    extents, reduced, /*hasSwitches=*/false);
   if (!plan.needsAlignment())
     return family;
   Value unaligned = buildFamilyOfShape(b, plan.unalignedEntries,
                                        plan.unalignedGeneralFamily, extents,
-                                       /*hasSwitches=*/false);
+                                       reduced, /*hasSwitches=*/false);
   return math.select(buildAligned(plan.alignment()), family, unaligned);
 }
 
@@ -125,8 +126,9 @@ SmallVector<Value> DispatchBuilder::countBlocks(unsigned family) {
   if (decoded.reduceSplit == 1)
     return {blocks, first, none, none, one};
   Value points = one;
-  auto contraction = cast<ukernel::WorkloadOp>(op.getOperation());
-  for (AffineExpr position : contraction.getOutputMap().getResults())
+  AffineMap output =
+      op.getMapOfOperand(op.getOutputOperand().getOperandNumber());
+  for (AffineExpr position : output.getResults())
     points =
         math.mul(points, extents[cast<AffineDimExpr>(position).getPosition()]);
   Value sumBlocks = b.createOrFold<arith::CeilDivUIOp>(
@@ -185,8 +187,10 @@ Value DispatchBuilder::constantFor(const KernelParameter &parameter,
 /// its operator are a constant and the slices, of the output's shape.
 Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
                                    const Launches &launches) {
-  auto contraction = cast<ukernel::WorkloadOp>(op.getOperation());
-  unsigned numInputs = 2 + contraction.getInputs().size();
+  // Inputs come first.
+  unsigned numInputs = 0;
+  while (op.isInput(numInputs))
+    ++numInputs;
   iree::Dispatch dispatch{
       target,
       kIreeExecutableName.str(),
@@ -195,7 +199,7 @@ Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
       launches.sliceBlocks,
       /*arguments=*/{},
       RankedTensorType::get(ShapedType::kDynamic,
-                            contraction.getAccumulatorType()),
+                            op.getAccumulatorType()),
       /*resultSizes=*/{launches.sliceElements},
       /*tied=*/std::nullopt};
   for (const KernelParameter &parameter :

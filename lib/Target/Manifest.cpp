@@ -377,7 +377,8 @@ static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
          llvm::enumerate(llvm::zip_equal(entry.box, first.box))) {
       const auto &[range, firstRange] = ranges;
       bool isVague = plan.families[entry.family].balancedSms != 0 &&
-                     index != Workload::kK && !range.isFixed();
+                     !plan.families[entry.family].isReduceAxis(index) &&
+                     !range.isFixed();
       if (index != axis && (isVague || range.min != firstRange.min ||
                             range.max != firstRange.max))
         return std::nullopt;

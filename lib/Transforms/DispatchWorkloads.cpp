@@ -81,13 +81,14 @@ private:
                             StringAttr prefix, ArrayRef<Value> extents);
   Value countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                     ArrayRef<Value> extents);
-  Value buildSlices(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+  Value buildSlices(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
                     ArrayRef<NamedPlan> plans, ArrayRef<Value> extents);
   LogicalResult buildDispatch(ImplicitLocOpBuilder &b,
                               ukernel::OperatorOpInterface op,
                               const NamedPlan &plan, ArrayRef<Value> extents,
                               Value slices);
-  LogicalResult buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+  LogicalResult buildSplit(ImplicitLocOpBuilder &b,
+                           ukernel::OperatorOpInterface op,
                            ukernel::FamilyAttr family, const Twine &name,
                            StringAttr prefix, ArrayRef<Value> extents,
                            Value slices);
@@ -201,7 +202,8 @@ Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
   auto countFor = [&](std::vector<DispatchEntry> entries, unsigned otherwise) {
     for (DispatchEntry &entry : entries)
       entry.family = slicesOf(entry.family);
-    return buildFamilyOfShape(b, entries, slicesOf(otherwise), extents);
+    return buildFamilyOfShape(b, entries, slicesOf(otherwise), extents,
+                              plan.families.front().reduced());
   };
   Value count = countFor(plan.entries, plan.generalFamily);
   if (plan.needsAlignment()) {
@@ -215,7 +217,7 @@ Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
 /// The buffer of slices for whichever plan serves the shape; null for plans
 /// that never split.
 Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
-                                      ukernel::WorkloadOp op,
+                                      ukernel::OperatorOpInterface op,
                                       ArrayRef<NamedPlan> plans,
                                       ArrayRef<Value> extents) {
   ukernel::IndexArithmetic math(b);
@@ -229,14 +231,17 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
     return {};
   MemRefType type = slicesType(op);
   SmallVector<Value> sizes = {count};
-  for (auto [dim, position] : llvm::enumerate(op.getOutputMap().getResults()))
+  AffineMap output =
+      op.getMapOfOperand(op.getOutputOperand().getOperandNumber());
+  for (auto [dim, position] : llvm::enumerate(output.getResults()))
     if (type.isDynamicDim(dim + 1))
       sizes.push_back(extents[cast<AffineDimExpr>(position).getPosition()]);
   return memref::AllocOp::create(b, type, sizes);
 }
 
 LogicalResult
-WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
+WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
+                               ukernel::OperatorOpInterface op,
                                ukernel::FamilyAttr family, const Twine &name,
                                StringAttr prefix, ArrayRef<Value> extents,
                                Value slices) {
@@ -246,12 +251,12 @@ WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b, ukernel::WorkloadOp op,
   for (int64_t dim = 2; dim < rank; ++dim)
     groups.push_back({dim});
   Value outputs = memref::CollapseShapeOp::create(b, slices, groups);
-  ukernel::WorkloadOp slice = buildSliceOperator(b, op, outputs);
+  auto slice = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, outputs));
   LogicalResult launched = buildLaunch(b, slice, family, name, prefix, extents);
   slice->erase();
   if (failed(launched))
     return failure();
-  linalg::GenericOp sum = buildSumOfSlices(b, op, family.getSplit(), slices);
+  Operation *sum = op.buildMerge(b, family.getSplit(), slices);
   sum->setAttr(
       kKernelAttrName,
       b.getDictionaryAttr(
@@ -302,7 +307,7 @@ WorkloadDispatcher::kernelFor(ukernel::OperatorOpInterface op,
 /// Whether a buffer of slices may be part of the workspace: its size must not
 /// depend on the position in a loop.
 static bool mayHaveSlices(ukernel::OperatorOpInterface op) {
-  if (!isa<ukernel::WorkloadOp>(op.getOperation()))
+  if (!op.supportsSlices())
     return false;
   if (llvm::none_of(op.getStaticExtents(), ShapedType::isDynamic))
     return true;
@@ -367,8 +372,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
   }
   Value slices;
   if (mayHaveSlices(op))
-    slices = buildSlices(b, cast<ukernel::WorkloadOp>(op.getOperation()), plans,
-                         extents);
+    slices = buildSlices(b, op, plans, extents);
   if (plans.size() == 1) {
     if (failed(buildDispatch(b, op, plans.front(), extents, slices)))
       return failure();
@@ -395,12 +399,14 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
   const Plan &decoded = named.plan;
   StringAttr prefix = named.prefix;
   ukernel::IndexArithmetic math(b);
-  Value family =
-      buildFamilyOfShape(b, decoded.entries, decoded.generalFamily, extents);
+  AxisSet reduced = decoded.families.front().reduced();
+  Value family = buildFamilyOfShape(b, decoded.entries, decoded.generalFamily,
+                                    extents, reduced);
   if (decoded.needsAlignment()) {
     Value aligned = buildAligned(b, op, extents, decoded.alignment());
     Value unaligned = buildFamilyOfShape(
-        b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents);
+        b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents,
+        reduced);
     family = math.select(aligned, family, unaligned);
   }
 
@@ -419,8 +425,7 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
     if (chosen.getSplit() == 1)
       built = buildLaunch(b, op, chosen, name, prefix, extents);
     else if (slices)
-      built = buildSplit(b, cast<ukernel::WorkloadOp>(op.getOperation()),
-                         chosen, name, prefix, extents, slices);
+      built = buildSplit(b, op, chosen, name, prefix, extents, slices);
     else
       built = buildWhole(b, op, chosen, name + "_whole", prefix, extents);
     scf::YieldOp::create(b);

@@ -80,17 +80,19 @@ public:
 
 /// The least size that a launch can see: without a row or a column nothing is
 /// launched, but a sum over nothing is.
-static int64_t leastSize(unsigned axis) { return axis == Workload::kK ? 0 : 1; }
+static int64_t leastSize(AxisSet reduceAxes, unsigned axis) {
+  return reduceAxes.contains(axis) ? 0 : 1;
+}
 
 /// Whether a size is in all ranges of a box but that of one axis, `but`.
 static Value buildInside(SizeMath &math, ArrayRef<SizeRange> box,
-                         ArrayRef<Value> extents,
+                         ArrayRef<Value> extents, AxisSet reduceAxes,
                          std::optional<unsigned> but = std::nullopt) {
   Value inside = math.boolean(true);
   for (auto [axis, extent] : llvm::enumerate(extents))
     if (axis != but)
-      inside =
-          math.both(inside, math.isInside(extent, box[axis], leastSize(axis)));
+      inside = math.both(inside, math.isInside(extent, box[axis],
+                                               leastSize(reduceAxes, axis)));
   return inside;
 }
 
@@ -168,36 +170,37 @@ fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
 Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
                                  ArrayRef<DispatchEntry> entries,
                                  unsigned otherwise, ArrayRef<Value> extents,
-                                 bool hasSwitches) {
+                                 AxisSet reduceAxes, bool hasSwitches) {
   SizeMath math{b};
   Value none = math.constant(otherwise);
   auto found = fewestCells(entries, extents.size());
   if (!found || (!hasSwitches && found->second.size() > 1)) {
     Value family = none;
     for (const DispatchEntry &entry : llvm::reverse(entries))
-      family = math.select(buildInside(math, entry.box, extents),
+      family = math.select(buildInside(math, entry.box, extents, reduceAxes),
                            math.constant(entry.family), family);
     return family;
   }
 
   auto &[axis, cells] = *found;
   Value size = extents[axis];
+  int64_t least = leastSize(reduceAxes, axis);
   if (cells.empty())
     return none;
   if (cells.size() == 1) {
     ArrayRef<Interval> intervals = cells.front().intervals;
     Value family = hasSwitches ? buildFamilyOfSize(b, intervals, otherwise,
-                                                   size, leastSize(axis))
+                                                   size, least)
                                : buildComparisons(math, intervals, otherwise,
-                                                  size, leastSize(axis));
-    return math.select(buildInside(math, cells.front().box, extents, axis),
+                                                  size, least);
+    return math.select(buildInside(math, cells.front().box, extents, reduceAxes, axis),
                        family, none);
   }
   SmallVector<int64_t> cases =
       llvm::to_vector(llvm::seq<int64_t>(0, cells.size()));
   Value cell = math.constant(cells.size());
   for (auto [index, candidate] : llvm::enumerate(cells))
-    cell = math.select(buildInside(math, candidate.box, extents, axis),
+    cell = math.select(buildInside(math, candidate.box, extents, reduceAxes, axis),
                        math.constant(index), cell);
   auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
                                              cell, cases, cases.size());
@@ -206,7 +209,7 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
        llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
     b.createBlock(&region);
     scf::YieldOp::create(b, buildComparisons(math, candidate.intervals,
-                                             otherwise, size, leastSize(axis)));
+                                             otherwise, size, least));
   }
   b.createBlock(&switchOp.getDefaultRegion());
   scf::YieldOp::create(b, none);

@@ -12,23 +12,21 @@ using namespace ftuner;
 using ukernel::ParameterKind;
 
 FailureOr<gpu::GPUModuleOp>
-ftuner::buildSumKernel(ModuleOp module, ukernel::WorkloadOp op,
+ftuner::buildSumKernel(ModuleOp module, ukernel::OperatorOpInterface op,
                        ukernel::FamilyAttr family, StringRef name,
                        const KernelSignature &signature) {
-  IsolatedOperator isolated =
-      isolate(cast<ukernel::OperatorOpInterface>(op.getOperation()));
+  IsolatedOperator isolated = isolate(op);
   ukernel::OperatorOpInterface alone = isolated.op;
-  auto workload = cast<ukernel::WorkloadOp>(alone.getOperation());
   func::FuncOp function = *isolated.function;
   unsigned numArguments = function.getNumArguments();
-  if (failed(function.insertArgument(numArguments, slicesType(workload), {},
+  if (failed(function.insertArgument(numArguments, slicesType(alone), {},
                                      op.getLoc())))
     return failure();
   Value slices = function.getArgument(numArguments);
 
   OpBuilder b(alone);
-  linalg::GenericOp sum =
-      buildSumOfSlices(b, workload, family.getSplit(), slices);
+  auto sum = cast<linalg::GenericOp>(
+      alone.buildMerge(b, family.getSplit(), slices));
   sum->setAttr(
       kKernelAttrName,
       b.getDictionaryAttr(
@@ -39,6 +37,8 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::WorkloadOp op,
   if (failed(outlined))
     return failure();
 
+  AffineMap output =
+      alone.getMapOfOperand(alone.getOutputOperand().getOperandNumber());
   // Its own parameters are those of the buffers that it reads.
   auto valueOf = [&](ImplicitLocOpBuilder &b, unsigned number,
                      ValueRange arguments) -> Value {
@@ -55,7 +55,7 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::WorkloadOp op,
     if (isSlices && own.index == 0)
       return constant(family.getSplit());
     AffineExpr position =
-        isSlices ? workload.getOutputMap().getResult(own.index - 1)
+        isSlices ? output.getResult(own.index - 1)
                  : alone.getMapOfOperand(operand).getResult(own.index);
     unsigned axis = cast<AffineDimExpr>(position).getPosition();
     if (std::optional<unsigned> size =

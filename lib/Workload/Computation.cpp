@@ -5,7 +5,8 @@
 using namespace ftuner;
 
 std::optional<unsigned> AffineForm::asAxis() const {
-  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1)
+  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1 ||
+      terms.front().loop != Term::wholeAxis)
     return std::nullopt;
   return terms.front().axis;
 }

@@ -174,8 +174,7 @@ void ftuner::setContraction(Workload &workload, const ContractionParts &parts) {
     unsigned other = factor == 0 ? n : m;
     llvm::SmallVector<Read> ofFactor;
     for (auto [number, operand] : llvm::enumerate(workload.operands))
-      if (operand.role ==
-              (factor == 0 ? OperandRole::Lhs : OperandRole::Rhs) ||
+      if (operand.role == (factor == 0 ? OperandRole::Lhs : OperandRole::Rhs) ||
           (operand.role == OperandRole::Input &&
            !parts.prologues[factor].empty() &&
            !llvm::is_contained(operand.axes, other)))

@@ -41,7 +41,8 @@ static double countPairs(llvm::ArrayRef<const Inequality *> conditions,
                          unsigned outer, unsigned inner,
                          llvm::ArrayRef<int64_t> shape) {
   int64_t positions = std::min(shape[outer], maxCountedPositions);
-  double stride = double(shape[outer]) / double(std::max<int64_t>(positions, 1));
+  double stride =
+      double(shape[outer]) / double(std::max<int64_t>(positions, 1));
   double count = 0;
   for (int64_t i = 0; i < positions; ++i) {
     double position = std::floor((i + 0.5) * stride);
@@ -49,9 +50,8 @@ static double countPairs(llvm::ArrayRef<const Inequality *> conditions,
     bool holds = true;
     for (const Inequality *condition : conditions) {
       int64_t along = coefficientOf(condition->form, inner);
-      double rest =
-          condition->form.constant +
-          double(coefficientOf(condition->form, outer)) * position;
+      double rest = condition->form.constant +
+                    double(coefficientOf(condition->form, outer)) * position;
       if (along != 0)
         interval = cut(interval, along, rest);
       else
@@ -125,8 +125,7 @@ double Workload::flops(llvm::ArrayRef<int64_t> shape) const {
 double Workload::specials(llvm::ArrayRef<int64_t> shape) const {
   double sum = 0;
   for (const Computation &computation : computations) {
-    sum += specialsOf(computation.operations) *
-           points(computation.axes, shape);
+    sum += specialsOf(computation.operations) * points(computation.axes, shape);
     if (computation.state)
       sum += specialsOf(computation.state->finalize) *
              points(computation.space(), shape);
@@ -141,9 +140,9 @@ static llvm::SmallVector<double> loopExtents(const Axis &axis, double extent) {
   unsigned numDynamic = 0;
   for (const Loop &loop : axis.loops)
     loop.range.isFixed() ? fixed *= double(loop.range.min) : ++numDynamic;
-  double each =
-      numDynamic ? std::pow(std::max(extent / fixed, 1.0), 1.0 / numDynamic)
-                 : 1;
+  double each = numDynamic
+                    ? std::pow(std::max(extent / fixed, 1.0), 1.0 / numDynamic)
+                    : 1;
   llvm::SmallVector<double> result;
   for (const Loop &loop : axis.loops)
     result.push_back(loop.range.isFixed() ? double(loop.range.min) : each);
@@ -158,7 +157,7 @@ double Workload::compulsoryBytes(llvm::ArrayRef<int64_t> shape) const {
       double reach = 1;
       for (const AffineForm::Term &term : operand.position(dim).terms) {
         double extent = double(shape[term.axis]);
-        if (axes[term.axis].isFused())
+        if (term.loop != AffineForm::Term::wholeAxis)
           extent = loopExtents(axes[term.axis], extent)[term.loop];
         reach += double(std::abs(term.coefficient)) * (extent - 1);
       }

@@ -133,9 +133,8 @@ static llvm::Error checkRange(llvm::StringRef kind, llvm::StringRef name,
     return makeError(kind + " '" + name + "': expected a step up to " +
                      Twine(maxExtent) + ", but got " + Twine(range.step));
   if (range.max && *range.max > maxExtent)
-    return makeError(kind + " '" + name +
-                     "': expected a largest size up to " + Twine(maxExtent) +
-                     ", but got " + Twine(*range.max));
+    return makeError(kind + " '" + name + "': expected a largest size up to " +
+                     Twine(maxExtent) + ", but got " + Twine(*range.max));
   if (range.max && *range.max < range.min)
     return makeError(kind + " '" + name + "': expected min <= max, but got " +
                      Twine(range.min) + " > " + Twine(*range.max));
@@ -210,7 +209,7 @@ static llvm::Error checkOperand(const Workload &workload, unsigned index) {
         return makeError("operand " + Twine(index) +
                          ": expected coefficients that are not 0");
       size_t loops = workload.axes[term.axis].loops.size();
-      if (term.loop >= std::max<size_t>(loops, 1))
+      if (term.loop != AffineForm::Term::wholeAxis && term.loop >= loops)
         return makeError("operand " + Twine(index) + ": expected one of the " +
                          Twine(loops) + " loops of axis '" +
                          workload.axes[term.axis].name + "', but got " +
@@ -287,8 +286,7 @@ static llvm::Error checkWrites(const Workload &workload,
       return makeError("computation '" + computation.name +
                        "': expected outputs that it writes, but operand " +
                        Twine(number) + " is none");
-    if (computation.state &&
-        position >= computation.state->accumulators.size())
+    if (computation.state && position >= computation.state->accumulators.size())
       return makeError("computation '" + computation.name +
                        "': expected an accumulator for each output");
     AxisSet axes = AxisSet::of(workload.operands[number].axes);
@@ -327,7 +325,8 @@ static llvm::Error checkComputation(const Workload &workload, unsigned index) {
     if (!computation.axes.containsAll(
             workload.computations[read.number].space()))
       return fail("expected the space axes of '" +
-                  workload.computations[read.number].name + "', which it reads");
+                  workload.computations[read.number].name +
+                  "', which it reads");
   }
   if (llvm::Error error = checkState(workload, index))
     return error;

@@ -82,7 +82,7 @@ private:
   void add(const AffineForm &form) {
     for (const AffineForm::Term &term : form.terms) {
       os << term.coefficient << "*" << term.axis;
-      if (term.loop != 0)
+      if (term.loop != AffineForm::Term::wholeAxis)
         os << "." << term.loop;
       os << "+";
     }
@@ -106,7 +106,8 @@ private:
   void add(llvm::ArrayRef<Operations> operations) {
     for (const Operations &entry : operations)
       os << ";" << nameOf(entry.kind) << ":" << nameOf(entry.operandType) << ":"
-         << nameOf(entry.resultType) << "*" << llvm::format("%.17g", entry.count)
+         << nameOf(entry.resultType) << "*"
+         << llvm::format("%.17g", entry.count)
          << (entry.truncates ? "truncated" : "");
   }
 
@@ -175,7 +176,9 @@ private:
           if (term.coefficient != 1)
             os << term.coefficient << "*";
           const Axis &axis = workload.axes[term.axis];
-          os << (axis.isFused() ? axis.loops[term.loop].name : axis.name);
+          os << (term.loop == AffineForm::Term::wholeAxis
+                     ? axis.name
+                     : axis.loops[term.loop].name);
         },
         " + ");
     if (form.terms.empty())

@@ -30,7 +30,8 @@ llvm::Error checkContractionFamily(const CodegenModel &path,
                                    const KernelFamily &family,
                                    llvm::ArrayRef<unsigned> combineAxes);
 /// That a block has one element along every batch axis.
-llvm::Error checkBatchTiles(const CodegenModel &path, const BlockTile &tile);
+llvm::Error checkBatchTiles(const CodegenModel &path,
+                            const ContractionAxes &axes, const BlockTile &tile);
 /// That one block of `needs` fits on the device, by shared memory and
 /// registers.
 llvm::Error checkBlockFits(const CodegenModel &path,
@@ -63,7 +64,8 @@ PrologueWork prologueWork(const Workload &workload, unsigned factor,
                           int64_t vectorWidth);
 
 /// The uKernel of a part whose tile `workersM` × `workersN` workers share
-/// equally. Numbers below 1, of families that cannot be emitted, count as 1.
+/// equally. Of families that cannot be emitted, numbers below 1 count as 1, and
+/// axes that tiles lack do not count.
 UKernel contractionUKernel(const KernelFamily &family, unsigned part,
                            int64_t workersM, int64_t workersN);
 

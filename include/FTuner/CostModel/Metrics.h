@@ -129,6 +129,7 @@ private:
   const Workload &workload;
   const DeviceSpec &device;
   const CodegenModel &path;
+  ContractionAxes axes;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;
   std::vector<Entry> entries;

@@ -73,9 +73,10 @@ struct KernelFamily {
 
   const CodegenModel &path() const { return schedule.path(); }
   bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
+  AxisSet reduced() const { return AxisSet::ofMask(reduceAxes); }
   /// Of a contraction's family.
   ContractionAxes contractionAxes() const {
-    return ContractionAxes::of(AxisSet::ofMask(reduceAxes));
+    return ContractionAxes::of(reduced());
   }
   /// Rows of a part's blocks: its tile along the combine axis.
   int64_t height(unsigned part) const { return tiles[part][combineAxis]; }

@@ -57,13 +57,16 @@ struct TileRules {
 
   /// Whether the rules build the tiles along axes M and N.
   bool allows(const UKernel &ukernel) const {
-    for (unsigned axis : {Workload::kM, Workload::kN})
-      if (!factors[axis].contains(ukernel.blockTile[axis]) ||
-          !factors[axis].contains(ukernel.registerTile[axis]))
+    for (unsigned factor : {0, 1})
+      if (unsigned axis = axes.space(factor);
+          !factors[factor].contains(ukernel.blockTile[axis]) ||
+          !factors[factor].contains(ukernel.registerTile[axis]))
         return false;
     return true;
   }
 
+  ContractionAxes axes;
+  /// Along m and n.
   TileFactors factors[2];
   /// Candidates of the two rules: tiles of M, N and K.
   int64_t numCandidates = 0;

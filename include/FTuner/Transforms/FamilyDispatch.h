@@ -37,12 +37,12 @@ elementsAlongAxes(llvm::ArrayRef<VectorOperand> operands, int64_t alignment);
 
 /// The number of the family of the first entry that holds the shape, else
 /// `otherwise`, of type index. `extents` are those of the workload's axes, also
-/// of type index; space extents are at least 1.
+/// of type index; those of axes that are not reduced are at least 1.
 mlir::Value buildFamilyOfShape(mlir::ImplicitLocOpBuilder &b,
                                llvm::ArrayRef<DispatchEntry> entries,
                                unsigned otherwise,
                                llvm::ArrayRef<mlir::Value> extents,
-                               bool hasSwitches = true);
+                               AxisSet reduceAxes, bool hasSwitches = true);
 
 } // namespace ftuner
 

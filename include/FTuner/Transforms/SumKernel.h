@@ -14,12 +14,12 @@
 
 namespace ftuner {
 
-/// Appends to `module` the kernel that adds up the slices of a family and
+/// Appends to `module` the kernel that merges the slices of a family and
 /// computes the operator's output, which is on dense buffers. A thread computes
 /// one element. Its parameters are `signature`: those of the operator with its
 /// slices (`signatureOf`), and maybe more. Reports what kernels cannot compute.
 mlir::FailureOr<mlir::gpu::GPUModuleOp>
-buildSumKernel(mlir::ModuleOp module, ukernel::WorkloadOp op,
+buildSumKernel(mlir::ModuleOp module, ukernel::OperatorOpInterface op,
                ukernel::FamilyAttr family, llvm::StringRef name,
                const KernelSignature &signature);
 

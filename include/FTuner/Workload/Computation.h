@@ -3,8 +3,8 @@
 // An operator is a nest of computations, each with axes of its own: a softmax
 // reduces its row to a maximum and a sum, then computes every element from
 // them. The nest says what is computed, and not in which order: whether a row
-// stays in registers, is streamed, or is read twice is a schedule, and a codegen
-// path's to decide.
+// stays in registers, is streamed, or is read twice is a schedule, and a
+// codegen path's to decide.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_COMPUTATION_H

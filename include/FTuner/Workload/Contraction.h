@@ -24,7 +24,9 @@ struct ContractionAxes {
   /// Those of an operator by the axes that it reduces: k is the first of these,
   /// m and n the first two others.
   static ContractionAxes of(AxisSet reduce) {
-    auto first = [](uint32_t axes) { return unsigned(llvm::countr_zero(axes)); };
+    auto first = [](uint32_t axes) {
+      return unsigned(llvm::countr_zero(axes));
+    };
     uint32_t space = ~reduce.mask();
     return {first(space), first(space & (space - 1)), first(reduce.mask())};
   }
@@ -99,9 +101,9 @@ void setContraction(Workload &workload, const ContractionParts &parts);
 ContractionParts contractionParts(const Workload &workload);
 /// Changes parts of a contraction, or connects its computations again with
 /// operands that were added.
-void changeContraction(Workload &workload,
-                       llvm::function_ref<void(ContractionParts &)> change =
-                           [](ContractionParts &) {});
+void changeContraction(
+    Workload &workload, llvm::function_ref<void(ContractionParts &)> change =
+                            [](ContractionParts &) {});
 
 } // namespace ftuner
 

@@ -22,11 +22,13 @@ constexpr bool isInput(OperandRole role) {
 /// 2 · oh + kh for a window of stride 2.
 struct AffineForm {
   struct Term {
+    static constexpr unsigned wholeAxis = ~0u;
+
     unsigned axis;
     /// Not 0.
     int64_t coefficient = 1;
-    /// Which of a fused axis's loops; 0 of an axis that is one loop.
-    unsigned loop = 0;
+    /// Which of a fused axis's loops, or the axis itself.
+    unsigned loop = wholeAxis;
 
     bool operator==(const Term &other) const {
       return axis == other.axis && coefficient == other.coefficient &&

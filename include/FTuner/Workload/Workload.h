@@ -118,8 +118,8 @@ struct Workload {
 };
 
 /// Makes the computations of an operator with one reduction, whose operations
-/// and state are given: over all axes, of inputs, which starts from init, and an
-/// epilogue behind it that reads extras, where there are any, or operations.
+/// and state are given: over all axes, of inputs, which starts from init, and
+/// an epilogue behind it that reads extras, where there are any, or operations.
 void setReduction(Workload &workload, AxisSet reduce,
                   std::vector<Operations> operations, State state,
                   std::vector<Operations> epilogue);

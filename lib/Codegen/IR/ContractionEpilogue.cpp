@@ -32,19 +32,19 @@ llvm::MaybeAlign ContractionEpilogue::alignmentOf(VectorType type) const {
   return llvm::MaybeAlign(std::min(bytes, tile.family.alignment()));
 }
 
-/// Whether an operand of the epilogue differs from row to row.
-static bool dependsOnRow(AffineMap map) {
-  return map.isFunctionOfDim(Workload::kM);
+bool ContractionEpilogue::dependsOnRow(AffineMap map) const {
+  return map.isFunctionOfDim(tile.axes.m);
 }
 
 void ContractionEpilogue::emitRun(Value column, int64_t width, int64_t numRows,
                                   llvm::function_ref<Row(int64_t)> row) {
+  unsigned m = tile.axes.m, n = tile.axes.n;
   // A run that is not whole has at least its first element inside.
-  ifInside(column, Workload::kN, tile.exact[Workload::kN], [&] {
+  ifInside(column, n, tile.exact[n], [&] {
     Values rowInvariant = loadRowInvariant(column, width);
     for (int64_t number = 0; number < numRows; ++number) {
       Row next = row(number);
-      ifInside(next.index, Workload::kM, tile.exact[Workload::kM], [&] {
+      ifInside(next.index, m, tile.exact[m], [&] {
         Inputs inputs = loadInputs(next.index, column, width, rowInvariant);
         storeOutput(next.index, column, compute(next.accumulator, inputs));
       });
@@ -128,7 +128,7 @@ bool ContractionEpilogue::isSpeculatable() const {
 Value ContractionEpilogue::isInside(Value row, Value column) {
   Value inside;
   for (auto [index, axis] :
-       {std::pair(row, Workload::kM), {column, Workload::kN}}) {
+       {std::pair(row, tile.axes.m), {column, tile.axes.n}}) {
     if (tile.exact[axis])
       continue;
     Value along = math.less(index, tile.extents[axis]);
@@ -225,22 +225,22 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
   auto memrefType = dyn_cast<MemRefType>(operand.getType());
   if (!memrefType)
     return broadcast(operand, width);
+  unsigned n = tile.axes.n;
   auto indices = [&](Value columnIndex) {
     Values result;
     for (AffineExpr expr : map.getResults()) {
       unsigned axis = cast<AffineDimExpr>(expr).getPosition();
-      if (!ukernel::WorkloadOp::isBatchAxis(axis))
-        result.push_back(axis == Workload::kM ? row : columnIndex);
+      if (!tile.axes.isBatch(axis))
+        result.push_back(axis == tile.axes.m ? row : columnIndex);
     }
     return result;
   };
-  if (!map.isFunctionOfDim(Workload::kN))
+  if (!map.isFunctionOfDim(n))
     return broadcast(memref::LoadOp::create(b, operand, indices(column)),
                      width);
   auto innermost = cast<AffineDimExpr>(map.getResults().back());
   auto type = VectorType::get({width}, memrefType.getElementType());
-  if (width == wholeWidth && innermost.getPosition() == Workload::kN &&
-      fillsBytes(type))
+  if (width == wholeWidth && innermost.getPosition() == n && fillsBytes(type))
     return vector::LoadOp::create(b, type, operand, indices(column),
                                   /*nontemporal=*/false, alignmentOf(type));
 
@@ -250,9 +250,9 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
   Values scalars;
   for (int64_t element = 0; element < width; ++element) {
     Value index = math.add(column, element);
-    if (!tile.exact[Workload::kN] && element > 0)
-      index = arith::SelectOp::create(
-          b, math.less(index, tile.extents[Workload::kN]), index, column);
+    if (!tile.exact[n] && element > 0)
+      index = arith::SelectOp::create(b, math.less(index, tile.extents[n]),
+                                      index, column);
     scalars.push_back(memref::LoadOp::create(b, operand, indices(index)));
   }
   return vector::FromElementsOp::create(b, type, scalars);
@@ -278,6 +278,7 @@ Value ContractionEpilogue::applyRegion(Value accumulator, ValueRange extras) {
 void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   auto type = cast<VectorType>(vector.getType());
   int64_t width = type.getDimSize(0);
+  unsigned n = tile.axes.n;
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
   Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
@@ -291,8 +292,8 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   for (int64_t element = 0; element < width; ++element) {
     Value index = math.add(column, element);
     Value scalar = vector::ExtractOp::create(b, vector, element);
-    bool inside = tile.exact[Workload::kN] || element == 0;
-    ifInside(index, Workload::kN, inside, [&] {
+    bool inside = tile.exact[n] || element == 0;
+    ifInside(index, n, inside, [&] {
       auto store = memref::StoreOp::create(b, scalar, tile.output,
                                            ValueRange{row, index});
       store->setDiscardableAttr("tile_height", height);

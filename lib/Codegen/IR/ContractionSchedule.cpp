@@ -1,6 +1,5 @@
 //===- ContractionSchedule.cpp - Schedules of contractions in IR ----------===//
 #include "FTuner/Codegen/IR/ContractionSchedule.h"
-#include "FTuner/Workload/Workload.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -25,7 +24,7 @@ ftuner::verifyContractionSchedule(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 ftuner::verifyContractionTile(function_ref<InFlightDiagnostic()> emitError,
                               ArrayRef<int64_t> tile) {
-  if (tile.size() < Workload::kFirstBatch)
+  if (tile.size() < ukernel::WorkloadOp::kNumProductAxes)
     return emitError() << "expected tiles along m, n and k, but got "
                        << tile.size()
                        << (tile.size() == 1 ? " size" : " sizes");

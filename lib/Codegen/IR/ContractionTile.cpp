@@ -13,7 +13,8 @@ using namespace ftuner;
 
 ContractionTile::ContractionTile(const TileEmission &tile)
     : TileEmission(tile),
-      workload(cast<ukernel::WorkloadOp>(op.getOperation())) {
+      workload(cast<ukernel::WorkloadOp>(op.getOperation())),
+      axes(family.contractionAxes()) {
   for (auto [number, operand] : llvm::enumerate(operands))
     switch (op.getOperandRole(number)) {
     case OperandRole::Lhs:
@@ -37,17 +38,16 @@ ContractionTile::ContractionTile(const TileEmission &tile)
     }
 }
 
-static bool isReduceContiguous(AffineMap map) {
-  return cast<AffineDimExpr>(map.getResults().back()).getPosition() ==
-         Workload::kK;
+static bool isContiguousAlong(unsigned axis, AffineMap map) {
+  return cast<AffineDimExpr>(map.getResults().back()).getPosition() == axis;
 }
 
 bool ContractionTile::isLhsReduceContiguous() const {
-  return isReduceContiguous(ukernel::WorkloadOp(workload).getLhsMap());
+  return isContiguousAlong(axes.k, ukernel::WorkloadOp(workload).getLhsMap());
 }
 
 bool ContractionTile::isRhsReduceContiguous() const {
-  return isReduceContiguous(ukernel::WorkloadOp(workload).getRhsMap());
+  return isContiguousAlong(axes.k, ukernel::WorkloadOp(workload).getRhsMap());
 }
 
 bool ContractionTile::hasVectorEpilogue() const {
@@ -55,8 +55,7 @@ bool ContractionTile::hasVectorEpilogue() const {
     return false;
   // The alignment of factors says what that of the program's output is, not of
   // the sums of slices, which may be wider.
-  int64_t columns =
-      ukernel::OperatorOpInterface(op).getStaticExtents()[Workload::kN];
+  int64_t columns = ukernel::OperatorOpInterface(op).getStaticExtents()[axes.n];
   int64_t sumBytes = elementBytesOf(output.getType());
   return family.reduceSplit == 1 || ShapedType::isDynamic(columns) ||
          columns * sumBytes % widestAccessBytes == 0;

@@ -57,7 +57,7 @@ int64_t FragmentEpilogue::runColumns() const {
     if (!type || map.getNumResults() == 0 || !fillsBytes(type))
       return;
     auto innermost = cast<AffineDimExpr>(map.getResults().back());
-    if (innermost.getPosition() == Workload::kN)
+    if (innermost.getPosition() == tile.axes.n)
       leastBytes = std::min<int64_t>(leastBytes, elementBytesOf(type));
   };
   ukernel::WorkloadOp workload = tile.workload;
@@ -77,9 +77,10 @@ Value FragmentEpilogue::distanceAlongRows(Value row) {
 }
 
 Value FragmentEpilogue::insideColumn(Value column, int64_t width) {
-  if (tile.exact[Workload::kN])
+  unsigned n = tile.axes.n;
+  if (tile.exact[n])
     return column;
-  return math.minimum(column, math.sub(tile.extents[Workload::kN], width));
+  return math.minimum(column, math.sub(tile.extents[n], width));
 }
 
 Value FragmentEpilogue::slabOffset() {

@@ -47,13 +47,14 @@ void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
 
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
                            TileCopy &rhs, Value threadId) {
+  const ContractionAxes &axes = tile.axes;
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
     copy.prepare(threadId ? threadId : tile.threadId, offset,
-                 tile.extents[axis], tile.exact[axis],
-                 tile.extents[Workload::kK], tile.exact[Workload::kK]);
+                 tile.extents[axis], tile.exact[axis], tile.extents[axes.k],
+                 tile.exact[axes.k]);
   };
-  prepare(lhs, tile.rowOffset, Workload::kM);
-  prepare(rhs, tile.columnOffset, Workload::kN);
+  prepare(lhs, tile.rowOffset, axes.m);
+  prepare(rhs, tile.columnOffset, axes.n);
 }
 
 Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,

@@ -71,9 +71,7 @@ Prologue::Prologue(ImplicitLocOpBuilder &b, const ContractionTile &tile,
       alignment(alignment), parts(*matchSumOfProducts(contract)) {
   bool isReduceContiguous =
       factor == 0 ? tile.isLhsReduceContiguous() : tile.isRhsReduceContiguous();
-  vectorAxis = isReduceContiguous ? Workload::kK
-               : factor == 0      ? Workload::kM
-                                  : Workload::kN;
+  vectorAxis = isReduceContiguous ? tile.axes.k : tile.axes.space(factor);
   for (auto [input, memory] : llvm::enumerate(tile.inputs)) {
     bool isRead = llvm::any_of(
         parts.prologues[factor], [&, input = input](Operation *op) {
@@ -92,7 +90,7 @@ CopyConversion Prologue::conversion() const {
       llvm::all_of(parts.prologues[factor], llvm::IsaPred<CastOpInterface>);
   for (unsigned input : tensors)
     result.inputs.push_back({typeOf(input),
-                             mapOf(input).isFunctionOfDim(Workload::kK),
+                             mapOf(input).isFunctionOfDim(tile.axes.k),
                              [*this, input](Value space, Value reduce) {
                                return load(input, space, reduce);
                              }});
@@ -118,9 +116,9 @@ Value Prologue::load(unsigned input, Value space, Value reduce) const {
     Values result;
     for (AffineExpr position : map.getResults()) {
       unsigned axis = cast<AffineDimExpr>(position).getPosition();
-      if (ukernel::WorkloadOp::isBatchAxis(axis))
+      if (tile.axes.isBatch(axis))
         continue;
-      Value index = axis == Workload::kK ? reduce : space;
+      Value index = axis == tile.axes.k ? reduce : space;
       result.push_back(axis == vectorAxis ? math.add(index, element) : index);
     }
     return result;

@@ -28,38 +28,37 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   return tile;
 }
 
-MmaLayout ftuner::mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
+MmaLayout ftuner::mmaLayout(const ContractionAxes &axes,
+                            bool lhsReduceContiguous, bool rhsReduceContiguous,
                             int64_t elementBytes, const BlockTile &tile,
                             const MmaSchedule &schedule) {
-  auto side = [&](unsigned axis) {
+  int64_t depth = tile[axes.k];
+  auto side = [&](unsigned factor) {
     bool reduceContiguous =
-        axis == Workload::kM ? lhsReduceContiguous : rhsReduceContiguous;
-    return MmaSide{axis,
-                   sharedTile(reduceContiguous, tile[axis], tile[Workload::kK],
-                              elementBytes),
-                   tile[axis], schedule.warpsAlong(axis),
-                   schedule.fragmentAlong(axis)};
+        factor == 0 ? lhsReduceContiguous : rhsReduceContiguous;
+    int64_t extent = tile[axes.space(factor)];
+    return MmaSide{
+        factor, sharedTile(reduceContiguous, extent, depth, elementBytes),
+        extent, schedule.warpsAlong(factor), schedule.fragmentAlong(factor)};
   };
-  return {side(schedule.rowAxis()), side(schedule.columnAxis()),
-          tile[Workload::kK], schedule.stages, elementBytes};
+  return {side(schedule.rowFactor()), side(schedule.columnFactor()), depth,
+          schedule.stages, elementBytes};
 }
 
 MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
                             const MmaSchedule &schedule) {
-  const Operand *lhs = workload.find(OperandRole::Lhs);
-  const Operand *rhs = workload.find(OperandRole::Rhs);
-  return mmaLayout(lhs->contiguousAxis() == Workload::kK,
-                   rhs->contiguousAxis() == Workload::kK,
-                   bytesOf(multipliedType(workload)), tile, schedule);
+  ContractionView view(workload);
+  return mmaLayout(view, view.lhs().contiguousAxis() == view.k,
+                   view.rhs().contiguousAxis() == view.k,
+                   bytesOf(view.multipliedType()), tile, schedule);
 }
 
 int64_t ftuner::mmaColumnStep(const Workload &workload,
                               const MmaSchedule &schedule) {
-  const Operand *factor =
-      workload.find(schedule.columnAxis() == Workload::kM ? OperandRole::Lhs
-                                                          : OperandRole::Rhs);
-  return bytesOf(multipliedType(workload)) == 1 &&
-                 factor->contiguousAxis() != Workload::kK
+  ContractionView view(workload);
+  const Operand &factor = view.factor(schedule.columnFactor());
+  return bytesOf(view.multipliedType()) == 1 &&
+                 factor.contiguousAxis() != view.k
              ? 2
              : 1;
 }

@@ -86,8 +86,8 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
-    return mma.warpsAlong(family.combineAxis) *
-           mma.fragmentAlong(family.combineAxis);
+    unsigned factor = family.combineAxis == family.contractionAxes().m ? 0 : 1;
+    return mma.warpsAlong(factor) * mma.fragmentAlong(factor);
   }
 
   int64_t groupRows(const KernelFamily &family) const override {
@@ -133,6 +133,7 @@ public:
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
     MmaSchedule mma = MmaSchedule::of(family.schedule);
+    unsigned k = family.contractionAxes().k;
     int64_t most = 0;
     for (auto [part, tile] : llvm::enumerate(family.tiles)) {
       MmaLayout layout = mmaLayout(workload, tile, mma);
@@ -140,7 +141,7 @@ public:
       // registers.
       FactorCopies copies{layout.threads(), layout.elementBytes,
                           /*isAsynchronous=*/layout.stages > 2,
-                          isExact(workload, family, part, Workload::kK)};
+                          isExact(workload, family, part, k)};
       // Fragments of two k blocks at once.
       int64_t registers =
           partRegisters(layout) + fragmentRegisters(layout) + kAddressRegisters;
@@ -166,7 +167,8 @@ public:
     code.copies = {copyOf(workload, family, part, 0),
                    copyOf(workload, family, part, 1)};
     code.isAsynchronous = isAsynchronous(workload, mma, device);
-    code.isReduceExact = isExact(workload, family, part, Workload::kK);
+    code.isReduceExact =
+        isExact(workload, family, part, family.contractionAxes().k);
     code.cyclesOfProduct = cyclesOfProduct(code.instruction, device);
     BlockWork work = mmaWork(layout, code);
     work.epilogueInstructions =
@@ -218,8 +220,8 @@ private:
                                   MmaSchedule::of(family.schedule).accessBytes,
                                   factor),
                        roundsFactor(workload, factor)};
-    copy.isSpaceExact = isExact(workload, family, part,
-                                factor == 0 ? Workload::kM : Workload::kN);
+    copy.isSpaceExact =
+        isExact(workload, family, part, family.contractionAxes().space(factor));
     return copy;
   }
 
@@ -279,31 +281,35 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
                                 unsigned part) const {
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
-  for (unsigned axis : {Workload::kM, Workload::kN})
-    if (tile[axis] % (mma.warpsAlong(axis) * mma.fragmentAlong(axis)) != 0)
+  ContractionAxes axes = family.contractionAxes();
+  for (unsigned factor : {0, 1})
+    if (tile[axes.space(factor)] %
+            (mma.warpsAlong(factor) * mma.fragmentAlong(factor)) !=
+        0)
       return invalid("mma: expected block tiles of whole fragments of %d rows "
                      "and %d columns for each of %lld and %lld warps along m "
                      "and n, but got %s",
-                     int(mma.fragmentAlong(Workload::kM)),
-                     int(mma.fragmentAlong(Workload::kN)),
+                     int(mma.fragmentAlong(0)), int(mma.fragmentAlong(1)),
                      static_cast<long long>(mma.warpsM),
                      static_cast<long long>(mma.warpsN),
                      tileText(tile).c_str());
-  if (mma.warpExtent(tile, mma.columnAxis()) / kMmaColumns %
+  unsigned columnFactor = mma.columnFactor(),
+           columnAxis = axes.space(columnFactor);
+  if (tile[columnAxis] / mma.warpsAlong(columnFactor) / kMmaColumns %
           mmaColumnStep(workload, mma) !=
       0)
     return invalid("mma: expected an even number of fragments of 8 elements "
                    "along axis %u, whose bytes are transposed, for each warp, "
                    "but got %s",
-                   mma.columnAxis(), tileText(tile).c_str());
-  if (llvm::Error error = checkBatchTiles(*this, tile))
+                   columnAxis, tileText(tile).c_str());
+  if (llvm::Error error = checkBatchTiles(*this, axes, tile))
     return error;
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
-  if (tile[Workload::kK] % depth != 0)
+  if (tile[axes.k] % depth != 0)
     return invalid("mma: expected a reduce tile that is a multiple of %lld, "
                    "but got %lld",
                    static_cast<long long>(depth),
-                   static_cast<long long>(tile[Workload::kK]));
+                   static_cast<long long>(tile[axes.k]));
   return llvm::Error::success();
 }
 
@@ -314,8 +320,9 @@ llvm::Error MmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
+  ContractionAxes axes = family.contractionAxes();
   if (llvm::Error error =
-          checkContractionFamily(*this, family, kMmaCombineAxes))
+          checkContractionFamily(*this, family, {axes.m, axes.n}))
     return error;
   MmaSchedule mma = MmaSchedule::of(family.schedule);
   if (llvm::Error error = checkAccess(*this, mma.accessBytes))
@@ -381,11 +388,12 @@ KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,
                                int64_t depth, unsigned numAxes) {
   KernelFamily family;
   family.schedule = schedule.pack();
+  auto [m, n, k] = family.contractionAxes();
   for (int64_t height : rows) {
     BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[Workload::kM] = schedule.warpsM * height;
-    tile[Workload::kN] = schedule.warpsN * columns;
-    tile[Workload::kK] = depth;
+    tile[m] = schedule.warpsM * height;
+    tile[n] = schedule.warpsN * columns;
+    tile[k] = depth;
   }
   return family;
 }

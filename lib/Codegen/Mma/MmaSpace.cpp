@@ -25,10 +25,11 @@ static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};
 
 MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
     : workload(workload), device(device),
+      axes(ContractionAxes::of(workload.reduceAxes())),
       elementBytes(bytesOf(multipliedType(workload))),
-      extents{largestSize(workload.axes[Workload::kM]),
-              largestSize(workload.axes[Workload::kN])} {
-  combineAxes.assign(std::begin(kMmaCombineAxes), std::end(kMmaCombineAxes));
+      extents{largestSize(workload.axes[axes.m]),
+              largestSize(workload.axes[axes.n])} {
+  combineAxes = {axes.m, axes.n};
   reduceGranule = kMmaFragmentBytes / elementBytes;
   workerGranule = 1;
   maxWorkers = kMaxWarps;
@@ -40,18 +41,19 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
   family.schedule = schedule.pack();
   ukernel.workers = schedule.warps();
   // A warp, or a fragment of each warp, that has nothing to do for any size.
-  auto isOversized = [&](unsigned axis, int64_t warps, int64_t fragments,
+  auto isOversized = [&](unsigned factor, int64_t warps, int64_t fragments,
                          int64_t fragment) {
-    int64_t extent = extents[axis];
+    int64_t extent = extents[factor];
     return (warps > 1 && (warps - 1) * fragments * fragment >= extent) ||
            (fragments > 1 && warps * (fragments - 1) * fragment >= extent);
   };
-  unsigned rowAxis = schedule.rowAxis();
-  unsigned columnAxis = schedule.columnAxis();
+  unsigned rowFactor = schedule.rowFactor();
+  unsigned columnFactor = schedule.columnFactor();
   int64_t columnStep = mmaColumnStep(workload, schedule);
-  auto place = [&](unsigned axis, int64_t extent) {
+  auto place = [&](unsigned factor, int64_t extent) {
+    unsigned axis = axes.space(factor);
     ukernel.registerTile[axis] = extent;
-    family.tiles.front()[axis] = schedule.warpsAlong(axis) * extent;
+    family.tiles.front()[axis] = schedule.warpsAlong(factor) * extent;
   };
   llvm::ArrayRef<int64_t> ofRows = kRowFragments, ofColumns = kColumnFragments;
   if (schedule.swapOperands) {
@@ -59,15 +61,15 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
     ofColumns = kSwappedColumnFragments;
   }
   for (int64_t rows : ofRows) {
-    if (isOversized(rowAxis, schedule.warpsAlong(rowAxis), rows, kMmaRows))
+    if (isOversized(rowFactor, schedule.warpsAlong(rowFactor), rows, kMmaRows))
       continue;
     for (int64_t columns : ofColumns) {
       if (columns % columnStep != 0 || 4 * rows * columns > kMaxAccumulators ||
-          isOversized(columnAxis, schedule.warpsAlong(columnAxis),
+          isOversized(columnFactor, schedule.warpsAlong(columnFactor),
                       columns / columnStep, columnStep * kMmaColumns))
         continue;
-      place(rowAxis, rows * kMmaRows);
-      place(columnAxis, columns * kMmaColumns);
+      place(rowFactor, rows * kMmaRows);
+      place(columnFactor, columns * kMmaColumns);
       ukernel.blockTile = family.tiles.front();
       visit(family, ukernel, /*isSuited=*/true);
     }
@@ -80,7 +82,7 @@ void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   size_t numAxes = workload.axes.size();
   KernelFamily family;
   family.tiles.emplace_back(numAxes, 1);
-  family.tiles.front()[Workload::kK] = reduceGranule;
+  family.tiles.front()[axes.k] = reduceGranule;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
   for (int64_t m = 1; m <= kMaxWarps; ++m)
@@ -108,7 +110,7 @@ void MmaSpace::forEachStep(
       convertsFactors(workload));
   for (int64_t bytes : kStepBytes) {
     for (BlockTile &tile : family.tiles)
-      tile[Workload::kK] = bytes / elementBytes;
+      tile[axes.k] = bytes / elementBytes;
     for (int64_t stages : kStages) {
       if (!isAsynchronous && stages != 2)
         continue;
@@ -124,9 +126,9 @@ ScheduleSpace::Preference
 MmaSpace::preference(const KernelFamily &family) const {
   MmaSchedule schedule = MmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
-  int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
-  int64_t rows = schedule.warpExtent(tile, Workload::kM);
-  int64_t columns = schedule.warpExtent(tile, Workload::kN);
+  int64_t bm = tile[axes.m], bn = tile[axes.n];
+  int64_t rows = bm / schedule.warpsM;
+  int64_t columns = bn / schedule.warpsN;
   // One warp for each scheduler, or two.
   int64_t distance = schedule.warps() < 4 ? 4 / schedule.warps() : 0;
   // ldmatrix loads two fragments of instructions' columns at once.

@@ -31,6 +31,7 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
+  ContractionAxes axes;
   /// Of the factors in shared memory.
   int64_t elementBytes;
   /// Largest extents of m and n.

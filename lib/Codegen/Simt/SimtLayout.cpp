@@ -61,17 +61,18 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   return tile;
 }
 
-SimtLayout ftuner::simtLayout(bool lhsReduceContiguous,
+SimtLayout ftuner::simtLayout(const ContractionAxes &axes,
+                              bool lhsReduceContiguous,
                               bool rhsReduceContiguous, const BlockTile &tile,
                               const SimtSchedule &schedule) {
   SimtLayout layout;
-  layout.rm = schedule.rowsOf(tile);
-  layout.rn = schedule.columnsOf(tile);
   layout.gm = schedule.threadsM;
   layout.gn = schedule.threadsN;
-  layout.bm = tile[Workload::kM];
-  layout.bn = tile[Workload::kN];
-  layout.bk = tile[Workload::kK];
+  layout.bm = tile[axes.m];
+  layout.bn = tile[axes.n];
+  layout.bk = tile[axes.k];
+  layout.rm = layout.bm / layout.gm;
+  layout.rn = layout.bn / layout.gn;
   layout.stages = schedule.stages;
   std::tie(layout.wm, layout.wn) = warpShape(layout.gm, layout.gn);
   layout.lhs = sharedTile(lhsReduceContiguous, layout.bm, layout.bk, 1);
@@ -82,12 +83,9 @@ SimtLayout ftuner::simtLayout(bool lhsReduceContiguous,
 
 SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
                               const SimtSchedule &schedule) {
-  auto reduceContiguous = [&](OperandRole role) {
-    const Operand *operand = workload.find(role);
-    return operand && operand->contiguousAxis() == Workload::kK;
-  };
-  return simtLayout(reduceContiguous(OperandRole::Lhs),
-                    reduceContiguous(OperandRole::Rhs), tile, schedule);
+  ContractionView view(workload);
+  return simtLayout(view, view.lhs().contiguousAxis() == view.k,
+                    view.rhs().contiguousAxis() == view.k, tile, schedule);
 }
 
 bool ftuner::simtCopiesAsynchronously(const Workload &workload,

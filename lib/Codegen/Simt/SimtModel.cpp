@@ -152,7 +152,8 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
-    return family.combineAxis == Workload::kM ? simt.threadsM : simt.threadsN;
+    return family.combineAxis == family.contractionAxes().m ? simt.threadsM
+                                                            : simt.threadsN;
   }
 
   int64_t alignment(const Schedule &schedule) const override {
@@ -174,12 +175,13 @@ public:
 
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
+    unsigned k = family.contractionAxes().k;
     llvm::SmallVector<KernelFamily> variants = {withoutVectors(family)};
     for (int64_t step : kScalarSteps)
-      if (step < variants.back().tiles.front()[Workload::kK]) {
+      if (step < variants.back().tiles.front()[k]) {
         KernelFamily variant = variants.back();
         for (BlockTile &tile : variant.tiles)
-          tile[Workload::kK] = step;
+          tile[k] = step;
         variants.push_back(std::move(variant));
       }
     return variants;
@@ -217,7 +219,7 @@ public:
                  unsigned part, const DeviceSpec &device) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
     const BlockTile &tile = family.tiles[part];
-    bool isExact = isWhole(workload, tile, Workload::kK);
+    bool isExact = isWhole(workload, tile, family.contractionAxes().k);
     SimtLayout layout = simtLayout(workload, tile, simt);
     SimtCode code;
     code.vectorWidth = simt.vectorWidth;
@@ -227,7 +229,8 @@ public:
       const Operand &factor = *workload.find(role);
       unsigned number = role == OperandRole::Rhs;
       code.elementBytes[number] = factor.elementBytes;
-      code.isConverted[number] = factor.elementType != workload.accumulatorType();
+      code.isConverted[number] =
+          factor.elementType != workload.accumulatorType();
       code.prologues[number] = prologueWork(workload, number, simt.vectorWidth);
     }
     BlockWork work = simtWork(layout, code);
@@ -312,6 +315,7 @@ int64_t SimtModel::spillMargin(const Workload &workload,
                                const KernelFamily &family,
                                const BlockTile &tile, const SimtLayout &layout,
                                int64_t vectorWidth) {
+  ContractionView view(workload);
   int64_t margin = 20;
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
@@ -320,16 +324,15 @@ int64_t SimtModel::spillMargin(const Workload &workload,
   // reads all quads ahead where neither k nor n has a rest: it spilled 4 bytes
   // of kernels with 18 and 19 of them that had room for 35 and 21 registers
   // more.
-  bool isOneOfMany = (family.reduceSplit > 1 ||
-                      workload.axes.size() > Workload::kFirstBatch) &&
-                     isWhole(workload, tile, Workload::kK) &&
-                     isWhole(workload, tile, Workload::kN);
+  bool isOneOfMany = (family.reduceSplit > 1 || !view.batchAxes().empty()) &&
+                     isWhole(workload, tile, view.k) &&
+                     isWhole(workload, tile, view.n);
   if (quads > kMostQuadsAtOnce && isOneOfMany)
     margin += quads * kQuad / 2;
   bool isScalar = vectorWidth == 1;
   auto addCopies = [&](const SharedTile &shared, unsigned axis) {
     int64_t ofSlot = isScalar ? 3 : 0;
-    if (!isScalar && !isWhole(workload, tile, Workload::kK))
+    if (!isScalar && !isWhole(workload, tile, view.k))
       ofSlot += 2;
     if (!isWhole(workload, tile, axis))
       ofSlot += isScalar ? 1 : 2;
@@ -337,8 +340,8 @@ int64_t SimtModel::spillMargin(const Workload &workload,
       ofSlot += shared.swizzle > 1 ? 4 : 3;
     margin += ofSlot * shared.copySlots(layout.threads(), vectorWidth);
   };
-  addCopies(layout.lhs, Workload::kM);
-  addCopies(layout.rhs, Workload::kN);
+  addCopies(layout.lhs, view.m);
+  addCopies(layout.rhs, view.n);
   for (unsigned factor : {0, 1})
     margin += prologueWork(workload, factor, vectorWidth).registers *
               (factor == 0 ? layout.lhs : layout.rhs)
@@ -351,16 +354,16 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
                                  unsigned part) const {
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles[part];
-  if (tile[Workload::kM] % simt.threadsM != 0 ||
-      tile[Workload::kN] % simt.threadsN != 0)
+  ContractionAxes axes = family.contractionAxes();
+  if (tile[axes.m] % simt.threadsM != 0 || tile[axes.n] % simt.threadsN != 0)
     return invalid("simt: expected block tiles that are multiples of the "
                    "threads along m and n, %lld and %lld, but got %s",
                    static_cast<long long>(simt.threadsM),
                    static_cast<long long>(simt.threadsN),
                    tileText(tile).c_str());
-  if (llvm::Error error = checkBatchTiles(*this, tile))
+  if (llvm::Error error = checkBatchTiles(*this, axes, tile))
     return error;
-  int64_t bk = tile[Workload::kK];
+  int64_t bk = tile[axes.k];
   if (bk % 4 != 0)
     return invalid("simt: expected a reduce tile that is a multiple of 4, but "
                    "got %d",
@@ -373,7 +376,7 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
       return invalid("simt: expected tiles of contiguous axes to be multiples "
                      "of the vector width, but got %s",
                      family.ukernel(part).str().c_str());
-  if (simt.columnsOf(tile) % 4 != 0)
+  if (tile[axes.n] / simt.threadsN % 4 != 0)
     return invalid("simt: expected register tiles along n to be multiples of "
                    "the vector width, but got %s",
                    family.ukernel(part).str().c_str());
@@ -387,7 +390,8 @@ llvm::Error SimtModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
-  if (llvm::Error error = checkContractionFamily(*this, family, Workload::kM))
+  if (llvm::Error error =
+          checkContractionFamily(*this, family, family.contractionAxes().m))
     return error;
   SimtSchedule simt = SimtSchedule::of(family.schedule);
   if (simt.vectorWidth != 1 && simt.vectorWidth != 4)
@@ -441,11 +445,12 @@ KernelFamily ftuner::simtFamily(const SimtSchedule &schedule,
                                 int64_t depth, unsigned numAxes) {
   KernelFamily family;
   family.schedule = schedule.pack();
+  auto [m, n, k] = family.contractionAxes();
   for (int64_t height : rows) {
     BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[Workload::kM] = schedule.threadsM * height;
-    tile[Workload::kN] = schedule.threadsN * columns;
-    tile[Workload::kK] = depth;
+    tile[m] = schedule.threadsM * height;
+    tile[n] = schedule.threadsN * columns;
+    tile[k] = depth;
   }
   return family;
 }

@@ -22,25 +22,26 @@ static constexpr int64_t kWidestVector = 4;
 
 SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
     : workload(workload), device(device),
-      extents{largestSize(workload.axes[Workload::kM]),
-              largestSize(workload.axes[Workload::kN])} {
-  combineAxes = {Workload::kM};
+      axes(ContractionAxes::of(workload.reduceAxes())),
+      extents{largestSize(workload.axes[axes.m]),
+              largestSize(workload.axes[axes.n])} {
+  combineAxes = {axes.m};
   reduceGranule = 8;
   workerGranule = kWarpSize;
   maxWorkers = device.maxThreadsPerBlock;
   for (int64_t rows = 1; rows <= 16; ++rows)
-    registerTiles[Workload::kM].push_back(rows);
-  registerTiles[Workload::kN] = {1, 2, 4, 8};
+    registerTiles[0].push_back(rows);
+  registerTiles[1] = {1, 2, 4, 8};
   // Measured with ptxas 13.0 on sm_75 to sm_90, alone and in pairs: 14 × 8
   // never spills, but where the right operand is contiguous along the reduce
   // axis, though 255 registers should hold it. There 13 × 8 spills in steps of
   // 32, 12 × 8 may (8 bytes on sm_86), and 11 × 8 was not seen to.
   bool isRhsReduceContiguous =
-      workload.find(OperandRole::Rhs)->contiguousAxis() == Workload::kK;
+      workload.find(OperandRole::Rhs)->contiguousAxis() == axes.k;
   maxAccumulators = isRhsReduceContiguous ? 88 : 112;
   for (const Operand &operand : workload.operands) {
     std::optional<unsigned> axis = operand.contiguousAxis();
-    if (axis && (*axis == Workload::kM || *axis == Workload::kN))
+    if (axis && (*axis == axes.m || *axis == axes.n))
       contiguousAxes.push_back(*axis);
   }
   orderSteps();
@@ -57,7 +58,7 @@ void SimtSpace::orderSteps() {
       steps.push_back({depth, count});
   leastStep = steps.front();
   // The smallest size of a range would favour the smallest step always.
-  std::vector<int64_t> sizes = representativeSizes(workload.axes[Workload::kK]);
+  std::vector<int64_t> sizes = representativeSizes(workload.axes[axes.k]);
   if (sizes.size() > 1)
     sizes.erase(sizes.begin());
   auto padding = [&](int64_t depth) {
@@ -81,20 +82,20 @@ static bool isSuitedThreadCount(int64_t threads) {
   return odd == 1 || odd == 3 || odd == 5 || odd == 9;
 }
 
-bool SimtSpace::isOversized(unsigned axis, int64_t threads,
+bool SimtSpace::isOversized(unsigned factor, int64_t threads,
                             int64_t elements) const {
-  llvm::ArrayRef<int64_t> legal = registerTiles[axis];
+  llvm::ArrayRef<int64_t> legal = registerTiles[factor];
   const int64_t *tile = llvm::lower_bound(legal, elements);
   // The next smaller legal register tile would do.
   bool tileIsOversized =
-      tile != legal.begin() && *std::prev(tile) >= extents[axis];
-  bool threadsAreIdle = (threads - 1) * elements >= extents[axis];
+      tile != legal.begin() && *std::prev(tile) >= extents[factor];
+  bool threadsAreIdle = (threads - 1) * elements >= extents[factor];
   return tileIsOversized || threadsAreIdle;
 }
 
 bool SimtSpace::isAligned(const BlockTile &tile) const {
   for (unsigned axis : contiguousAxes) {
-    int64_t extent = extents[axis], size = tile[axis];
+    int64_t extent = extents[axis == axes.m ? 0 : 1], size = tile[axis];
     bool isPartial = extent >= reduceGranule && size % reduceGranule != 0;
     if (isPartial || size < std::min(extent, kLeastRow))
       return false;
@@ -111,25 +112,24 @@ void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
   ukernel.workers = threads;
   // The smallest block is kept whatever the size: some block must serve shapes
   // with fewer elements than a warp has lanes.
-  auto isTooLarge = [&](unsigned axis, int64_t along, int64_t elements) {
-    return threads > kWarpSize && isOversized(axis, along, elements);
+  auto isTooLarge = [&](unsigned factor, int64_t along, int64_t elements) {
+    return threads > kWarpSize && isOversized(factor, along, elements);
   };
-  for (int64_t rm : registerTiles[Workload::kM]) {
-    if (isTooLarge(Workload::kM, schedule.threadsM, rm))
+  for (int64_t rm : registerTiles[0]) {
+    if (isTooLarge(0, schedule.threadsM, rm))
       continue;
-    for (int64_t rn : registerTiles[Workload::kN]) {
-      if (isTooLarge(Workload::kN, schedule.threadsN, rn) ||
-          rm * rn > maxAccumulators ||
+    for (int64_t rn : registerTiles[1]) {
+      if (isTooLarge(1, schedule.threadsN, rn) || rm * rn > maxAccumulators ||
           rm * rn * threads >= device.registersPerBlock)
         continue;
       BlockTile &tile = family.tiles.front();
-      tile[Workload::kM] = schedule.threadsM * rm;
-      tile[Workload::kN] = schedule.threadsN * rn;
+      tile[axes.m] = schedule.threadsM * rm;
+      tile[axes.n] = schedule.threadsN * rn;
       if (!isAligned(tile))
         continue;
       ukernel.blockTile = tile;
-      ukernel.registerTile[Workload::kM] = rm;
-      ukernel.registerTile[Workload::kN] = rn;
+      ukernel.registerTile[axes.m] = rm;
+      ukernel.registerTile[axes.n] = rn;
       visit(family, ukernel, isSuited);
     }
   }
@@ -142,7 +142,7 @@ void SimtSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   size_t numAxes = workload.axes.size();
   KernelFamily family;
   family.tiles.emplace_back(numAxes, 1);
-  family.tiles.front()[Workload::kK] = leastStep.depth;
+  family.tiles.front()[axes.k] = leastStep.depth;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
   for (int64_t m = 1; m <= maxWorkers; ++m)
@@ -161,7 +161,7 @@ void SimtSpace::forEachStep(
   SimtSchedule schedule = SimtSchedule::of(block.schedule);
   for (const Step &step : steps) {
     for (BlockTile &tile : family.tiles)
-      tile[Workload::kK] = step.depth;
+      tile[axes.k] = step.depth;
     schedule.stages = step.stages;
     family.schedule = schedule.pack();
     if (!visit(family))
@@ -174,8 +174,7 @@ SimtSpace::preference(const KernelFamily &family) const {
   SimtSchedule schedule = SimtSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
   int64_t threads = schedule.threads();
-  int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
-  int64_t bk = tile[Workload::kK];
+  int64_t bm = tile[axes.m], bn = tile[axes.n], bk = tile[axes.k];
   int64_t distance = threads < 128   ? 128 / threads
                      : threads > 256 ? threads / 256
                                      : 0;
@@ -183,7 +182,7 @@ SimtSpace::preference(const KernelFamily &family) const {
                    (bn * bk % (kWidestVector * threads) != 0);
   // Eight threads along the contiguous axis read 128 bytes at once.
   bool isNarrow = schedule.threadsN % 8 != 0;
-  int64_t rows = schedule.rowsOf(tile);
-  int64_t elements = rows * schedule.columnsOf(tile);
+  int64_t rows = bm / schedule.threadsM;
+  int64_t elements = rows * (bn / schedule.threadsN);
   return {distance, isNarrow, uneven, -elements, bm + bn, bm, bn, rows};
 }

@@ -38,14 +38,15 @@ private:
   void visitThreads(const SimtSchedule &schedule, KernelFamily &family,
                     UKernel &ukernel, BlockVisitor visit) const;
   /// Whether a tile of `threads` threads with `elements` elements each leaves
-  /// threads or whole register tiles idle for every size of the axis.
-  bool isOversized(unsigned axis, int64_t threads, int64_t elements) const;
+  /// threads or whole register tiles idle for every size of m (0) or n (1).
+  bool isOversized(unsigned factor, int64_t threads, int64_t elements) const;
   /// Whether rows of the tile begin and end at memory transactions in every
   /// operand that is contiguous along a space axis.
   bool isAligned(const BlockTile &tile) const;
 
   const Workload &workload;
   const DeviceSpec &device;
+  ContractionAxes axes;
   /// Legal register tiles along m and n, ascending.
   llvm::SmallVector<int64_t> registerTiles[2];
   /// Most elements of a thread's register tile that never spill.

@@ -6,11 +6,11 @@ using namespace ftuner;
 /// Bytes that the swizzle keeps together, and patterns of it.
 static constexpr int64_t kChunkBytes = 16, kPatterns = 8;
 
-static SharedTile sharedTile(const Operand &factor, int64_t space,
-                             int64_t reduce, int64_t elementBytes,
-                             bool copiesElements) {
+static SharedTile sharedTile(const Operand &factor, bool reduceContiguous,
+                             int64_t space, int64_t reduce,
+                             int64_t elementBytes, bool copiesElements) {
   SharedTile tile;
-  tile.reduceContiguous = factor.contiguousAxis() == Workload::kK;
+  tile.reduceContiguous = reduceContiguous;
   tile.pitch = kWgmmaRowBytes / elementBytes;
   tile.outer = tile.reduceContiguous ? space : reduce;
   tile.inner = tile.reduceContiguous ? reduce : ceilBy(space, tile.pitch);
@@ -28,20 +28,21 @@ static SharedTile sharedTile(const Operand &factor, int64_t space,
 
 WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                                 const WgmmaSchedule &schedule) {
-  int64_t elementBytes = bytesOf(multipliedType(workload));
-  auto side = [&](unsigned axis) {
-    const Operand &factor = *workload.find(
-        axis == Workload::kM ? OperandRole::Lhs : OperandRole::Rhs);
-    int64_t extent = tile[axis] / schedule.clusterAlong(axis);
-    return WgmmaSide{axis,
-                     sharedTile(factor, extent, tile[Workload::kK],
-                                elementBytes,
+  ContractionView view(workload);
+  int64_t elementBytes = bytesOf(view.multipliedType());
+  int64_t depth = tile[view.k];
+  auto side = [&](unsigned number) {
+    const Operand &factor = view.factor(number);
+    int64_t extent = tile[view.space(number)] / schedule.clusterAlong(number);
+    return WgmmaSide{number,
+                     sharedTile(factor, factor.contiguousAxis() == view.k,
+                                extent, depth, elementBytes,
                                 /*copiesElements=*/schedule.accessBytes == 1),
-                     extent, schedule.groupsAlong(axis), factor.isPacked};
+                     extent, schedule.groupsAlong(number), factor.isPacked};
   };
-  WgmmaLayout layout{side(schedule.rowAxis()),
-                     side(schedule.columnAxis()),
-                     tile[Workload::kK],
+  WgmmaLayout layout{side(schedule.rowFactor()),
+                     side(schedule.columnFactor()),
+                     depth,
                      schedule.stages,
                      elementBytes,
                      schedule.producers,

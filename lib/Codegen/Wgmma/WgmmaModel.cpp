@@ -85,13 +85,15 @@ public:
 
   int64_t heightGranule(const KernelFamily &family) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    return wgmma.tileGranuleAlong(family.combineAxis);
+    return wgmma.tileGranuleAlong(
+        family.combineAxis == family.contractionAxes().m ? 0 : 1);
   }
 
   ClusterShape cluster(const Schedule &schedule) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
+    // A schedule does not say which axes m and n are.
     return {wgmma.clusterBlocks(),
-            wgmma.clusterN > 1 ? Workload::kN : Workload::kM};
+            wgmma.clusterN > 1 ? matmulAxes.n : matmulAxes.m};
   }
 
   int64_t persistentBlocks(const Schedule &schedule) const override {
@@ -115,7 +117,8 @@ public:
     if (this->alignment(family.schedule) <= alignment)
       return family;
     // Threads may have to round words that maps round, in two stages.
-    bool areWords = family.tiles.front()[Workload::kK] <= kWordsOfStep;
+    unsigned k = family.contractionAxes().k;
+    bool areWords = family.tiles.front()[k] <= kWordsOfStep;
     if (areWords && WgmmaSchedule::of(family.schedule).tensorMaps)
       return withAccess(family, 1);
     return withAccess(family, widestAccess(alignment));
@@ -175,8 +178,9 @@ public:
         code.copies[factor].prologue.instructions += 1;
     }
     code.isAsynchronous = isAsynchronous(workload, wgmma, device);
-    const SizeRange &k = workload.axes[Workload::kK].range;
-    code.isReduceExact = k.isFixed() && k.min % tile[Workload::kK] == 0;
+    unsigned k = family.contractionAxes().k;
+    const SizeRange &range = workload.axes[k].range;
+    code.isReduceExact = range.isFixed() && range.min % tile[k] == 0;
     BlockWork work = wgmmaWork(layout, code);
     work.epilogueInstructions =
         double(layout.warpsOfSet()) *
@@ -222,9 +226,11 @@ private:
     // Boxes and warps of their own copy 16 bytes at once.
     wgmma.producers = 0;
     wgmma.tensorMaps = false;
-    for (BlockTile &tile : family.tiles)
-      for (unsigned axis : {Workload::kM, Workload::kN})
-        tile[axis] /= wgmma.clusterAlong(axis);
+    auto [m, n, k] = family.contractionAxes();
+    for (BlockTile &tile : family.tiles) {
+      tile[m] /= wgmma.clusterM;
+      tile[n] /= wgmma.clusterN;
+    }
     wgmma.clusterM = wgmma.clusterN = 1;
     wgmma.persistentBlocks = 0;
     wgmma.turns = 1;
@@ -272,9 +278,9 @@ llvm::Error WgmmaModel::supports(const Workload &workload,
   if (llvm::Error error = checkPackedFactor(workload))
     return error;
   // Only factors of 16 bits can be transposed on the way from shared memory.
-  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
-    if (bytesOf(type) != 2 &&
-        workload.find(role)->contiguousAxis() != Workload::kK)
+  ContractionView view(workload);
+  for (unsigned factor : {0, 1})
+    if (bytesOf(type) != 2 && view.factor(factor).contiguousAxis() != view.k)
       return invalid("expected factors of " + nameOf(type) +
                      " that are contiguous along k");
   return checkTensorSum(*this, workload, instruction->accumulator);
@@ -314,9 +320,9 @@ llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
              : llvm::Twine("exactly 2")) +
         " pipeline stages for accesses of " + llvm::Twine(wgmma.accessBytes) +
         " bytes, but got " + llvm::Twine(wgmma.stages));
-  for (unsigned axis : {Workload::kM, Workload::kN})
-    if (wgmma.groupsAlong(axis) < 1 ||
-        wgmma.groupsAlong(axis) > kWgmmaMaxGroups ||
+  for (unsigned factor : {0, 1})
+    if (wgmma.groupsAlong(factor) < 1 ||
+        wgmma.groupsAlong(factor) > kWgmmaMaxGroups ||
         wgmma.groups() > kWgmmaMaxGroups)
       return invalid("expected 1 to " + llvm::Twine(kWgmmaMaxGroups) +
                      " groups, but got " + llvm::Twine(wgmma.groupsM) + " by " +
@@ -385,21 +391,21 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
   llvm::SmallVector<TensorMap> maps;
   if (!wgmma.tensorMaps)
     return maps;
+  ContractionView view(workload);
   WgmmaLayout layout = wgmmaLayout(workload, family, part);
   for (unsigned factor : {0, 1}) {
     if (!layout.hasMap(factor))
       continue;
-    OperandRole role = factor == 0 ? OperandRole::Lhs : OperandRole::Rhs;
     const SharedTile &tile = layout.tileOf(factor);
     TensorMap &map = maps.emplace_back();
-    const Operand *operand = workload.find(role);
-    map.operand = operand - workload.operands.data();
+    const Operand &operand = view.factor(factor);
+    map.operand = &operand - workload.operands.data();
     // The rows of a box lie along m, n or k, whichever is not contiguous.
-    for (unsigned dim = operand->rank(); dim-- > 0;) {
-      unsigned axis = *operand->position(dim).asAxis();
-      bool isRow = axis < Workload::kFirstBatch && !map.dims.empty();
+    for (unsigned dim = operand.rank(); dim-- > 0;) {
+      unsigned axis = *operand.position(dim).asAxis();
+      bool isRow = !view.isBatch(axis) && !map.dims.empty();
       map.dims.push_back(dim);
-      map.box.sizes.push_back(dim + 1 == operand->rank() ? tile.pitch
+      map.box.sizes.push_back(dim + 1 == operand.rank() ? tile.pitch
                               : isRow ? layout.boxRowsOf(factor)
                                       : 1);
     }
@@ -412,20 +418,22 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
 llvm::Error WgmmaModel::checkPart(const Workload &workload,
                                   const BlockTile &tile,
                                   const WgmmaSchedule &wgmma) const {
-  for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t granule = wgmma.tileGranuleAlong(axis);
+  ContractionView view(workload);
+  for (unsigned factor : {0, 1}) {
+    unsigned axis = view.space(factor);
+    int64_t granule = wgmma.tileGranuleAlong(factor);
     if (tile[axis] % granule != 0)
       return invalid("expected block tiles of multiples of " +
                      llvm::Twine(granule) + " elements along axis " +
                      llvm::Twine(axis) + ", but got " + tileText(tile));
   }
-  if (llvm::Error error = checkBatchTiles(*this, tile))
+  if (llvm::Error error = checkBatchTiles(*this, view, tile))
     return error;
   int64_t elementBytes = bytesOf(multipliedType(workload));
   int64_t depth = kWgmmaStepBytes / elementBytes;
-  if (tile[Workload::kK] != depth)
+  if (tile[view.k] != depth)
     return invalid("expected a reduce tile of " + llvm::Twine(depth) +
-                   ", but got " + llvm::Twine(tile[Workload::kK]));
+                   ", but got " + llvm::Twine(tile[view.k]));
   WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
   int64_t columns = layout.columns.groupExtent();
   if (!hasWgmmaColumns(columns, elementBytes))
@@ -437,7 +445,8 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
   if (!shared.reduceContiguous && layout.columns.groups > 1 &&
       columns % shared.pitch != 0)
     return invalid("expected multiples of " + llvm::Twine(shared.pitch) +
-                   " elements along axis " + llvm::Twine(layout.columns.axis) +
+                   " elements along axis " +
+                   llvm::Twine(view.space(layout.columns.factor)) +
                    " for each of several groups, but got " + tileText(tile));
   // Boxes, and what bulk copies bring, begin with patterns.
   for (unsigned factor : {0, 1})
@@ -466,8 +475,9 @@ llvm::Error WgmmaModel::check(const Workload &workload,
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
+  ContractionAxes axes = family.contractionAxes();
   if (llvm::Error error =
-          checkContractionFamily(*this, family, kWgmmaCombineAxes))
+          checkContractionFamily(*this, family, {axes.m, axes.n}))
     return error;
   WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
   if (llvm::Error error = checkSchedule(workload, wgmma, device))
@@ -553,11 +563,12 @@ KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,
                                  int64_t depth, unsigned numAxes) {
   KernelFamily family;
   family.schedule = schedule.pack();
+  auto [m, n, k] = family.contractionAxes();
   for (int64_t height : rows) {
     BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[Workload::kM] = schedule.clusterM * schedule.groupsM * height;
-    tile[Workload::kN] = schedule.clusterN * schedule.groupsN * columns;
-    tile[Workload::kK] = depth;
+    tile[m] = schedule.clusterM * schedule.groupsM * height;
+    tile[n] = schedule.clusterN * schedule.groupsN * columns;
+    tile[k] = depth;
   }
   return family;
 }

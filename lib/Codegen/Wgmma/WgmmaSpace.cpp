@@ -25,13 +25,13 @@ static constexpr int64_t kStagedStages[] = {2};
 
 WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
     : workload(workload), device(device),
+      axes(ContractionAxes::of(workload.reduceAxes())),
       elementBytes(bytesOf(multipliedType(workload))),
       canHaveMaps(hasWgmmaMap(*workload.find(OperandRole::Lhs)) &&
                   hasWgmmaMap(*workload.find(OperandRole::Rhs))),
-      extents{largestSize(workload.axes[Workload::kM]),
-              largestSize(workload.axes[Workload::kN])} {
-  combineAxes.assign(std::begin(kWgmmaCombineAxes),
-                     std::end(kWgmmaCombineAxes));
+      extents{largestSize(workload.axes[axes.m]),
+              largestSize(workload.axes[axes.n])} {
+  combineAxes = {axes.m, axes.n};
   reduceGranule = kWgmmaStepBytes / elementBytes;
   workerGranule = 1;
   maxWorkers = kWgmmaMaxGroups;
@@ -52,7 +52,7 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
   KernelFamily family;
   family.schedule = schedule.pack();
   BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-  tile[Workload::kK] = reduceGranule;
+  tile[axes.k] = reduceGranule;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
   ukernel.workers = schedule.groups();
@@ -60,30 +60,32 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
   // Where single elements are copied, such a group takes its share of them: one
   // alone may have too few registers.
   bool copiesElements = schedule.accessBytes == 1;
-  auto isOversized = [&](unsigned axis, int64_t ofGroup, int64_t granule) {
-    int64_t groups = schedule.groupsAlong(axis), extent = extents[axis];
+  auto isOversized = [&](unsigned factor, int64_t ofGroup, int64_t granule) {
+    int64_t groups = schedule.groupsAlong(factor), extent = extents[factor];
     return (groups > 1 && !copiesElements &&
             (groups - 1) * ofGroup >= extent) ||
            (ofGroup > granule && groups * (ofGroup - granule) >= extent);
   };
-  auto place = [&](unsigned axis, int64_t extent) {
+  auto place = [&](unsigned factor, int64_t extent) {
+    unsigned axis = axes.space(factor);
     ukernel.registerTile[axis] = extent;
-    tile[axis] = schedule.groupsAlong(axis) * extent;
+    tile[axis] = schedule.groupsAlong(factor) * extent;
   };
-  unsigned rowAxis = schedule.rowAxis(), columnAxis = schedule.columnAxis();
+  unsigned rowFactor = schedule.rowFactor(),
+           columnFactor = schedule.columnFactor();
   llvm::ArrayRef<int64_t> ofColumns = kColumns;
   if (schedule.swapOperands)
     ofColumns = kSwappedColumns;
   for (int64_t instructions : kInstructions) {
     int64_t rows = instructions * kWgmmaRows;
-    if (isOversized(rowAxis, rows, kWgmmaRows))
+    if (isOversized(rowFactor, rows, kWgmmaRows))
       continue;
     for (int64_t columns : ofColumns) {
       if (instructions * columns / 2 > kWgmmaMaxAccumulators ||
-          isOversized(columnAxis, columns, kWgmmaColumns))
+          isOversized(columnFactor, columns, kWgmmaColumns))
         continue;
-      place(rowAxis, rows);
-      place(columnAxis, columns);
+      place(rowFactor, rows);
+      place(columnFactor, columns);
       ukernel.blockTile = tile;
       visit(family, ukernel, /*isSuited=*/true);
     }
@@ -134,13 +136,11 @@ void WgmmaSpace::forEachStep(
         if (schedule.clusterBlocks() > 1 && !canShareCopies(workload, schedule))
           continue;
         family.tiles = block.tiles;
-        family.tiles.front()[Workload::kM] *= clusterM;
-        family.tiles.front()[Workload::kN] *= clusterN;
+        family.tiles.front()[axes.m] *= clusterM;
+        family.tiles.front()[axes.n] *= clusterN;
         // A share that has nothing to do for any size.
-        if ((clusterM > 1 &&
-             block.tiles.front()[Workload::kM] >= extents[Workload::kM]) ||
-            (clusterN > 1 &&
-             block.tiles.front()[Workload::kN] >= extents[Workload::kN]))
+        if ((clusterM > 1 && block.tiles.front()[axes.m] >= extents[0]) ||
+            (clusterN > 1 && block.tiles.front()[axes.n] >= extents[1]))
           continue;
         for (int64_t stages : stagesOf(schedule)) {
           schedule.stages = stages;
@@ -178,8 +178,8 @@ bool WgmmaSpace::makePersistent(KernelFamily &family) const {
   family.schedule = schedule.pack();
   double tiles = 1;
   for (unsigned axis : workload.spaceAxes().list())
-    tiles *= double(ceilDiv(largestSize(workload.axes[axis]),
-                            family.tiles.front()[axis]));
+    tiles *= double(
+        ceilDiv(largestSize(workload.axes[axis]), family.tiles.front()[axis]));
   return tiles * double(schedule.clusterBlocks()) >
          double(schedule.persistentBlocks);
 }
@@ -188,7 +188,7 @@ ScheduleSpace::Preference
 WgmmaSpace::preference(const KernelFamily &family) const {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
-  int64_t bm = tile[Workload::kM], bn = tile[Workload::kN];
+  int64_t bm = tile[axes.m], bn = tile[axes.n];
   // Two groups: while one waits at the barrier, the other's products run.
   int64_t distance =
       schedule.groups() > 2 ? schedule.groups() - 2 : 2 - schedule.groups();

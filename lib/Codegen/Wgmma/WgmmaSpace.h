@@ -45,6 +45,7 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
+  ContractionAxes axes;
   /// Of the factors in shared memory.
   int64_t elementBytes;
   /// Whether tensor maps can describe both factors.

@@ -3,6 +3,7 @@
 #include "FTuner/InitAll.h"
 #include "FTuner/Kernel/Measure/KernelCompiler.h"
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Workload/Contraction.h"
 #include "Products.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -53,14 +54,14 @@ Workload EmittedCase::workload() const {
       parts.prologues[factor].push_back(
           {OperationKind::Other, *prologue.type, storedType(multiplied), 1});
     }
-    unsigned space = factor == 0 ? Workload::kM : Workload::kN;
+    unsigned space = factor == 0 ? matmulAxes.m : matmulAxes.n;
     int64_t sums = 0;
     for (auto [isRead, axes] :
          {std::pair(prologue.addsScalar, llvm::SmallVector<unsigned>()),
           std::pair(prologue.addsAlongSpace,
                     llvm::SmallVector<unsigned>{space}),
           std::pair(prologue.addsAlongReduce,
-                    llvm::SmallVector<unsigned>{Workload::kK})}) {
+                    llvm::SmallVector<unsigned>{matmulAxes.k})}) {
       if (!isRead)
         continue;
       inputs.push_back(

@@ -149,7 +149,7 @@ PlacedBlock::PlacedBlock(const EmittedCase &emitted, unsigned part) {
              : ceilDiv(extents[grid.combineAxis], first);
   numBlocks = tiles * blocksBeside<NumberArithmetic>(math, grid, extents);
   unsigned other =
-      grid.combineAxis == Workload::kM ? Workload::kN : Workload::kM;
+      grid.combineAxis == matmulAxes.m ? matmulAxes.n : matmulAxes.m;
   for (; number < numBlocks; ++number) {
     auto position = positionOf<NumberArithmetic>(math, grid, extents, number,
                                                  [&] { return numBlocks; });
@@ -180,9 +180,9 @@ void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
   int64_t space = isLhs ? kRows : emitted.n;
   int64_t pitch = isReduceContiguous ? emitted.k : space;
   int64_t lineElements = kLineBytes / bytes;
-  int64_t tilePitch = ceilBy(tile[isReduceContiguous ? Workload::kK
-                                  : isLhs            ? Workload::kM
-                                                     : Workload::kN],
+  int64_t tilePitch = ceilBy(tile[isReduceContiguous ? matmulAxes.k
+                                  : isLhs            ? matmulAxes.m
+                                                     : matmulAxes.n],
                              lineElements);
   Addresses words;
   for (auto [word, address] : llvm::zip_equal(words, addresses)) {
@@ -193,7 +193,7 @@ void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
         (address - static_cast<int64_t>(isLhs ? kLhs : kRhs)) / bytes;
     int64_t row = element / pitch, column = element % pitch;
     if (isReduceContiguous)
-      column %= tile[Workload::kK];
+      column %= tile[matmulAxes.k];
     else
       column -= isLhs ? offsets.row : offsets.column;
     word = (row * tilePitch + column) * bytes / kWordBytes;
@@ -311,7 +311,7 @@ std::optional<double> EmittedWork::observeEpilogue(const EmittedCase &emitted,
   constexpr int64_t steps = 2;
   constexpr unsigned before = steps + 2, most = 512;
   EmittedCase few = emitted;
-  few.k = steps * emitted.family.tiles[part][Workload::kK];
+  few.k = steps * emitted.family.tiles[part][matmulAxes.k];
   TileOffsets<NumberArithmetic> offsets;
   double events = 0;
   for (const std::vector<PtxPhase> &phases : run(few, part, offsets, most)) {

@@ -11,6 +11,7 @@
 #include "EmittedWork.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/Workload/Contraction.h"
 
 using namespace ftuner;
 
@@ -134,7 +135,7 @@ TEST_F(MmaEmittedWork, OfEpilogues) {
                                    swaps ? 32 : columns, 64);
         // Of the last tile some columns lie outside.
         emitted.n =
-            4 * emitted.family.tiles[0][Workload::kN] + (isWhole ? 0 : 16);
+            4 * emitted.family.tiles[0][matmulAxes.n] + (isWhole ? 0 : 16);
         emitted.k = 640;
         SCOPED_TRACE(emitted.str());
         ASSERT_TRUE(isLegal(emitted));
@@ -168,26 +169,27 @@ EmittedCase MmaEmittedWork::draw() {
   schedule.accessBytes = pick<int64_t>({16, 16, 16, 8, 4, 1});
   schedule.swapOperands = random() % 3 == 0;
   schedule.stages = pick<int64_t>({2, 3, 4});
-  int64_t ofRow = schedule.fragmentAlong(Workload::kM),
-          ofColumn = schedule.fragmentAlong(Workload::kN);
+  int64_t ofRow = schedule.fragmentAlong(0),
+          ofColumn = schedule.fragmentAlong(1);
   int64_t rows = ofRow * (1 + random() % 4);
   int64_t columns = ofColumn * (1 + random() % 6);
   emitted.family = mmaFamily(schedule, {rows}, columns,
                              pick<int64_t>({32, 64, 128}) / bytes);
   KernelFamily &family = emitted.family;
   if (random() % 3 == 0) {
-    unsigned axis = pick<unsigned>({Workload::kM, Workload::kN});
+    unsigned factor = pick<unsigned>({0, 1});
+    unsigned axis = matmulAxes.space(factor);
     family.combineAxis = axis;
     family.tiles.push_back(family.tiles.front());
-    family.tiles.back()[axis] += schedule.warpsAlong(axis) *
-                                 schedule.fragmentAlong(axis) *
+    family.tiles.back()[axis] += schedule.warpsAlong(factor) *
+                                 schedule.fragmentAlong(factor) *
                                  int64_t(1 + random() % 2);
   }
   const BlockTile &last = family.tiles.back();
-  emitted.n = ceilBy(4 * last[Workload::kN], 64);
+  emitted.n = ceilBy(4 * last[matmulAxes.n], 64);
   // A multiple of lines, and of no large power of two: LLVM knows what divides
   // those.
-  emitted.k = 36 * last[Workload::kK];
+  emitted.k = 36 * last[matmulAxes.k];
   return emitted;
 }
 

@@ -52,7 +52,7 @@ TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
   rhs.elementType = ElementType::I8;
   rhs.elementBytes = 1;
   scaled.operands.emplace_back(OperandRole::Input,
-                               llvm::SmallVector<unsigned>{Workload::kN},
+                               llvm::SmallVector<unsigned>{matmulAxes.n},
                                ElementType::F16);
   changeContraction(scaled, [](ContractionParts &parts) {
     parts.prologues[1] = {
@@ -244,20 +244,20 @@ TEST_F(MmaModelTest, ChecksFamiliesOfSwappedOperands) {
   EXPECT_NE(error(mmaFamily(swapped({2, 2, 4, 16}), {24}, 40, 32)), "");
   KernelFamily family = mmaFamily(swapped({2, 3, 4, 16}), {24}, 48, 32);
   EXPECT_EQ(model.heightGranule(family), 2 * 8);
-  family.combineAxis = Workload::kN;
+  family.combineAxis = matmulAxes.n;
   EXPECT_EQ(model.heightGranule(family), 3 * 16);
   EXPECT_NE(family.str().find("swapped"), std::string::npos);
 }
 
 TEST_F(MmaModelTest, CombinesAlongBothSpaceAxes) {
   KernelFamily family = mmaFamily({2, 2, 4, 16}, {64}, 64, 32);
-  family.combineAxis = Workload::kN;
+  family.combineAxis = matmulAxes.n;
   EXPECT_EQ(model.heightGranule(family), 2 * 8);
   family.tiles.insert(family.tiles.begin(), family.tiles.front());
-  family.tiles.front()[Workload::kN] -= 16;
+  family.tiles.front()[matmulAxes.n] -= 16;
   EXPECT_EQ(error(family), "");
   auto space = model.createSpace(halfProduct(), device);
-  for (unsigned axis : {Workload::kM, Workload::kN})
+  for (unsigned axis : {matmulAxes.m, matmulAxes.n})
     EXPECT_TRUE(llvm::is_contained(space->combineAxes, axis));
 }
 
@@ -270,8 +270,8 @@ TEST_F(MmaModelTest, SwapsTheRolesOfTheOperands) {
             productOf(type, ElementType::F32, transposeLhs, transposeRhs);
         Workload transposed =
             productOf(type, ElementType::F32, !transposeRhs, !transposeLhs);
-        std::swap(transposed.axes[Workload::kM].range,
-                  transposed.axes[Workload::kN].range);
+        std::swap(transposed.axes[matmulAxes.m].range,
+                  transposed.axes[matmulAxes.n].range);
         MmaSchedule schedule = {1, 4, 3, 16};
         BlockTile tile = {24, 128, 32}, mirrored = {128, 24, 32};
         MmaLayout layout = mmaLayout(workload, tile, swapped(schedule));
@@ -351,7 +351,7 @@ TEST_F(MmaModelTest, OffersHeightsOfEightsBySwappedOperands) {
         if (!mma.swapOperands)
           return;
         ++blocks;
-        EXPECT_EQ(block.tiles[0][Workload::kM] % 16, 8) << block.str();
+        EXPECT_EQ(block.tiles[0][matmulAxes.m] % 16, 8) << block.str();
         EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
         EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
       });

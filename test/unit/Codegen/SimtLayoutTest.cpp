@@ -1,5 +1,6 @@
 //===- SimtLayoutTest.cpp ---------------------------------------*- C++ -*-===//
 #include "FTuner/Codegen/Simt/SimtLayout.h"
+#include "FTuner/Workload/Contraction.h"
 
 #include "gtest/gtest.h"
 #include <set>
@@ -12,7 +13,7 @@ namespace {
 SimtLayout layoutOf(bool isLhsReduceContiguous, bool isRhsReduceContiguous,
                     int64_t gm, int64_t rm, int64_t gn, int64_t rn, int64_t bk,
                     int64_t stages) {
-  return simtLayout(isLhsReduceContiguous, isRhsReduceContiguous,
+  return simtLayout(matmulAxes, isLhsReduceContiguous, isRhsReduceContiguous,
                     {gm * rm, gn * rn, bk}, {gm, gn, stages, 4});
 }
 

@@ -57,13 +57,13 @@ TEST_F(SimtModelTest, AcceptsAnyTwoHeightsInAscendingOrder) {
 
 TEST_F(SimtModelTest, RefusesHeightsThatAreNotRowsOfThreads) {
   // 88 rows are eleven of 8 threads, but not of 16.
-  family.tiles[0][Workload::kM] = 88;
+  family.tiles[0][matmulAxes.m] = 88;
   EXPECT_EQ(error(family),
             "simt: expected block tiles that are multiples of the threads "
             "along m and n, 16 and 16, but got [88,128,16]");
   family = withRows({7, 8});
   for (BlockTile &tile : family.tiles)
-    tile[Workload::kN] = 120;
+    tile[matmulAxes.n] = 120;
   EXPECT_NE(error(family).find("multiples of the threads"), std::string::npos);
 }
 
@@ -112,8 +112,8 @@ TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
   for (const KernelFamily &variant : llvm::drop_begin(variants)) {
     EXPECT_TRUE(variant.takesAnyAlignment());
     for (const BlockTile &tile : variant.tiles)
-      EXPECT_LT(tile[Workload::kK], depth);
-    depth = variant.tiles.front()[Workload::kK];
+      EXPECT_LT(tile[matmulAxes.k], depth);
+    depth = variant.tiles.front()[matmulAxes.k];
   }
 }
 
@@ -148,7 +148,7 @@ TEST_F(SimtModelTest, AcceptsBatchesOfProducts) {
   EXPECT_EQ(needs.threads, 256);
   EXPECT_EQ(needs.sharedMemoryBytes, 3 * (128 * 20 + 16 * 128) * 4);
   for (BlockTile &tile : family.tiles)
-    tile[Workload::kFirstBatch] = 2;
+    tile[3] = 2;
   EXPECT_NE(error(family).find("tiles of 1 on batch axes"), std::string::npos);
 }
 
@@ -381,7 +381,7 @@ TEST_F(SimtModelTest, CopiesWhatItCastsThroughRegisters) {
             model.resources(workload, family).sharedMemoryBytes);
   const BlockTile &tile = family.tiles.front();
   double elements = static_cast<double>(
-      tile[Workload::kK] * (tile[Workload::kM] + tile[Workload::kN]));
+      tile[matmulAxes.k] * (tile[matmulAxes.m] + tile[matmulAxes.n]));
   DeviceSpec old = llvm::cantFail(loadDeviceSpec("v100"));
   BlockWork staged = model.work(workload, family, 0, old);
   BlockWork casting = model.work(half, family, 0, old);

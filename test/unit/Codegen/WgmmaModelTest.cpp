@@ -3,6 +3,7 @@
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Contraction.h"
 #include "Products.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -288,8 +289,8 @@ TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
           KernelFamily family;
           family.schedule = schedule.pack();
           family.tiles.push_back(block);
-          family.tiles[0][Workload::kM] *= clusterM;
-          family.tiles[0][Workload::kN] *= clusterN;
+          family.tiles[0][matmulAxes.m] *= clusterM;
+          family.tiles[0][matmulAxes.n] *= clusterN;
           WgmmaLayout layout = wgmmaLayout(workload, family, 0);
           auto maps = model.tensorMaps(workload, family, 0);
           ASSERT_EQ(maps.size(), 2u);
@@ -327,10 +328,7 @@ TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
                             .second;
                     EXPECT_TRUE(isNew);
                   }
-            expectReads(layout,
-                        factor == 0 ? layout.along(Workload::kM)
-                                    : layout.along(Workload::kN),
-                        written);
+            expectReads(layout, layout.sideOf(factor), written);
           }
         }
 }
@@ -349,7 +347,7 @@ TEST_F(WgmmaModelTest, MapsDescribeBatches) {
     const Operand &operand = workload.operands[map.operand];
     ASSERT_EQ(map.dims.size(), operand.rank());
     for (auto [number, dim] : llvm::enumerate(map.dims)) {
-      if (operand.axes[dim] >= Workload::kFirstBatch) {
+      if (operand.axes[dim] >= 3) {
         EXPECT_EQ(map.box.sizes[number], 1);
       }
     }

@@ -1,6 +1,7 @@
 //===- WgmmaPackedTest.cpp - Packed weights of the wgmma path -------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Contraction.h"
 #include "Products.h"
 
 #include "gtest/gtest.h"
@@ -79,9 +80,9 @@ TEST_F(WgmmaPackedTest, IsOfNoOtherPath) {
   EXPECT_NE(refusal(narrow, "wgmma"), "");
   // Not whole, not fixed, not the rhs.
   Workload ragged = packedProduct();
-  ragged.axes[Workload::kN].range = SizeRange::fixed(kN + 4);
+  ragged.axes[matmulAxes.n].range = SizeRange::fixed(kN + 4);
   EXPECT_NE(refusal(ragged, "wgmma").find("packed"), std::string::npos);
-  ragged.axes[Workload::kN].range = {8, kN, 8};
+  ragged.axes[matmulAxes.n].range = {8, kN, 8};
   EXPECT_NE(refusal(ragged, "wgmma").find("packed"), std::string::npos);
   Workload left = packedProduct();
   std::swap(left.operands[0].isPacked, left.operands[1].isPacked);

@@ -104,9 +104,9 @@ Workload CaseSource::drawWorkload() {
                           : Workload::matmul({}, {}, {}, lhs, rhs);
   // Operands of the epilogue: a bias along n, one along m, a residual.
   if (random() % 2)
-    workload.operands.push_back({OperandRole::Extra, {Workload::kN}});
+    workload.operands.push_back({OperandRole::Extra, {matmulAxes.n}});
   if (random() % 4 == 0)
-    workload.operands.push_back({OperandRole::Extra, {Workload::kM}});
+    workload.operands.push_back({OperandRole::Extra, {matmulAxes.m}});
   if (random() % 4 == 0)
     workload.operands.push_back(
         {OperandRole::Extra, workload.find(OperandRole::Output)->axes});
@@ -148,6 +148,7 @@ Case CaseSource::draw() {
 #define FTUNER_LATENCY_CONSTANT(MEMBER, NAME, UNIT, VALUE, LOW, HIGH, TEXT)    \
   constants.MEMBER = real(LOW, HIGH);
 #include "FTuner/CostModel/LatencyConstants.def"
+#include "FTuner/Workload/Contraction.h"
   }
   // Extents from 1 to some thousands, small ones as often as large ones.
   auto extent = [&] {
@@ -162,7 +163,7 @@ Case CaseSource::draw() {
       drawn.partition.first * drawn.family.lowHeight() +
           (isPair ? drawn.partition.second * drawn.family.highHeight() : 0),
       extent(), extent()};
-  if (drawn.workload.axes.size() > Workload::kFirstBatch)
+  if (drawn.workload.axes.size() > 3)
     drawn.shape.push_back(uniform(1, 64));
   return drawn;
 }
@@ -254,21 +255,21 @@ TEST(LatencyProperties, MoreWorkIsNeverFaster) {
       Case more = drawn;
       int64_t blocks = source.pick({1, 1, 2, 7, 100});
       (part == 0 ? more.partition.first : more.partition.second) += blocks;
-      more.shape[Workload::kM] += blocks * more.family.height(part);
+      more.shape[matmulAxes.m] += blocks * more.family.height(part);
       expectSlower(part == 0 ? "blocks of the first part"
                              : "blocks of the second part",
                    more);
     }
     // Eight columns keep the rows of the output as aligned as they were.
     Case more = drawn;
-    more.shape[Workload::kN] += 8 * source.pick({1, 1, 4, 64});
+    more.shape[matmulAxes.n] += 8 * source.pick({1, 1, 4, 64});
     expectSlower("n", more);
     more = drawn;
-    more.shape[Workload::kK] += source.pick({1, 8, 64, 1000});
+    more.shape[matmulAxes.k] += source.pick({1, 8, 64, 1000});
     expectSlower("k", more);
-    if (more.shape.size() > Workload::kFirstBatch) {
+    if (more.shape.size() > 3) {
       more = drawn;
-      more.shape[Workload::kFirstBatch] += source.pick({1, 1, 5, 40});
+      more.shape[3] += source.pick({1, 1, 5, 40});
       expectSlower("batch", more);
     }
   });
@@ -287,11 +288,11 @@ TEST(LatencyProperties, WavesShow) {
     single.device.boardPowerWatts.reset();
     single.device.dramGbps = 1e12;
     single.device.smCount = std::min<int64_t>(single.device.smCount, 8);
-    single.shape = {0, single.family.tiles[0][Workload::kN], 1024};
+    single.shape = {0, single.family.tiles[0][matmulAxes.n], 1024};
     single.shape.resize(single.workload.axes.size(), 1);
     auto setBlocks = [&](int64_t blocks) {
       single.partition.first = blocks;
-      single.shape[Workload::kM] = blocks * single.family.lowHeight();
+      single.shape[matmulAxes.m] = blocks * single.family.lowHeight();
     };
     setBlocks(1);
     int64_t resident = 0;

@@ -2,6 +2,7 @@
 #include "FTuner/CostModel/Metrics.h"
 #include "../RandomSeed.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Workload/Contraction.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -70,9 +71,9 @@ TEST(Metrics, ComputeToMemoryByHand) {
 
 TEST(Metrics, OtherOperandsAreReadOnce) {
   Workload workload = matmul();
-  workload.operands.push_back({OperandRole::Extra, {Workload::kN}});
+  workload.operands.push_back({OperandRole::Extra, {matmulAxes.n}});
   workload.operands.push_back(
-      {OperandRole::Init, {Workload::kM, Workload::kN}});
+      {OperandRole::Init, {matmulAxes.m, matmulAxes.n}});
   // 49152 B as above, and 64 · 4 B and 4096 · 4 B.
   Metrics m =
       metricsOf(workload, {64, 64, 32}, tile(32, 32, 8, 4, 4), testDevice());
@@ -162,8 +163,8 @@ TEST(FactoredMetrics, EqualTheMetricsOfEachUKernel) {
   Workload batched = Workload::batchMatmul(any, any, any, any, true, true);
   // The right operand is shared by the whole batch.
   Workload shared = Workload::batchMatmul(any, any, any, any);
-  shared.operands[1].axes = {Workload::kK, Workload::kN};
-  shared.operands.push_back({OperandRole::Extra, {Workload::kN}});
+  shared.operands[1].axes = {matmulAxes.k, matmulAxes.n};
+  shared.operands.push_back({OperandRole::Extra, {matmulAxes.n}});
   for (const Workload &workload : {matmul(), batched, shared}) {
     std::vector<KernelFamily> families;
     std::vector<UKernel> ukernels;

@@ -117,7 +117,7 @@ TEST_F(MeasureTest, KeysTellWhatBecomesOfFactors) {
 TEST_F(MeasureTest, CostModelsAnswerAsDevicesWould) {
   CostModelMeasurer measurer(device, *findCostModel("latency"), {});
   KernelFamily illegal = pair;
-  illegal.tiles.front()[Workload::kN] = 60;
+  illegal.tiles.front()[matmulAxes.n] = 60;
   auto answers = measurer.measure(
       {request(pair, 53), request(illegal, 53), request(single, 4000)});
   ASSERT_EQ(answers.size(), 3u);

@@ -156,18 +156,18 @@ TEST(Alignment, OfWhatVectorsAccess) {
   for (const Operand &operand : workload.operands)
     EXPECT_TRUE(isVectorAccess(workload, operand));
   // A bias along N, a residual; not a bias along M, nor a scalar.
-  EXPECT_TRUE(withExtra({Workload::kN}));
-  EXPECT_TRUE(withExtra({Workload::kM, Workload::kN}));
-  EXPECT_FALSE(withExtra({Workload::kM}));
+  EXPECT_TRUE(withExtra({matmulAxes.n}));
+  EXPECT_TRUE(withExtra({matmulAxes.m, matmulAxes.n}));
+  EXPECT_FALSE(withExtra({matmulAxes.m}));
   EXPECT_FALSE(withExtra({}));
   // What a prologue reads, along whichever axis.
   Workload scaled = workload;
   scaled.operands.emplace_back(OperandRole::Input,
-                               llvm::SmallVector<unsigned>{Workload::kM});
+                               llvm::SmallVector<unsigned>{matmulAxes.m});
   EXPECT_TRUE(isVectorAccess(scaled, scaled.operands.back()));
   // Rows of the bias in f16 are half as long.
   workload.operands.emplace_back(OperandRole::Extra,
-                                 llvm::SmallVector<unsigned>{Workload::kN},
+                                 llvm::SmallVector<unsigned>{matmulAxes.n},
                                  ElementType::F16);
   EXPECT_EQ(alignmentOf(workload, {53, 2308, 64}), 8);
 }
@@ -179,7 +179,7 @@ TEST(Alignment, BooleansOfTheEpilogueAreNoVectors) {
     int64_t alone = alignmentOf(workload, {53, n, 64});
     workload.operands.emplace_back(
         OperandRole::Extra,
-        llvm::SmallVector<unsigned>{Workload::kM, Workload::kN},
+        llvm::SmallVector<unsigned>{matmulAxes.m, matmulAxes.n},
         ElementType::I1);
     EXPECT_FALSE(isVectorAccess(workload, workload.operands.back()));
     EXPECT_EQ(alignmentOf(workload, {53, n, 64}), alone);
@@ -190,7 +190,7 @@ TEST(Alignment, BooleansOfTheEpilogueAreNoVectors) {
   // A mask whose rows are no whole words does not part an epilogue.
   Workload fixed = alongN(SizeRange::fixed(37), ElementType::F32);
   fixed.operands.emplace_back(OperandRole::Extra,
-                              llvm::SmallVector<unsigned>{Workload::kN},
+                              llvm::SmallVector<unsigned>{matmulAxes.n},
                               ElementType::I1);
   EXPECT_TRUE(hasVectorEpilogue(fixed));
 }

@@ -78,7 +78,7 @@ inline TileFacts tileInNumbers(const GridCase &c, const LaunchFacts &launch,
     facts.batch.push_back(element.value_or(0));
   facts.slice = position.slice.value_or(0);
   auto [first, length] =
-      reduceRangeOf(math, grid, facts.slice, shape[ftuner::Workload::kK]);
+      reduceRangeOf(math, grid, facts.slice, shape[ftuner::matmulAxes.k]);
   facts.reduceFirst = first;
   facts.reduceLength = length;
   return facts;

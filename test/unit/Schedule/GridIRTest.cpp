@@ -146,7 +146,7 @@ public:
     }
     Value slice = position.slice.value_or(zero);
     auto [reduceFirst, reduceLength] =
-        reduceRangeOf(math, grid, slice, extents[Workload::kK]);
+        reduceRangeOf(math, grid, slice, extents[matmulAxes.k]);
     SmallVector<Value> results = {inFirst,     first.row,     first.column,
                                   second.row,  second.column, slice,
                                   reduceFirst, reduceLength};

@@ -92,7 +92,7 @@ TEST(Grid, CountsTheBlocksBeside) {
   EXPECT_EQ(beside({640, 2305, 768, 3, 0}), 0);
   grid.reduceSplit = 4;
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 72);
-  grid.combineAxis = Workload::kN;
+  grid.combineAxis = matmulAxes.n;
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 28);
 }
 

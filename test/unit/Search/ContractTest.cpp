@@ -48,7 +48,7 @@ static std::vector<NamedWorkload> batchWorkloads() {
   scores.axes[0].symbols = scores.axes[1].symbols = {"T"};
   // A bias for each element of the batch.
   Workload biased = scores;
-  biased.operands.push_back({OperandRole::Extra, {Workload::kFirstBatch}});
+  biased.operands.push_back({OperandRole::Extra, {3}});
   return {
       {"scores", scores},
       {"biased", biased},
@@ -318,7 +318,7 @@ TEST(Contract, HoldsForManyPaths) {
 }
 
 TEST(Contract, HoldsForAPathThatCombinesTheOtherAxis) {
-  StubModel stub({Workload::kN});
+  StubModel stub({matmulAxes.n});
   walk(&stub, {"t4"}, /*everyModel=*/false, kWorkloadsOfVariants);
 }
 

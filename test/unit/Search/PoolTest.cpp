@@ -83,13 +83,13 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
   size_t numAcross = 0;
   for (const ShapeReport &report : *reports) {
     const KernelFamily &best = report.programs.front().family;
-    if (best.combineAxis != Workload::kN)
+    if (best.combineAxis != matmulAxes.n)
       continue;
     ++numAcross;
     EXPECT_EQ(best.tiles.size(), 2u);
     EXPECT_GT(best.balancedSms, 0);
-    EXPECT_LT(best.tiles[0][Workload::kN], best.tiles[1][Workload::kN]);
-    EXPECT_EQ(best.tiles[0][Workload::kM], best.tiles[1][Workload::kM]);
+    EXPECT_LT(best.tiles[0][matmulAxes.n], best.tiles[1][matmulAxes.n]);
+    EXPECT_EQ(best.tiles[0][matmulAxes.m], best.tiles[1][matmulAxes.m]);
   }
   EXPECT_GT(numAcross, 0u);
   llvm::Expected<Plan> plan = strategy.search(problem);

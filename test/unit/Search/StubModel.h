@@ -11,6 +11,7 @@
 
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Sampling.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace ftuner {
@@ -53,7 +54,7 @@ private:
 class StubModel : public CodegenModel {
 public:
   /// Combines heights along `axes`.
-  explicit StubModel(llvm::SmallVector<unsigned> axes = {Workload::kM})
+  explicit StubModel(llvm::SmallVector<unsigned> axes = {matmulAxes.m})
       : axes(std::move(axes)) {}
 
   /// Axes along which it combines heights.
@@ -96,10 +97,10 @@ public:
     result.blockTile = family.tiles[part];
     result.registerTile.assign(result.blockTile.size(), 1);
     // Messages show families that cannot be emitted, too.
-    result.registerTile[Workload::kM] =
-        result.blockTile[Workload::kM] / std::max<int64_t>(stub.workersM, 1);
-    result.registerTile[Workload::kN] =
-        result.blockTile[Workload::kN] / std::max<int64_t>(stub.workersN, 1);
+    result.registerTile[matmulAxes.m] =
+        result.blockTile[matmulAxes.m] / std::max<int64_t>(stub.workersM, 1);
+    result.registerTile[matmulAxes.n] =
+        result.blockTile[matmulAxes.n] / std::max<int64_t>(stub.workersN, 1);
     result.workers = stub.workersM * stub.workersN;
     result.reduceSplit = family.reduceSplit;
     return result;
@@ -110,7 +111,7 @@ public:
   }
   int64_t heightGranule(const KernelFamily &family) const override {
     StubSchedule stub = StubSchedule::of(family.schedule);
-    return family.combineAxis == Workload::kM ? stub.workersM : stub.workersN;
+    return family.combineAxis == matmulAxes.m ? stub.workersM : stub.workersN;
   }
   int64_t alignment(const Schedule &schedule) const override {
     return StubSchedule::of(schedule).accessBytes;
@@ -140,8 +141,8 @@ public:
     StubSchedule stub = StubSchedule::of(family.schedule);
     for (unsigned part = 0; part < family.tiles.size(); ++part) {
       const BlockTile &tile = family.tiles[part];
-      int64_t bytes = 4 * stub.stages * tile[Workload::kK] *
-                      (tile[Workload::kM] + tile[Workload::kN]);
+      int64_t bytes = 4 * stub.stages * tile[matmulAxes.k] *
+                      (tile[matmulAxes.m] + tile[matmulAxes.n]);
       result.sharedMemoryBytes = std::max(result.sharedMemoryBytes, bytes);
       result.registersPerThread =
           std::max(result.registersPerThread, registersOf(family, part));
@@ -155,14 +156,14 @@ public:
   BlockWork work(const Workload &, const KernelFamily &family, unsigned part,
                  const DeviceSpec &) const override {
     const BlockTile &tile = family.tiles[part];
-    double points = static_cast<double>(tile[Workload::kM]) *
-                    tile[Workload::kN] * tile[Workload::kK];
+    double points = static_cast<double>(tile[matmulAxes.m]) *
+                    tile[matmulAxes.n] * tile[matmulAxes.k];
     BlockWork work;
     work.warps = ceilDiv(threads(family), 32);
-    work.stepDepth = tile[Workload::kK];
+    work.stepDepth = tile[matmulAxes.k];
     work.fma = workShare * points / 32;
     work.globalBytes =
-        4.0 * tile[Workload::kK] * (tile[Workload::kM] + tile[Workload::kN]);
+        4.0 * tile[matmulAxes.k] * (tile[matmulAxes.m] + tile[matmulAxes.n]);
     work.registersPerThread = static_cast<double>(registersOf(family, part));
     work.stepsAhead = StubSchedule::of(family.schedule).stages - 1;
     return work;
@@ -177,7 +178,7 @@ private:
   /// Registers of a thread: its share of the worker's tile, and 40 more.
   int64_t registersOf(const KernelFamily &family, unsigned part) const {
     UKernel u = ukernel(family, part);
-    return ceilDiv(u.registerTile[Workload::kM] * u.registerTile[Workload::kN],
+    return ceilDiv(u.registerTile[matmulAxes.m] * u.registerTile[matmulAxes.n],
                    threadsPerWorker) +
            40;
   }
@@ -208,11 +209,11 @@ inline llvm::Error StubModel::check(const Workload &workload,
                    llvm::Twine(stub.workersM) + " by " +
                    llvm::Twine(stub.workersN) + " workers");
   for (const BlockTile &tile : family.tiles) {
-    if (tile[Workload::kM] % stub.workersM != 0 ||
-        tile[Workload::kN] % stub.workersN != 0)
+    if (tile[matmulAxes.m] % stub.workersM != 0 ||
+        tile[matmulAxes.n] % stub.workersN != 0)
       return invalid("block tiles that are multiples of the workers, but got " +
                      tileText(tile));
-    for (int64_t size : llvm::drop_begin(tile, Workload::kFirstBatch))
+    for (int64_t size : llvm::drop_begin(tile, 3))
       if (size != 1)
         return invalid("tiles of 1 on batch axes, but got " + tileText(tile));
   }
@@ -229,9 +230,9 @@ inline KernelFamily stubFamily(const StubModel &path,
   family.schedule = schedule.pack(path);
   for (int64_t height : rows) {
     BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[Workload::kM] = schedule.workersM * height;
-    tile[Workload::kN] = schedule.workersN * columns;
-    tile[Workload::kK] = depth;
+    tile[matmulAxes.m] = schedule.workersM * height;
+    tile[matmulAxes.n] = schedule.workersN * columns;
+    tile[matmulAxes.k] = depth;
   }
   return family;
 }
@@ -248,8 +249,8 @@ inline void StubSpace::forEachBlock(int64_t alignment,
                                     BlockVisitor visit) const {
   StubSchedule schedule;
   schedule.accessBytes = alignment >= 16 ? 16 : 4;
-  int64_t extentM = largestSize(workload.axes[Workload::kM]);
-  int64_t extentN = largestSize(workload.axes[Workload::kN]);
+  int64_t extentM = largestSize(workload.axes[matmulAxes.m]);
+  int64_t extentN = largestSize(workload.axes[matmulAxes.n]);
   auto isOversized = [](int64_t workers, int64_t elements, int64_t extent) {
     return (workers - 1) * elements >= extent || elements - 1 >= extent;
   };
@@ -286,7 +287,7 @@ inline void StubSpace::forEachStep(
   for (int64_t depth : {16, 24, 8, 32})
     for (int64_t stages : {3, 2}) {
       for (BlockTile &tile : family.tiles)
-        tile[Workload::kK] = depth;
+        tile[matmulAxes.k] = depth;
       schedule.stages = stages;
       family.schedule = schedule.pack(path);
       if (!visit(family))
@@ -299,13 +300,13 @@ StubSpace::preference(const KernelFamily &family) const {
   const BlockTile &tile = family.tiles.back();
   UKernel ukernel = path.ukernel(family, 0);
   int64_t elements =
-      ukernel.registerTile[Workload::kM] * ukernel.registerTile[Workload::kN];
+      ukernel.registerTile[matmulAxes.m] * ukernel.registerTile[matmulAxes.n];
   return {-elements,
-          tile[Workload::kM] + tile[Workload::kN],
-          tile[Workload::kM],
-          tile[Workload::kN],
-          ukernel.registerTile[Workload::kM],
-          tile[Workload::kK]};
+          tile[matmulAxes.m] + tile[matmulAxes.n],
+          tile[matmulAxes.m],
+          tile[matmulAxes.n],
+          ukernel.registerTile[matmulAxes.m],
+          tile[matmulAxes.k]};
 }
 
 } // namespace ftuner

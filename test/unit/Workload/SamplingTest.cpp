@@ -1,5 +1,6 @@
 //===- SamplingTest.cpp - Sizes that a search looks at --------------------===//
 #include "FTuner/Workload/Sampling.h"
+#include "FTuner/Workload/Contraction.h"
 #include <gtest/gtest.h>
 
 using namespace ftuner;
@@ -65,7 +66,7 @@ TEST(SampleSizes, KeepsBothEndsHoweverFewAreAskedFor) {
 
 TEST(ShapeCells, FillEveryAxisAndHoldTheirRepresentative) {
   Workload workload = Workload::matmul({1, 4}, {16, 1024}, {1, std::nullopt});
-  std::vector<ShapeCell> cells = shapeCells(workload, Workload::kM);
+  std::vector<ShapeCell> cells = shapeCells(workload, matmulAxes.m);
   ASSERT_EQ(cells.size(), 9u);
   EXPECT_EQ(cells[0].representative, (Shape{1, 16, 64}));
   EXPECT_EQ(cells[8].representative, (Shape{1, 1024, 4096}));
@@ -87,14 +88,14 @@ TEST(ShapeCells, AxesOfOneSymbolFollowEachOther) {
   Workload workload =
       Workload::batchMatmul({1, 64}, {1, 128}, {1, 128}, SizeRange::fixed(64));
   workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
-  std::vector<ShapeCell> cells = shapeCells(workload, Workload::kM);
+  std::vector<ShapeCell> cells = shapeCells(workload, matmulAxes.m);
   ASSERT_EQ(cells.size(), 3u);
   EXPECT_EQ(shapeAt(workload, cells[0], 0, 53), (Shape{53, 53, 64, 1}));
   EXPECT_TRUE(cells[0].box[1].isOpen());
   // M = 16 · T, N = T.
   workload.axes[0].range = {16, 2048, 16};
   workload.axes[0].factor = 16;
-  cells = shapeCells(workload, Workload::kM);
+  cells = shapeCells(workload, matmulAxes.m);
   EXPECT_EQ(shapeAt(workload, cells[2], 0, 16 * 53), (Shape{848, 53, 64, 64}));
 }
 
@@ -103,7 +104,7 @@ TEST(ShapeCells, WeighAsTheHistograms) {
   Workload workload = Workload::matmul({1, 4}, {16, 1024}, {1, std::nullopt});
   workload.axes[1].weights = {{16, 1}, {45, 2}, {46, 3}, {362, 4}, {1024, 30}};
   double total = 0;
-  for (const ShapeCell &cell : shapeCells(workload, Workload::kM)) {
+  for (const ShapeCell &cell : shapeCells(workload, matmulAxes.m)) {
     total += cell.weight;
     int64_t n = cell.representative[1];
     EXPECT_DOUBLE_EQ(cell.weight, (n == 16 ? 3 : n == 128 ? 7 : 30) / 40.0 / 3);
@@ -111,7 +112,7 @@ TEST(ShapeCells, WeighAsTheHistograms) {
   EXPECT_DOUBLE_EQ(total, 1);
   // A cell without declared weights counts, but hardly.
   workload.axes[1].weights = {{16, 1}};
-  for (const ShapeCell &cell : shapeCells(workload, Workload::kM)) {
+  for (const ShapeCell &cell : shapeCells(workload, matmulAxes.m)) {
     EXPECT_GT(cell.weight, 0);
     EXPECT_TRUE(cell.representative[1] == 16 || cell.weight < 0.001);
   }

@@ -1,5 +1,6 @@
 //===- WorkloadTest.cpp - Workloads and their ranges ----------------------===//
 #include "FTuner/Workload/Workload.h"
+#include "FTuner/Workload/Contraction.h"
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -28,13 +29,13 @@ TEST(SizeRange, KnowsItsSizes) {
 TEST(Workload, MainAxisIsTheLargestDynamicSpaceAxis) {
   SizeRange fixed = SizeRange::fixed(4096), small{1, 128}, large{1, 512},
             open{1, std::nullopt};
-  EXPECT_EQ(Workload::matmul(small, fixed, fixed).mainAxis(), Workload::kM);
-  EXPECT_EQ(Workload::matmul(fixed, small, fixed).mainAxis(), Workload::kN);
-  EXPECT_EQ(Workload::matmul(small, large, open).mainAxis(), Workload::kN);
-  EXPECT_EQ(Workload::matmul(open, large, fixed).mainAxis(), Workload::kM);
-  EXPECT_EQ(Workload::matmul(small, small, fixed).mainAxis(), Workload::kM);
+  EXPECT_EQ(Workload::matmul(small, fixed, fixed).mainAxis(), matmulAxes.m);
+  EXPECT_EQ(Workload::matmul(fixed, small, fixed).mainAxis(), matmulAxes.n);
+  EXPECT_EQ(Workload::matmul(small, large, open).mainAxis(), matmulAxes.n);
+  EXPECT_EQ(Workload::matmul(open, large, fixed).mainAxis(), matmulAxes.m);
+  EXPECT_EQ(Workload::matmul(small, small, fixed).mainAxis(), matmulAxes.m);
   EXPECT_EQ(Workload::matmul(SizeRange::fixed(8), fixed, open).mainAxis(),
-            Workload::kN);
+            matmulAxes.n);
 }
 
 TEST(Workload, CountsWorkAndFindsOperands) {
@@ -44,8 +45,8 @@ TEST(Workload, CountsWorkAndFindsOperands) {
   EXPECT_EQ(workload.find(OperandRole::Init), nullptr);
   Workload transposed = Workload::matmul({1, 128}, SizeRange::fixed(64),
                                          SizeRange::fixed(32), true, true);
-  EXPECT_EQ(transposed.find(OperandRole::Lhs)->contiguousAxis(), Workload::kM);
-  EXPECT_EQ(transposed.find(OperandRole::Rhs)->contiguousAxis(), Workload::kK);
+  EXPECT_EQ(transposed.find(OperandRole::Lhs)->contiguousAxis(), matmulAxes.m);
+  EXPECT_EQ(transposed.find(OperandRole::Rhs)->contiguousAxis(), matmulAxes.k);
 }
 
 TEST(Workload, RefusesBadRanges) {
@@ -89,9 +90,9 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
   // What a prologue reads belongs to one factor.
   Workload scaled = dense({1, 128});
   scaled.operands.emplace_back(OperandRole::Input,
-                               llvm::SmallVector<unsigned>{Workload::kN});
+                               llvm::SmallVector<unsigned>{matmulAxes.n});
   EXPECT_TRUE(scaled.isContraction());
-  scaled.operands.back().axes = {Workload::kM, Workload::kN};
+  scaled.operands.back().axes = {matmulAxes.m, matmulAxes.n};
   EXPECT_EQ(llvm::toString(scaled.checkContraction()),
             "operand 3: expected an input of one factor");
   operands.operands.back().role = OperandRole::Extra;

@@ -87,6 +87,7 @@ struct ContractionTile : TileEmission {
   explicit ContractionTile(const TileEmission &tile);
 
   ukernel::WorkloadOp workload;
+  ContractionAxes axes;
   /// Init is null where there is none.
   mlir::Value lhs, rhs, init, output;
   llvm::SmallVector<mlir::Value> inputs, extras;

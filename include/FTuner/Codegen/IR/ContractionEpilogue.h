@@ -53,6 +53,8 @@ public:
 private:
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);
+  /// Whether an operand of the epilogue differs from row to row.
+  bool dependsOnRow(mlir::AffineMap map) const;
   /// The tensor whose elements sums start from; null if they start from a
   /// scalar.
   Value startOfSum() const;

@@ -2,6 +2,8 @@
 #ifndef FTUNER_CODEGEN_IR_CONTRACTIONSCHEDULE_H
 #define FTUNER_CODEGEN_IR_CONTRACTIONSCHEDULE_H
 
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Workload/Contraction.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -11,6 +13,11 @@ namespace ftuner {
 
 // What attributes of schedules verify alike, whichever path computes a
 // contraction.
+
+/// The axes of their tiles, which know no operator: those of a
+/// `ukernel.workload`.
+inline constexpr ContractionAxes tileAxes = {
+    ukernel::WorkloadOp::kM, ukernel::WorkloadOp::kN, ukernel::WorkloadOp::kK};
 
 /// A block has at least one `worker` ("thread", "warp") along m and along n,
 /// and one stage.

@@ -61,8 +61,8 @@ constexpr int64_t kMmaFragmentBytes = 2 * kMmaChunkBytes;
 
 /// What feeds the rows, or the columns, of instructions.
 struct MmaSide {
-  /// The axis along which they lie, m for the lhs and n for the rhs.
-  unsigned axis;
+  /// Lhs (0) or rhs (1): they lie along m or n.
+  unsigned factor;
   /// The factor in shared memory.
   SharedTile tile;
   /// Elements of a block along the axis, its warps, and elements of a fragment.
@@ -81,12 +81,13 @@ struct MmaLayout {
   /// Of the factors in shared memory.
   int64_t elementBytes;
 
-  const MmaSide &along(unsigned axis) const {
-    return rows.axis == axis ? rows : columns;
+  /// The tile of lhs (0) or rhs (1).
+  const SharedTile &tileOf(unsigned factor) const {
+    return rows.factor == factor ? rows.tile : columns.tile;
   }
-  const SharedTile &lhs() const { return along(Workload::kM).tile; }
-  const SharedTile &rhs() const { return along(Workload::kN).tile; }
-  bool isSwapped() const { return rows.axis == Workload::kN; }
+  const SharedTile &lhs() const { return tileOf(0); }
+  const SharedTile &rhs() const { return tileOf(1); }
+  bool isSwapped() const { return rows.factor == 1; }
   int64_t warps() const { return rows.warps * columns.warps; }
   int64_t threads() const { return 32 * warps(); }
   /// Reduce elements of a fragment, and fragments of a step.
@@ -100,10 +101,6 @@ struct MmaLayout {
   /// along the space axis the even ones come first.
   bool transposesBytes(const SharedTile &tile) const {
     return !tile.reduceContiguous && elementBytes == 1;
-  }
-  /// The tile of lhs (0) or rhs (1).
-  const SharedTile &tileOf(unsigned factor) const {
-    return factor == 0 ? lhs() : rhs();
   }
   /// Vectors of a factor that a thread copies in a step.
   int64_t copySlots(unsigned factor, int64_t vectorWidth) const {
@@ -132,9 +129,9 @@ struct MmaLayout {
   }
 };
 
-MmaLayout mmaLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
-                    int64_t elementBytes, const BlockTile &tile,
-                    const MmaSchedule &schedule);
+MmaLayout mmaLayout(const ContractionAxes &axes, bool lhsReduceContiguous,
+                    bool rhsReduceContiguous, int64_t elementBytes,
+                    const BlockTile &tile, const MmaSchedule &schedule);
 /// The layout of a block tile for a workload that the path supports.
 MmaLayout mmaLayout(const Workload &workload, const BlockTile &tile,
                     const MmaSchedule &schedule);

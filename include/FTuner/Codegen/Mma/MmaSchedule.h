@@ -14,8 +14,6 @@ const CodegenModel &mmaModel();
 /// Rows and columns of an instruction's result.
 constexpr int64_t kMmaRows = FragmentTile::kRows,
                   kMmaColumns = FragmentTile::kColumns;
-/// Axes along which a family may have two heights.
-constexpr unsigned kMmaCombineAxes[] = {Workload::kM, Workload::kN};
 
 /// What the fields of a schedule mean to the mma path. A warp computes bm /
 /// warpsM rows and bn / warpsN columns of a block tile.
@@ -45,23 +43,17 @@ struct MmaSchedule {
   }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }
-  /// The axis, m or n, that rows of instructions lie along.
-  unsigned rowAxis() const {
-    return swapOperands ? Workload::kN : Workload::kM;
+  /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
+  /// its space axis.
+  unsigned rowFactor() const { return swapOperands ? 1 : 0; }
+  unsigned columnFactor() const { return 1 - rowFactor(); }
+  /// Of m (0) or n (1), the space axis of lhs (0) or rhs (1): warps along it,
+  /// and elements of an instruction.
+  int64_t warpsAlong(unsigned factor) const {
+    return factor == 0 ? warpsM : warpsN;
   }
-  unsigned columnAxis() const {
-    return swapOperands ? Workload::kM : Workload::kN;
-  }
-  /// Of m or n: warps along it, and elements of an instruction and of a warp's
-  /// tile.
-  int64_t warpsAlong(unsigned axis) const {
-    return axis == Workload::kM ? warpsM : warpsN;
-  }
-  int64_t fragmentAlong(unsigned axis) const {
-    return axis == rowAxis() ? kMmaRows : kMmaColumns;
-  }
-  int64_t warpExtent(const BlockTile &tile, unsigned axis) const {
-    return tile[axis] / warpsAlong(axis);
+  int64_t fragmentAlong(unsigned factor) const {
+    return factor == rowFactor() ? kMmaRows : kMmaColumns;
   }
 };
 

@@ -75,8 +75,9 @@ struct SimtLayout {
 SimtLayout simtLayout(const Workload &workload, const BlockTile &tile,
                       const SimtSchedule &schedule);
 /// The same from facts instead of a workload.
-SimtLayout simtLayout(bool lhsReduceContiguous, bool rhsReduceContiguous,
-                      const BlockTile &tile, const SimtSchedule &schedule);
+SimtLayout simtLayout(const ContractionAxes &axes, bool lhsReduceContiguous,
+                      bool rhsReduceContiguous, const BlockTile &tile,
+                      const SimtSchedule &schedule);
 
 /// Whether copies into shared memory bypass registers on the device: those of
 /// factors of the accumulator's type do where the device has such copies.

@@ -25,13 +25,6 @@ struct SimtSchedule {
   Schedule pack() const;
 
   int64_t threads() const { return threadsM * threadsN; }
-  /// Elements of a thread's tile along m and n.
-  int64_t rowsOf(const BlockTile &tile) const {
-    return tile[Workload::kM] / threadsM;
-  }
-  int64_t columnsOf(const BlockTile &tile) const {
-    return tile[Workload::kN] / threadsN;
-  }
 };
 
 /// A family of the SIMT path with one or two tiles: `rows` and `columns` are

@@ -50,8 +50,8 @@ constexpr int64_t kWgmmaMaxColumns = 256;
 
 /// What feeds the rows, or the columns, of instructions.
 struct WgmmaSide {
-  /// The axis along which they lie, m for the lhs and n for the rhs.
-  unsigned axis;
+  /// Lhs (0) or rhs (1): they lie along m or n.
+  unsigned factor;
   /// The factor in shared memory.
   SharedTile tile;
   /// Elements of a block along the axis, and its groups.
@@ -87,19 +87,16 @@ struct WgmmaLayout {
   /// stages and slabs of all parts.
   int64_t barriersOffset = 0;
 
-  const WgmmaSide &along(unsigned axis) const {
-    return rows.axis == axis ? rows : columns;
-  }
-  const SharedTile &lhs() const { return along(Workload::kM).tile; }
-  const SharedTile &rhs() const { return along(Workload::kN).tile; }
   /// The side and the tile of lhs (0) or rhs (1).
   const WgmmaSide &sideOf(unsigned factor) const {
-    return along(factor == 0 ? Workload::kM : Workload::kN);
+    return rows.factor == factor ? rows : columns;
   }
   const SharedTile &tileOf(unsigned factor) const {
     return sideOf(factor).tile;
   }
-  bool isSwapped() const { return rows.axis == Workload::kN; }
+  const SharedTile &lhs() const { return tileOf(0); }
+  const SharedTile &rhs() const { return tileOf(1); }
+  bool isSwapped() const { return rows.factor == 1; }
   int64_t clusterBlocks() const { return clusterM * clusterN; }
   /// Blocks of a cluster that need the same tile of lhs (0) or rhs (1), each of
   /// which copies an equal part.
@@ -190,7 +187,7 @@ struct WgmmaLayout {
     return stages * stageStrides[factor];
   }
   int64_t stageStride(const WgmmaSide &side) const {
-    return stageStrides[side.axis == Workload::kM ? 0 : 1];
+    return stageStrides[side.factor];
   }
   /// Where slabs lie: in the place of the stages, or behind them.
   int64_t slabsOffset() const {

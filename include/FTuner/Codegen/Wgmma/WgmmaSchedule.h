@@ -18,8 +18,6 @@ constexpr int64_t kWgmmaWarps = 4;
 constexpr int64_t kWgmmaMaxCluster = 2;
 /// Most sets of groups that take turns on tiles.
 constexpr int64_t kWgmmaMaxTurns = 2;
-/// Axes along which a family may have two heights.
-constexpr unsigned kWgmmaCombineAxes[] = {Workload::kM, Workload::kN};
 
 /// What the fields of a schedule mean to the wgmma path. A group of four warps
 /// computes bm / groupsM rows and bn / groupsN columns of what its block has of
@@ -58,8 +56,9 @@ struct WgmmaSchedule {
   Schedule pack() const;
 
   int64_t clusterBlocks() const { return clusterM * clusterN; }
-  int64_t clusterAlong(unsigned axis) const {
-    return axis == Workload::kM ? clusterM : clusterN;
+  /// Along m (0) or n (1), the space axis of lhs (0) or rhs (1).
+  int64_t clusterAlong(unsigned factor) const {
+    return factor == 0 ? clusterM : clusterN;
   }
   /// Groups of a set, and all that multiply.
   int64_t groups() const { return groupsM * groupsN; }
@@ -68,24 +67,21 @@ struct WgmmaSchedule {
   int64_t threads() const {
     return 32 * kWgmmaWarps * (multiplyingGroups() + producers);
   }
-  /// The axis, m or n, that rows of instructions lie along.
-  unsigned rowAxis() const {
-    return swapOperands ? Workload::kN : Workload::kM;
+  /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
+  /// its space axis.
+  unsigned rowFactor() const { return swapOperands ? 1 : 0; }
+  unsigned columnFactor() const { return 1 - rowFactor(); }
+  /// Of m (0) or n (1): groups of a block along it, and the granule of a
+  /// group's elements.
+  int64_t groupsAlong(unsigned factor) const {
+    return factor == 0 ? groupsM : groupsN;
   }
-  unsigned columnAxis() const {
-    return swapOperands ? Workload::kM : Workload::kN;
+  int64_t granuleAlong(unsigned factor) const {
+    return factor == rowFactor() ? kWgmmaRows : kWgmmaColumns;
   }
-  /// Of m or n: groups of a block along it, and the granule of a group's
-  /// elements.
-  int64_t groupsAlong(unsigned axis) const {
-    return axis == Workload::kM ? groupsM : groupsN;
-  }
-  int64_t granuleAlong(unsigned axis) const {
-    return axis == rowAxis() ? kWgmmaRows : kWgmmaColumns;
-  }
-  /// Of what a tile along m or n is a multiple.
-  int64_t tileGranuleAlong(unsigned axis) const {
-    return clusterAlong(axis) * groupsAlong(axis) * granuleAlong(axis);
+  /// Of what a tile along m (0) or n (1) is a multiple.
+  int64_t tileGranuleAlong(unsigned factor) const {
+    return clusterAlong(factor) * groupsAlong(factor) * granuleAlong(factor);
   }
 };
 

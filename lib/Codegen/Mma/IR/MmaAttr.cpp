@@ -54,8 +54,10 @@ LogicalResult MmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyContractionTile(emitError, tile)))
     return failure();
   MmaSchedule mma = MmaSchedule::of(toSchedule());
-  for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t fragment = mma.fragmentAlong(axis), warps = mma.warpsAlong(axis);
+  for (unsigned factor : {0, 1}) {
+    unsigned axis = tileAxes.space(factor);
+    int64_t fragment = mma.fragmentAlong(factor),
+            warps = mma.warpsAlong(factor);
     // Divided twice: the product may not fit.
     if (tile[axis] % fragment != 0 || tile[axis] / fragment % warps != 0)
       return emitError() << "expected the tile on axis " << axis

@@ -58,7 +58,7 @@ protected:
       return workload.emitOpError("expected a product of the tensor cores of ")
              << emission.device.name;
     MmaLayout layout = mmaLayout(
-        tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
+        tile.axes, tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
         bytesOf(type), tile.blockTile(), MmaSchedule::of(tile.family.schedule));
     MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();

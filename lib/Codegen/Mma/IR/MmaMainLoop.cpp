@@ -143,7 +143,7 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
 }
 
 Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
-  if (!isRoundedFactor(tile.workload, side.axis == Workload::kM ? 0 : 1))
+  if (!isRoundedFactor(tile.workload, side.factor))
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
@@ -236,9 +236,8 @@ Value MmaTileEmitter::multiplyOnce(ValueRange row, ValueRange column,
     types = {NVVM::MMATypes::tf32, NVVM::MMATypes::tf32};
   } else if (multiplied == ElementType::I8) {
     auto typeOf = [&](const MmaSide &side) {
-      unsigned factor = side.axis == Workload::kM ? 0 : 1;
-      return isUnsignedFactor(tile.workload, factor) ? NVVM::MMATypes::u8
-                                                     : NVVM::MMATypes::s8;
+      return isUnsignedFactor(tile.workload, side.factor) ? NVVM::MMATypes::u8
+                                                          : NVVM::MMATypes::s8;
     };
     types = {typeOf(layout.rows), typeOf(layout.columns)};
     overflow = NVVM::MMAIntOverflow::wrapped;
@@ -332,7 +331,7 @@ Values MmaTileEmitter::emitMainLoop() {
                 rhsCopy,
                 layout.stages,
                 layout.bk,
-                tile.extents[Workload::kK],
+                tile.extents[tile.axes.k],
                 isAsynchronous};
   return loop.emit(b, initialAccumulators(),
                    MainLoop::KBlocks{layout.fragmentsOfStep(),

@@ -51,11 +51,13 @@ LogicalResult SimtAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
                                    ArrayRef<int64_t> tile) const {
   if (failed(verifyContractionTile(emitError, tile)))
     return failure();
-  for (auto [axis, threads] : llvm::enumerate(getThreads()))
+  for (auto [factor, threads] : llvm::enumerate(getThreads())) {
+    unsigned axis = tileAxes.space(factor);
     if (tile[axis] % threads != 0)
       return emitError() << "expected the tile on axis " << axis
                          << " to be a multiple of " << threads
                          << " threads, but got " << tile[axis];
+  }
   return success();
 }
 

@@ -60,8 +60,8 @@ protected:
     ContractionTile tile(emission);
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
     SimtLayout layout =
-        simtLayout(tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
-                   tile.blockTile(), schedule);
+        simtLayout(tile.axes, tile.isLhsReduceContiguous(),
+                   tile.isRhsReduceContiguous(), tile.blockTile(), schedule);
     return SimtTileEmitter(builder, tile, layout, schedule.vectorWidth).emit();
   }
 };

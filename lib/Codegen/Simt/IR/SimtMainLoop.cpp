@@ -62,7 +62,7 @@ Values SimtTileEmitter::emitMainLoop() {
                 rhsCopy,
                 layout.stages,
                 layout.bk,
-                tile.extents[Workload::kK],
+                tile.extents[tile.axes.k],
                 isAsynchronous};
   return loop.emit(b, accumulators, [&](Value stage, Values values) {
     return multiply(stage, std::move(values));

@@ -164,9 +164,10 @@ WgmmaAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyContractionTile(emitError, tile)))
     return failure();
   WgmmaSchedule wgmma = WgmmaSchedule::of(toSchedule());
-  for (unsigned axis : {Workload::kM, Workload::kN}) {
-    int64_t granule = wgmma.granuleAlong(axis) * wgmma.clusterAlong(axis),
-            groups = wgmma.groupsAlong(axis);
+  for (unsigned factor : {0, 1}) {
+    unsigned axis = tileAxes.space(factor);
+    int64_t granule = wgmma.granuleAlong(factor) * wgmma.clusterAlong(factor),
+            groups = wgmma.groupsAlong(factor);
     // Divided twice: the product may not fit.
     if (tile[axis] % granule != 0 || tile[axis] / granule % groups != 0)
       return emitError() << "expected the tile on axis " << axis

@@ -93,10 +93,8 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
 /// One instruction: adds a product of matrices to its sums.
 Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
   auto sideType = [&](const WgmmaSide &side) {
-    return typeOf(
-        multiplied,
-        multiplied == ElementType::I8 &&
-            isUnsignedFactor(tile.workload, side.axis == Workload::kM ? 0 : 1));
+    return typeOf(multiplied, multiplied == ElementType::I8 &&
+                                  isUnsignedFactor(tile.workload, side.factor));
   };
   MLIRContext *context = b.getContext();
   auto layoutOf = [&](bool isRow) {
@@ -237,7 +235,7 @@ Values WgmmaTileEmitter::emitMainLoop() {
                 copies.rhs,
                 layout.stages,
                 layout.bk,
-                tile.extents[Workload::kK],
+                tile.extents[tile.axes.k],
                 isAsynchronous,
                 /*isDeferred=*/true};
   return pinned(loop.emit(b, initialSums(), [&](Value stage, Values sums) {

@@ -67,7 +67,7 @@ static Value toIndex(ImplicitLocOpBuilder &b, Value value) {
 
 Value WgmmaTileEmitter::emitSteps() {
   Value steps =
-      math.div(math.add(tile.extents[Workload::kK], layout.bk - 1), layout.bk);
+      math.div(math.add(tile.extents[tile.axes.k], layout.bk - 1), layout.bk);
   return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
 }
 
@@ -146,7 +146,7 @@ void Pipeline::initialize() {
     if (!layout.hasMaps)
       return;
     Value extent = b.createOrFold<arith::IndexCastOp>(
-        b.getI32Type(), block.extents[Workload::kK]);
+        b.getI32Type(), block.extents[block.family.contractionAxes().k]);
     emitIf(b, compare(b, arith::CmpIPredicate::ne, extent, constant(0)),
            [&] { prefetchMaps(); });
   });
@@ -380,9 +380,9 @@ void WgmmaTileEmitter::prepareMaps() {
     for (auto [number, dim] : llvm::enumerate(map.dims)) {
       unsigned axis = *operand.position(dim).asAxis();
       Value first = given.origin[number];
-      if (axis == Workload::kK) {
+      if (axis == tile.axes.k) {
         of.reduce = number;
-      } else if (axis < Workload::kFirstBatch) {
+      } else if (!tile.axes.isBatch(axis)) {
         of.space = number;
         first =
             math.add(first, factor == 0 ? tile.rowOffset : tile.columnOffset);
@@ -493,7 +493,7 @@ void WgmmaTileEmitter::preparePackedRows() {
   PackedOrder order = workload.packedOrder();
   int64_t ofCluster = layout.tileOf(1).outer, ofBlock = layout.copiedRows(1);
   Value firstRow = packedRows.firstShared = firstSharedRow(1);
-  if (tile.exact[Workload::kN]) {
+  if (tile.exact[tile.axes.n]) {
     packedRows.ofCluster = constant(ofCluster);
     packedRows.ofBlock = constant(ofBlock);
   } else {
@@ -529,7 +529,7 @@ void WgmmaTileEmitter::startPackedRows(Value filled, Value stage, Value step) {
         b, target.memory, source, filled, bytes, target.blocks,
         /*l2CacheHint=*/Value());
   };
-  if (tile.exact[Workload::kN])
+  if (tile.exact[tile.axes.n])
     return copy();
   emitIf(b, compare(b, arith::CmpIPredicate::ne, bytes, constant(0)), copy);
 }

@@ -254,7 +254,7 @@ void ftuner::setComputations(
   if (change)
     change(parts);
   if (product && workload.find(OperandRole::Lhs) &&
-      workload.find(OperandRole::Rhs) && reduce == AxisSet{Workload::kK}) {
+      workload.find(OperandRole::Rhs) && reduce == AxisSet{matmulAxes.k}) {
     setContraction(workload, parts);
     return;
   }

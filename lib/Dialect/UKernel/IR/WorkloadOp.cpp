@@ -317,3 +317,23 @@ LogicalResult WorkloadOp::reifyResultShapes(
       tensor::getMixedSizes(builder, getLoc(), getOutput()));
   return success();
 }
+
+Operation *WorkloadOp::buildSlice(OpBuilder &builder, Value states) {
+  WorkloadOp op = *this;
+  ImplicitLocOpBuilder b(op.getLoc(), builder);
+  Type type = op.getAccumulatorType();
+  Value zero = arith::ConstantOp::create(b, type, b.getZeroAttr(type));
+  SmallVector<AffineMap> maps = {op.getLhsMap(), op.getRhsMap()};
+  for (unsigned index = 0; index < op.getInputs().size(); ++index)
+    maps.push_back(op.getInputMap(index));
+  maps.push_back(op.getOutputMap());
+  auto slice = WorkloadOp::create(
+      b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
+      /*extras=*/ValueRange(), states, b.getAffineMapArrayAttr(maps),
+      /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
+      op.getPrecisionAttr(), op.getTruncatedAttr(), op.getPackedAttr(),
+      /*epiloguesCount=*/0);
+  IRMapping mapping;
+  op.getContract().cloneInto(&slice.getContract(), mapping);
+  return slice;
+}

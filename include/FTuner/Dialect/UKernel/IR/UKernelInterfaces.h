@@ -41,6 +41,9 @@ mlir::OpOperand &getStartOperand(OperatorOpInterface op);
 mlir::Operation *cloneIntoTile(OperatorOpInterface op, mlir::OpBuilder &builder,
                                mlir::ValueRange operands,
                                llvm::ArrayRef<int64_t> tile);
+mlir::Operation *buildSumOfSlices(OperatorOpInterface op,
+                                  mlir::OpBuilder &builder, int64_t numSlices,
+                                  mlir::Value states);
 mlir::LogicalResult verifyOperator(OperatorOpInterface op);
 } // namespace detail
 } // namespace ftuner::ukernel

@@ -121,6 +121,36 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       }]>,
 
     //===------------------------------------------------------------------===//
+    // Slices of the reduce axes, on memrefs
+    //===------------------------------------------------------------------===//
+    InterfaceMethod<[{
+        Whether different kernels may reduce slices of the first reduce axis,
+        whose states `buildMerge` merges.
+      }], "bool", "supportsSlices", (ins), "", [{
+        return false;
+      }]>,
+    InterfaceMethod<[{
+        Builds what reduces one slice, at the insertion point: an operator like
+        this one without an epilogue, which starts from the identity and writes
+        `states`, whose elements are accumulators. Requires supportsSlices().
+      }], "::mlir::Operation *", "buildSlice",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$states), "", [{
+        llvm_unreachable("expected an operator that supports slices");
+      }]>,
+    InterfaceMethod<[{
+        Builds what makes the output of `numSlices` slices, at the insertion
+        point, in one operation over the output's elements. `states` has a
+        dimension of slices before those of the output. Slices are added up in
+        their order, by default, what the sum starts from is added, and the
+        epilogue applied.
+      }], "::mlir::Operation *", "buildMerge",
+      (ins "::mlir::OpBuilder &":$builder, "int64_t":$numSlices,
+           "::mlir::Value":$states), "", [{
+        return ::ftuner::ukernel::detail::buildSumOfSlices(
+            $_op, builder, numSlices, states);
+      }]>,
+
+    //===------------------------------------------------------------------===//
     // Search
     //===------------------------------------------------------------------===//
     InterfaceMethod<[{

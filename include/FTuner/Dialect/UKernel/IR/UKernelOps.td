@@ -225,6 +225,8 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
     ::ftuner::OperandRole getOperandRole(unsigned number);
     ::mlir::Region &getCombiner() { return getContract(); }
+    bool supportsSlices() { return true; }
+    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::Value states);
 
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
