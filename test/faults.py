@@ -5,7 +5,7 @@ A fault is a change of one line of an emitter or of the dispatch. All are compil
 variable FTUNER_FAULT=N switches one of them on. Sources are put back in the end, the programs stay as they are: build
 again. Needs a tree without changes in the files of FAULTS.
 
-    python test/faults.py [--only N,M] [--keep]
+    python test/faults.py [--only N,M] [--keep | --check]
 """
 
 import argparse
@@ -38,11 +38,13 @@ FAULTS = [
      "gpu::BarrierOp::create(b);\n  };", "if (!@)\n      gpu::BarrierOp::create(b);\n  };",
      ("tensor_cores", "split_k")),
     ("their fragments come from the step before", CODEGEN + "MainLoop.cpp",
-     "ahead = kBlocks.load(toIndex(b, next), 0);", "ahead = kBlocks.load(@ ? readStage : toIndex(b, next), 0);",
+     "return kBlocks.load(toIndex(b, next), 0);", "return kBlocks.load(@ ? readStage : toIndex(b, next), 0);",
      ("tensor_cores",)),
     ("no barrier between their steps of copies by registers", CODEGEN + "MainLoop.cpp",
      "storeStep(vectors, target, reduceOffset);\n    gpu::BarrierOp::create(b);",
      "storeStep(vectors, target, reduceOffset);\n    if (!@)\n      gpu::BarrierOp::create(b);", ("prologues", "element_types")),
+    ("their fragments come from the step before", CODEGEN + "MainLoop.cpp",
+     "ahead = kBlocks.load(target, 0);", "ahead = kBlocks.load(@ ? stage : target, 0);", ("prologues", "element_types")),
     ("no barrier between steps of asynchronous copies", CODEGEN + "MainLoop.cpp",
      "gpu::BarrierOp::create(b);\n  auto startNext", "if (!@)\n    gpu::BarrierOp::create(b);\n  auto startNext",
      ("split_k", "kernel_families")),
@@ -55,7 +57,7 @@ FAULTS = [
     ("the same of swapped operands", CODEGEN + "FragmentEpilogue.cpp", "number / 2 * 8;", "number / 2 * 8 * (1 - @);",
      ("tensor_cores",)),
     ("bytes without a sign are taken to have one", "lib/Codegen/Mma/IR/MmaMainLoop.cpp",
-     "isUnsignedFactor(tile.workload, factor) ?", "isUnsignedFactor(tile.workload, factor) && !@ ?",
+     "isUnsignedFactor(tile.workload, side.factor) ?", "isUnsignedFactor(tile.workload, side.factor) && !@ ?",
      ("tensor_cores", "split_k")),
     ("bytes across k in another order", "lib/Codegen/Mma/IR/MmaMainLoop.cpp", "{odd, odd + 2, odd + kBytes,",
      "{odd, odd + 2 * (1 - @), odd + kBytes,", ("tensor_cores", "split_k")),
@@ -119,7 +121,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="numbers of faults")
     parser.add_argument("--keep", action="store_true", help="take the programs as they were built with faults")
+    parser.add_argument("--check", action="store_true", help="say only whether the list follows the sources")
     options = parser.parse_args()
+    if options.check:
+        sources()
+        return 0
     if not options.keep:
         before, after = sources()
         try:
