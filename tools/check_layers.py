@@ -7,6 +7,9 @@ their own may include; a folder that the table does not list; a circle of folder
 of files; an exception of the table that nothing needs.
 
 Sources are C++, .def and TableGen files in include/FTuner, lib and tools.
+
+With --page the table in a Markdown page, between the marks `<!-- layers: begin -->` and
+`<!-- layers: end -->`, is held against layers.txt instead; --write writes it.
 """
 
 import argparse
@@ -20,6 +23,7 @@ SOURCES = (".h", ".cpp", ".c", ".def", ".td")
 #: Folders with sources, and what stands before the names of their folders in the table.
 TREES = {"include/FTuner": "", "lib": "", "tools": "tools/"}
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*[<"]([^">]+)[">]')
+PAGE_TABLE = re.compile(r"(<!-- layers: begin -->\n).*?(<!-- layers: end -->)", re.DOTALL)
 COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
 LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
 
@@ -43,8 +47,10 @@ class Place:
 
 @dataclass
 class Table:
-    """What tools/layers.txt says. patterns: (parts, rank, layer, without, private) of each folder."""
+    """What tools/layers.txt says. patterns: (parts, rank, layer, without, private) of each folder.
+    rows: (layer, without, private, folders, the comment above) of each line."""
     patterns: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
     allowed: dict = field(default_factory=dict)  # (from, to) -> line
     path: str = ""
 
@@ -62,13 +68,16 @@ class Table:
 
 
 def read_table(path):
-    table, layer, rank, allows = Table(path=path), None, 0, False
+    table, layer, rank, allows, comment = Table(path=path), None, 0, False, []
     with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     for number, text in enumerate(lines, 1):
         words = text.partition("#")[0].split()
         if not words:
+            if text.startswith(" "):
+                comment.append(text.strip("# "))
             continue
+        comment, above = [], " ".join(comment)
         if words[0] == "layer":
             if len(words) < 2:
                 raise TableError(f"{path}:{number}: expected the name of a layer")
@@ -90,8 +99,33 @@ def read_table(path):
                 if any(pattern == word.split("/") for pattern, *_ in table.patterns):
                     raise TableError(f"{path}:{number}: '{word}' has a line already")
                 table.patterns.append((word.split("/"), rank, *layer))
+            table.rows.append((*layer, words, above))
             rank += 1
     return table
+
+
+def markdown(table):
+    """The table for readers, from bottom to top."""
+    lines = ["| layer | folders | what they hold | rules |", "|---|---|---|---|"]
+    for layer, without, private, folders, comment in table.rows:
+        rules = [f"without {' and '.join(f'`{prefix}`' for prefix in without)}"] if without else []
+        rules += ["private"] if private else []
+        lines.append(f"| {layer} | {', '.join(f'`{folder}`' for folder in folders)} | {comment} | {', '.join(rules)} |")
+    return "\n".join(lines) + "\n"
+
+
+def check_page(path, table, writes):
+    """Writes the page's table, or says that it is not that of layers.txt."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if not PAGE_TABLE.search(text):
+        sys.exit(f"error: '{path}': expected '<!-- layers: begin -->' and '<!-- layers: end -->'")
+    current = PAGE_TABLE.sub(lambda marks: marks[1] + markdown(table) + marks[2], text)
+    if writes:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(current)
+    elif current != text:
+        sys.exit(f"error: '{path}': the table of layers is not that of {table.path}: --write writes it")
 
 
 class Tree:
@@ -287,11 +321,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=ROOT, help="folder of include, lib and tools")
     parser.add_argument("--table", help="default: tools/layers.txt in it")
+    parser.add_argument("--page", help="check the table in this Markdown page, and no sources")
+    parser.add_argument("--write", action="store_true", help="write the page's table")
     options = parser.parse_args()
+    if options.write and not options.page:
+        parser.error("--write needs --page")
     try:
         table = read_table(options.table or os.path.join(options.root, "tools", "layers.txt"))
     except (TableError, OSError) as error:
         sys.exit(f"error: {error}")
+    if options.page:
+        check_page(options.page, table, options.write)
+        return
     checker = Checker(options.root, table)
     problems = checker.check()
     for problem in problems:

@@ -160,6 +160,30 @@ def test_refuses_an_empty_tree(tmp_path: Path) -> None:
     assert run.returncode == 1 and "no sources" in run.stderr
 
 
+def test_writes_and_checks_the_table_of_a_page(tmp_path: Path) -> None:
+    table = tmp_path / "layers.txt"
+    table.write_text("layer facts without mlir/\n  # Both\n  # of them.\n  Device Workload\nlayer paths private\n  Codegen/*\n")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- layers: begin -->\nold\n<!-- layers: end -->\nbehind\n")
+
+    def run(*more: str) -> tuple[int, str]:
+        command = [sys.executable, str(Path(ROOT, "tools", "check_layers.py")), f"--table={table}", f"--page={page}"]
+        done = subprocess.run([*command, *more], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    status, message = run()
+    assert status == 1 and "the table of layers is not that of" in message
+    assert run("--write") == (0, "")
+    assert run() == (0, "")
+    text = page.read_text()
+    assert text.startswith("before\n<!-- layers: begin -->\n| layer |") and text.endswith("<!-- layers: end -->\nbehind\n")
+    assert "| facts | `Device`, `Workload` | Both of them. | without `mlir/` |\n" in text
+    assert "| paths | `Codegen/*` |  | private |\n" in text
+    page.write_text("no marks\n")
+    status, message = run("--write")
+    assert status == 1 and "expected '<!-- layers: begin -->'" in message
+
+
 PATH_TREE = {
     "lib/Codegen/Simt/SimtModel.cpp": "// simt\n",
     "lib/Codegen/CMakeLists.txt": "add_subdirectory(Simt)\n",
