@@ -38,7 +38,7 @@ FAULTS = [
      "gpu::BarrierOp::create(b);\n  };", "if (!@)\n      gpu::BarrierOp::create(b);\n  };",
      ("tensor_cores", "split_k")),
     ("their fragments come from the step before", CODEGEN + "MainLoop.cpp",
-     "ahead = kBlocks.load(toIndex(b, next), 0);", "ahead = kBlocks.load(@ ? readStage : toIndex(b, next), 0);",
+     "return kBlocks.load(toIndex(b, next), 0);", "return kBlocks.load(@ ? readStage : toIndex(b, next), 0);",
      ("tensor_cores",)),
     ("no barrier between their steps of copies by registers", CODEGEN + "MainLoop.cpp",
      "storeStep(vectors, target, reduceOffset);\n    gpu::BarrierOp::create(b);",
