@@ -1,10 +1,18 @@
 #!/usr/bin/env python3
 """Checks that codegen paths are known in their own folders alone.
 
-The name of a path, in whatever case and as a part of any word, may stand in
+The paths are those of include/FTuner/Codegen/CodegenPaths.def. A path is named in
 include/FTuner/Codegen/<Path> and lib/Codegen/<Path>, and in one line of one .def file
-and of one CMakeLists.txt of include, lib and tools. It stands nowhere else in
-these nor in python/ftuner, file names included.
+and of one CMakeLists.txt of include, lib and tools. It is named nowhere else in these
+nor in python/ftuner, file names included. What names it:
+
+* the path's name, in whatever case and as a part of any word;
+* of a name that is a word of the hardware, too (HARDWARE_WORDS), only what means the
+  path: identifiers that its own folders have and of which the name is a part, the name
+  in quotes, as an attribute (`ukernel.mma`) or as a value of the option `paths`, and
+  its folder. Instructions, operations of other dialects and prose may have the name.
+
+ALLOWED lists what is left; it is an error if nothing needs one of its lines.
 """
 
 import argparse
@@ -14,10 +22,25 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TREES = ("include", "lib", "tools", "python/ftuner")
-#: Folders of the paths whose names are no words of the hardware or of other programs.
-PATHS = ("Simt",)
-# These tell of the folders themselves.
+PATHS = "include/FTuner/Codegen/CodegenPaths.def"
+PATH = re.compile(r"^FTUNER_CODEGEN_PATH\(\s*(\w+)", re.MULTILINE)
+# This tells of the paths themselves.
 CHECKS = ("tools/check_path_names.py",)
+
+#: Names of paths that are also names of instructions: mma.sync, wgmma.mma_async.
+HARDWARE_WORDS = ("mma", "wgmma")
+
+#: (file, text of the line) and why the line may name a path.
+ALLOWED = {
+    ("python/ftuner/cli/checking.py", "--paths wgmma"): "an example of a command line, in the help of the command",
+    ("python/ftuner/latency/token_rows.py", "lib/Codegen/Mma/MmaWork.cpp"): "says where a price that it takes over comes from",
+}
+
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+#: Of names in camel case, with underscores and in capitals: SimtLayout, simt_c1, FTUNER_SIMT_H.
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+#: Namespaces and dialects of others, whose names are not the path's.
+FOREIGN = re.compile(r"(?:NVVM(?:::|_)|nvvm\.|nvgpu\.|PTX\b)\w*")
 
 
 def files(root):
@@ -28,44 +51,122 @@ def files(root):
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
-def problems_of(root, path):
+def lines_of(root, file):
+    with open(os.path.join(root, file), encoding="utf-8", errors="replace") as stream:
+        return stream.read().splitlines()
+
+
+def own_folders(path):
+    return tuple(f"{folder}/Codegen/{path.capitalize()}/" for folder in ("include/FTuner", "lib"))
+
+
+def identifiers_in(text, path):
+    """Identifiers of which the path's name is a part, but not the name alone."""
+    for name in IDENTIFIER.findall(FOREIGN.sub(" ", text)):
+        if name.lower() != path and path in (part.lower() for part in PART.findall(name)):
+            yield name
+
+
+class Anything:
+    """Finds the name itself."""
+
+    def __init__(self, root, path):
+        self.word = re.compile(re.escape(path), re.IGNORECASE)
+
+    def is_in(self, text):
+        return self.word.search(text) is not None
+
+    is_in_name = is_in
+    # Of the lines that register a path.
+    is_registered = is_in
+
+
+class Meant:
+    """Finds what means the path, where the name alone may mean an instruction."""
+
+    def __init__(self, root, path):
+        self.path = path
+        own = own_folders(path)
+        self.identifiers = {
+            name
+            for file in files(root)
+            if file.startswith(own)
+            for line in lines_of(root, file)
+            if path in line.lower()
+            for name in identifiers_in(line, path)
+        }
+        word, folder = re.escape(path), path.capitalize()
+        self.quoted = re.compile(
+            rf"""(["']){word}\1|\bukernel\.{word}\b|\bpaths[ =]["']?(?:\w+,)*{word}\b|\bCodegen/{folder}\b"""
+        )
+        self.word = re.compile(rf"\b(?:{word}|{folder})\b")
+
+    def is_in(self, text):
+        return self.quoted.search(text) is not None or any(
+            name in self.identifiers for name in identifiers_in(text, self.path)
+        )
+
+    def is_in_name(self, name):
+        return self.path in (part.lower() for part in PART.findall(name))
+
+    def is_registered(self, text):
+        return self.word.search(text) is not None or self.is_in(text)
+
+
+def problems_of(root, path, needed):
     """What is wrong with the places of a path's name, as FILE:LINE: what."""
-    own = tuple(f"{folder}/Codegen/{path}/" for folder in ("include/FTuner", "lib"))
-    word = re.compile(re.escape(path), re.IGNORECASE)
+    own = own_folders(path)
+    finder = (Meant if path in HARDWARE_WORDS else Anything)(root, path)
     registered = {".def": [], "CMakeLists.txt": []}
     for file in files(root):
         if file.startswith(own) or file in CHECKS:
             continue
-        if word.search(file):
+        if finder.is_in_name(file):
             yield f"{file}:1: the name of the path '{path}' is in a file's name outside its folder"
-        with open(os.path.join(root, file), encoding="utf-8", errors="replace") as stream:
-            for number, line in enumerate(stream, 1):
-                if not word.search(line):
-                    continue
-                place = next((ending for ending in registered if file.endswith(ending)), None)
-                text = f"{file}:{number}: '{line.strip()}'"
-                if place:
-                    registered[place].append(text)
-                else:
-                    yield f"{text} names the path '{path}' outside its folder"
+        place = next((ending for ending in registered if file.endswith(ending)), None)
+        for number, line in enumerate(lines_of(root, file), 1):
+            if path not in line.lower() or not (finder.is_registered(line) if place else finder.is_in(line)):
+                continue
+            allowed = next((pair for pair in ALLOWED if pair[0] == file and pair[1] in line), None)
+            if allowed:
+                needed.add(allowed)
+                continue
+            text = f"{file}:{number}: '{line.strip()}'"
+            if place:
+                registered[place].append(text)
+            else:
+                yield f"{text} names the path '{path}' outside its folder"
     for place, lines in registered.items():
         for text in lines[1:]:
             yield f"{text} is another line of a {place} that names the path '{path}'; the first is {lines[0]}"
 
 
+def check(root):
+    """Every violation."""
+    try:
+        paths = PATH.findall("\n".join(lines_of(root, PATHS)))
+    except OSError as error:
+        yield f"{PATHS}:1: cannot be read: {error.strerror}"
+        return
+    if not paths:
+        yield f"{PATHS}:1: no path is listed"
+    needed = set()
+    for path in paths:
+        if not os.path.isdir(os.path.join(root, "lib", "Codegen", path.capitalize())):
+            yield f"lib/Codegen/{path.capitalize()}:1: no folder of the path '{path}'"
+        yield from problems_of(root, path, needed)
+    for file, text in ALLOWED:
+        if (file, text) not in needed and os.path.exists(os.path.join(root, file)):
+            yield f"{file}:1: nothing needs the exception for '{text}'"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=ROOT, help="folder of include, lib, tools and python")
-    options = parser.parse_args()
-    failed = False
-    for path in PATHS:
-        if not os.path.isdir(os.path.join(options.root, "lib", "Codegen", path)):
-            print(f"error: lib/Codegen/{path}:1: no folder of the path '{path}'", file=sys.stderr)
-            failed = True
-        for problem in problems_of(options.root, path):
-            print(f"error: {problem}", file=sys.stderr)
-            failed = True
-    sys.exit(1 if failed else 0)
+    problems = list(check(parser.parse_args().root))
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    sys.exit(1 if problems else 0)
 
 
 if __name__ == "__main__":

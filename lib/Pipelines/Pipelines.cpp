@@ -35,9 +35,9 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
           .oneOf(
               {factorPrecisionNames().begin(), factorPrecisionNames().end()}),
       option("pack-weights", &Options::packWeights,
-             "Put constant weights into the order in which blocks of 'wgmma' "
-             "read them; their products run on the device's exact "
-             "architecture alone"),
+             "Put constant weights into the order in which blocks read them, "
+             "for codegen paths that have one; their products run on the "
+             "device's exact architecture alone"),
   };
   return table;
 }

@@ -50,7 +50,7 @@ ExtentAnalysis::unknown(StringAttr symbol, Value value, int64_t dim,
   return resolve({1, {it->second}});
 }
 
-Extent ExtentAnalysis::resolve(Extent extent) const {
+Extent ExtentAnalysis::resolve(const Extent &extent) const {
   Extent result = number(extent.factor);
   for (unsigned index : extent.unknowns) {
     const std::optional<Extent> &equal = unknowns[index].equal;

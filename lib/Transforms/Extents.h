@@ -79,7 +79,7 @@ private:
   Extent mixed(mlir::OpFoldResult size);
   std::optional<Extent> evaluate(mlir::AffineExpr expr, mlir::ValueRange dims,
                                  mlir::ValueRange symbols);
-  Extent resolve(Extent extent) const;
+  Extent resolve(const Extent &extent) const;
   void assumeEqual(Extent lhs, Extent rhs);
 
   mlir::FunctionOpInterface function;

@@ -158,7 +158,7 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
     return Options(arguments, calibration)
 
 
-def _read_calibration(calibration: Source) -> SourceText | None:
+def _read_calibration(calibration: str | os.PathLike[str]) -> SourceText | None:
     """The calibration at a path; None for the name of a built-in one, and for the device's own."""
     name = os.fspath(calibration)
     builtin = {path.stem for path in locations.find(locations.CALIBRATIONS).glob("*.json")}
@@ -213,8 +213,8 @@ def translate(
     if code != 0:
         if code < 0:
             text += f"the compiler was ended by signal {-code}\n"
-        words = source.explain(source.name, text)
-        raise CompileError(words or f"cannot compile {source.name}:\n{text.rstrip()}", text)
+        message = source.explain(source.name, text)
+        raise CompileError(message or f"cannot compile {source.name}:\n{text.rstrip()}", text)
     if text.strip():
         warnings.warn(text.rstrip(), CompileWarning, stacklevel=2)
     return without_folder(printed.decode(), source)

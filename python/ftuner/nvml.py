@@ -13,9 +13,8 @@ LIBRARY = "libnvidia-ml.so.1"
 def _opened() -> Iterator[ctypes.CDLL | None]:
     """The library; None where there is none."""
     try:
-        library = ctypes.CDLL(LIBRARY)
-        if library.nvmlInit_v2() != 0:
-            library = None
+        found = ctypes.CDLL(LIBRARY)
+        library = found if found.nvmlInit_v2() == 0 else None
     except (OSError, AttributeError):
         library = None
     try:

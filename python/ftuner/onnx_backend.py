@@ -10,7 +10,7 @@ The device "CPU" is the emulator, "CUDA" the GPU of that number. Keyword argumen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class CompiledModel(BackendRep):
         self._gpu = gpu
         kept = {tensor.name for tensor in model.graph.initializer}
         self._inputs = [value.name for value in model.graph.input if value.name not in kept]
-        self._results: Any = namedtupledict("Outputs", [value.name for value in model.graph.output])
+        names = [value.name for value in model.graph.output]
+        self._results: Callable[..., tuple[Any, ...]] = namedtupledict("Outputs", names)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Runs on arrays of NumPy: in the inputs' order, by their names, or the only one."""

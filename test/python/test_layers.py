@@ -188,8 +188,15 @@ PATH_TREE = {
     "lib/Codegen/Simt/SimtModel.cpp": "// simt\n",
     "lib/Codegen/CMakeLists.txt": "add_subdirectory(Simt)\n",
     "include/FTuner/Codegen/Simt/Layout.h": "struct SimtLayout;\n",
-    "include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt)\n",
+    "include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\n",
     "python/ftuner/a.py": "sIMd\n",
+}
+# A path whose name is an instruction, too.
+HARDWARE_TREE = {
+    "lib/Codegen/Mma/MmaModel.cpp": "mmaModel() { NVVM::MmaOp MmaLayout; } // summary\n",
+    "lib/Codegen/CMakeLists.txt": "add_subdirectory(Mma)\n",
+    "include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(mma, Open)\n",
+    "lib/Emulator/A.cpp": "NVVM::MmaOp mma; MmaElement e; // mma.sync, summary, #nvvm.mma_layout<row>\n",
 }
 
 
@@ -197,18 +204,51 @@ PATH_TREE = {
     "changes, expected",
     [
         ({}, []),
-        ({"lib/Search/Search.cpp": "\nint isSIMT;\n"}, ["lib/Search/Search.cpp:2: 'int isSIMT;' names the path 'Simt'"]),
-        ({"python/ftuner/a.py": "'simt'\n"}, ["python/ftuner/a.py:1: ''simt'' names the path 'Simt'"]),
-        ({"tools/Simtools.h": ""}, ["tools/Simtools.h:1: the name of the path 'Simt' is in a file's name"]),
+        ({"lib/Search/Search.cpp": "\nint isSIMT;\n"}, ["lib/Search/Search.cpp:2: 'int isSIMT;' names the path 'simt'"]),
+        ({"python/ftuner/a.py": "'simt'\n"}, ["python/ftuner/a.py:1: ''simt'' names the path 'simt'"]),
+        ({"tools/Simtools.h": ""}, ["tools/Simtools.h:1: the name of the path 'simt' is in a file's name"]),
         (
-            {"include/FTuner/Codegen/CodegenPaths.def": "A(simt)\nB(simt)\n"},
+            {"include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nB(simt)\n"},
             ["CodegenPaths.def:2: 'B(simt)' is another line of a .def"],
         ),
         ({"lib/Target/CMakeLists.txt": "LINK FTunerSimt\n"}, ["is another line of a CMakeLists.txt"]),
+        (
+            {"include/FTuner/Codegen/CodegenPaths.def": "FTUNER_CODEGEN_PATH(simt, Open)\nFTUNER_CODEGEN_PATH(other, Open)\n"},
+            ["lib/Codegen/Other:1: no folder of the path 'other'"],
+        ),
+        ({"include/FTuner/Codegen/CodegenPaths.def": ""}, ["CodegenPaths.def:1: no path is listed"]),
+        (
+            {"python/ftuner/cli/checking.py": ""},
+            ["python/ftuner/cli/checking.py:1: nothing needs the exception for '--paths wgmma'"],
+        ),
     ],
 )
 def test_paths_are_named_in_their_folders_alone(tmp_path: Path, changes: dict[str, str], expected: list[str]) -> None:
-    for name, text in {**PATH_TREE, **changes}.items():
+    check_path_names(tmp_path, {**PATH_TREE, **changes}, expected)
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, []),
+        ({"lib/Search/A.cpp": "auto &m = mmaModel();\n"}, ["lib/Search/A.cpp:1: 'auto &m = mmaModel();' names the path 'mma'"]),
+        ({"lib/Search/A.cpp": "x.MmaLayout\n"}, ["lib/Search/A.cpp:1: 'x.MmaLayout' names the path 'mma'"]),
+        ({"python/ftuner/a.py": "'mma'\n"}, ["python/ftuner/a.py:1: ''mma'' names the path 'mma'"]),
+        ({"python/ftuner/a.py": "paths=simt,mma\n"}, ["python/ftuner/a.py:1: 'paths=simt,mma' names the path 'mma'"]),
+        ({"lib/Search/A.cpp": "#ukernel.mma<\n"}, ["lib/Search/A.cpp:1: '#ukernel.mma<' names the path 'mma'"]),
+        ({"lib/Search/MmaRules.h": ""}, ["lib/Search/MmaRules.h:1: the name of the path 'mma' is in a file's name"]),
+        ({"lib/Search/Summary.h": ""}, []),
+        ({"lib/Target/CMakeLists.txt": "add_subdirectory(Mma)\n"}, ["is another line of a CMakeLists.txt"]),
+    ],
+)
+def test_names_of_instructions_mean_a_path_in_few_places(
+    tmp_path: Path, changes: dict[str, str], expected: list[str]
+) -> None:
+    check_path_names(tmp_path, {**HARDWARE_TREE, **changes}, expected)
+
+
+def check_path_names(tmp_path: Path, tree: dict[str, str], expected: list[str]) -> None:
+    for name, text in tree.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -155,9 +155,9 @@ BoundOption<Options> option(llvm::StringRef name, T Options::*member,
 
 /// Declares an option that an enumeration holds; each of its values has a text.
 template <typename Options, typename Enum>
-BoundOption<Options> option(llvm::StringRef name, Enum Options::*member,
-                            llvm::StringRef text,
-                            std::vector<std::pair<std::string, Enum>> choices) {
+BoundOption<Options>
+option(llvm::StringRef name, Enum Options::*member, llvm::StringRef text,
+       const std::vector<std::pair<std::string, Enum>> &choices) {
   static_assert(std::is_enum_v<Enum>);
   BoundOption<Options> bound;
   bound.decl.name = name.str();

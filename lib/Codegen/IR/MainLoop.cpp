@@ -342,23 +342,23 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
       loadStep(b, reduceOffset, math.less(reduceOffset, reduceExtent));
   Values sums(state.take_front(numSums)),
       loaded(state.drop_front(numSums).drop_back());
-  Values ahead;
   // Behind the last step zeros are stored, where nobody reads any more.
   auto storeNext = [&] {
     storeStep(vectors, target, reduceOffset);
     gpu::BarrierOp::create(b);
-    ahead = kBlocks.load(target, 0);
+    return kBlocks.load(target, 0);
   };
   for (int64_t kBlock = 0; kBlock < kBlocks.count; ++kBlock) {
     bool isLast = kBlock + 1 == kBlocks.count;
+    Values ahead;
     if (!isLast)
       ahead = kBlocks.load(stage, kBlock + 1);
     else if (kBlocks.count > 1)
-      storeNext();
+      ahead = storeNext();
     sums = kBlocks.multiply(loaded, std::move(sums));
     // The products of the only k block are all that loads can hide behind.
     if (kBlocks.count == 1)
-      storeNext();
+      ahead = storeNext();
     loaded = std::move(ahead);
   }
   llvm::append_range(sums, loaded);

@@ -121,11 +121,12 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   else
     addElementLoads(work, layout.rows.tile, 4 * times * double(rows));
   if (layout.loadsMatrices(layout.columns.tile)) {
+    int64_t pairs = columns / 2, single = columns % 2;
     addFragmentLoads(work, layout,
-                     {layout.columns.tile, 4, times * double(columns / 2)},
+                     {layout.columns.tile, 4, times * double(pairs)},
                      columnsMatrixRow<NumberMath>);
     addFragmentLoads(work, layout,
-                     {layout.columns.tile, 2, times * double(columns % 2)},
+                     {layout.columns.tile, 2, times * double(single)},
                      columnsMatrixRow<NumberMath>);
   } else {
     addElementLoads(work, layout.columns.tile, 2 * times * double(columns));

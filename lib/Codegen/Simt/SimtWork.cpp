@@ -71,9 +71,10 @@ void WorkCounter::countFragments(const SharedTile &tile,
       else
         groups.push_back({{first % period, chunk.width}, 1});
     }
-  for (const Group &group : groups)
-    countFragment(tile, group.chunk, span,
-                  double(group.count * warps / span.warps));
+  for (const Group &group : groups) {
+    int64_t loads = group.count * warps / span.warps;
+    countFragment(tile, group.chunk, span, double(loads));
+  }
 }
 
 /// Loads of one chunk by one warp in a whole step, `count` times.
@@ -91,7 +92,8 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   }
   // Each quad of each row of the chunk is a load; the quad's low bits decide
   // the pattern.
-  double loads = count * double(chunk.width * layout.bk / kQuad);
+  int64_t quads = chunk.width * layout.bk / kQuad;
+  double loads = count * double(quads);
   for (int64_t quad = 0; quad < tile.swizzle; ++quad) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       uint32_t first = firstOfChunk(math, chunk, span.lanes[lane]);

@@ -50,7 +50,7 @@ struct ExpandClassTest : public RewritePattern {
     Location loc = op->getLoc();
     Value value = op->getOperand(0);
     auto compare = [&](arith::CmpFPredicate predicate, Value lhs,
-                       llvm::APFloat rhs) -> Value {
+                       const llvm::APFloat &rhs) -> Value {
       return arith::CmpFOp::create(
           rewriter, loc, predicate, lhs,
           createFloat(rewriter, loc, value.getType(), rhs));

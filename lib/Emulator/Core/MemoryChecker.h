@@ -208,16 +208,17 @@ private:
                    size_t bytes, AccessKind kind, uint32_t site);
   /// Whether `earlier` is unordered with an access by `fiber` now.
   bool isUnordered(const Fiber &fiber, const Record &earlier,
-                   bool shared) const;
+                   bool isShared) const;
   bool readsAreUnordered(const Fiber &fiber, const Cell &cell,
-                         bool shared) const;
-  void noteRead(const Record &now, Cell &cell, bool shared);
+                         bool isShared) const;
+  void noteRead(const Record &now, Cell &cell, bool isShared);
   // Of partial orders, apart from what all kernels need.
   [[gnu::noinline]] void noteReader(const Record &reader, Cell &cell);
   [[gnu::noinline]] bool isKnown(const Fiber &fiber,
                                  const Record &earlier) const;
-  [[gnu::noinline]] bool
-  readersAreUnordered(const Fiber &fiber, const Cell &cell, bool shared) const;
+  [[gnu::noinline]] bool readersAreUnordered(const Fiber &fiber,
+                                             const Cell &cell,
+                                             bool isShared) const;
   /// Reads of the asynchronous proxy, which last.
   void readAsync(const Fiber &fiber, const char *address, size_t bytes,
                  bool isIssue, bool isBulk, uint32_t site);

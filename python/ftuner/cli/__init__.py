@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import io
 import os
 import shutil
@@ -55,6 +54,11 @@ command that compiles lists them. Where a file is read or written, - is standard
 class _Parser(argparse.ArgumentParser):
     """A command; its help ends with the compiler's options if it takes them."""
 
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)
+        super().__init__(**options)
+
     def format_help(self) -> str:
         epilog = self.epilog
         if self.get_default("takes_pipeline_options"):
@@ -97,11 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="COMMAND",
-        parser_class=functools.partial(
-            _Parser,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        ),
+        parser_class=_Parser,
     )
     for command in _COMMANDS:
         command.add_parser(commands)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import iree, outputs
-from ..iree import build
+from ..iree import build, models
 from .common import UsageError, add_device, print_json, read_source
 
 _EPILOG = """\
@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument(
-        "model", help=f"a model: {', '.join(build.models.SUFFIXES)}; - for MLIR on standard input"
+        "model", help=f"a model: {', '.join(models.SUFFIXES)}; - for MLIR on standard input"
     )
     parser.add_argument("-o", "--output", required=True, help="the module, such as model.vmfb")
     add_device(parser)

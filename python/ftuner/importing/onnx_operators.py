@@ -213,7 +213,7 @@ def _steps_of(node: Any, values: Values) -> int | None:
     axes = given.get("scan_input_axes", [0] * count)
     for name, axis in zip(node.input[len(node.input) - count :], axes):
         shape = values.shape_of(name)
-        steps = shape[axis] if shape is not None else None
+        steps: int | None = shape[axis] if shape is not None else None
         if steps is None or not 0 < steps <= _MAX_STEPS:
             return None
         return steps
@@ -290,7 +290,7 @@ def inline_functions(model: Any) -> Any | None:
     }
     for tensor in model.graph.initializer:
         types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-    replaced = []
+    replaced: list[Any] = []
     for node in model.graph.node:
         function = _function_of(node, version_of(model, node.domain), types)
         if function is None:
@@ -328,7 +328,8 @@ def _function_of(node: Any, version: int, types: Mapping[str, Any]) -> Any | Non
         return None  # torch-mlir's factor of the tanh is right to four digits.
     if node.op_type == "SpaceToDepth" and given.get("mode") != b"CRD":
         return None  # torch-mlir knows the other order.
-    schema = defs.get_schema(node.op_type, version, node.domain)
+    # ONNX declares no types of what a schema tells of functions.
+    schema: Any = defs.get_schema(node.op_type, version, node.domain)
     function = onnx.FunctionProto()
     if schema.has_context_dependent_function:
         missing = [name for name in node.input if name and name not in types]

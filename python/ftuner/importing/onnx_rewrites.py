@@ -381,21 +381,23 @@ def _dequantized_product(
     integers are summed up to is exact, and rounded once before the scales.
     """
     values = writer.values
-    factors = [_dequantized(writer, name) for name in (a, b)]
-    if factors[0] is None or factors[1] is None:
+    lhs, rhs = _dequantized(writer, a), _dequantized(writer, b)
+    if lhs is None or rhs is None:
         return None
-    (a, a_scale, a_point, _), (b, b_scale, b_point, axis) = factors
-    shapes = [values.shape_of(name) for name in (a, b)]
-    scales = [values.shape_of(name) for name in (a_scale, b_scale)]
-    if None in shapes or None in scales or min(len(shape) for shape in shapes) < 2:
+    (a, a_scale, a_point, _), (b, b_scale, b_point, axis) = lhs, rhs
+    a_shape, b_shape = values.shape_of(a), values.shape_of(b)
+    a_scales, b_scales = values.shape_of(a_scale), values.shape_of(b_scale)
+    if a_shape is None or b_shape is None or a_scales is None or b_scales is None:
         return None
-    rank = len(shapes[1])
+    rank = len(b_shape)
+    if min(len(a_shape), rank) < 2:
+        return None
     reduced, column = (rank - 1, rank - 2) if is_transposed else (rank - 2, rank - 1)
-    lengths = {shapes[0][-1], shapes[1][reduced]} - {None}
+    lengths = [size for size in (a_shape[-1], b_shape[reduced]) if size is not None]
     if not lengths or not 0 < min(lengths) <= _MAX_LENGTH:
         return None
-    is_of_columns = len(scales[1]) == 1 and axis % rank == column
-    if scales[0] not in ([], [1]) or not (scales[1] in ([], [1]) or is_of_columns):
+    is_of_columns = len(b_scales) == 1 and axis % rank == column
+    if a_scales not in ([], [1]) or not (b_scales in ([], [1]) or is_of_columns):
         return None
     product = _integer_product(writer, a, b, a_point, b_point, is_transposed)
     if product is None:

@@ -35,7 +35,7 @@ _MOVES = frozenset(
 
 def is_tensor_of_shape(value: Any) -> bool:
     kind = value.type
-    return kind.HasField("tensor_type") and kind.tensor_type.HasField("shape")
+    return bool(kind.HasField("tensor_type") and kind.tensor_type.HasField("shape"))
 
 
 def shape_of(value: Any) -> list[int | None]:
@@ -186,8 +186,9 @@ class Values:
         if node.op_type == "Shape" and node.input[0] in self._shapes:
             return self._shape(node, self._shapes[node.input[0]])
         if node.op_type == "Size" and node.input[0] in self._shapes:
-            sizes = self._shapes[node.input[0]]
-            if None not in sizes:
+            shape = self._shapes[node.input[0]]
+            sizes = [size for size in shape if size is not None]
+            if len(sizes) == len(shape):
                 return {node.output[0]: np.array(np.prod(sizes, dtype=np.int64))}
         names = [name for name in node.input if name]
         if all(name in self.folded or name in self._tensors for name in names):

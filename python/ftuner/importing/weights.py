@@ -157,7 +157,7 @@ def is_own(file: BinaryIO) -> bool:
     size = int.from_bytes(file.read(8), "little")
     try:
         own = json.loads(file.read(min(size, _MAX_HEADER)))["__metadata__"]
-        return own.keys() == {"order", "inputs"}
+        return bool(own.keys() == {"order", "inputs"})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 

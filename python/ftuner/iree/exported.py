@@ -293,4 +293,4 @@ def write_safetensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
         for name, tensor in tensors.items():
             file.seek(start + header[name]["data_offsets"][0])
             data = tensor.detach().cpu().contiguous().reshape(-1)
-            file.write(memoryview(data.view(torch.uint8).numpy()))
+            file.write(data.view(torch.uint8).numpy().data)

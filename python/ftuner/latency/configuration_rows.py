@@ -202,7 +202,10 @@ def _from_l1(addresses: Any, width: int) -> npt.NDArray[np.int32]:
     """Cycles of global loads that hit L1: as from shared memory, but parts of a warp never go
     together."""
     words = (addresses[:, :, None] + np.arange(width)).reshape(-1, 32)
-    return model().wavefronts(words, 1).reshape(len(addresses), -1).sum(axis=1)
+    cycles: npt.NDArray[np.int32] = (
+        model().wavefronts(words, 1).reshape(len(addresses), -1).sum(axis=1)
+    )
+    return cycles
 
 
 @functools.lru_cache(None)

@@ -167,7 +167,8 @@ def _fit_free(
         predicted = np.empty(len(rows))
         for mask, some, instead in groups:
             predicted[mask] = some.predict({**constants, **instead}, offsets)
-        return rows.weight * (np.log(predicted) - measured)
+        weighted: Array = rows.weight * (np.log(predicted) - measured)
+        return weighted
 
     for index in timed:
         # Above the floor the rows would not move it.

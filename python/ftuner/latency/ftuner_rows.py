@@ -84,7 +84,9 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
                 raise
     launches = Launches(device_table(devices, loaded), device, parts, grids)
     check_prices(table, launches)
-    flop = 2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"]
+    flop = np.asarray(
+        2.0 * columns["batch"] * columns["m"] * columns["n"] * columns["k"], np.float64
+    )
     group = np.full(len(table), "ftuner", dtype=object)
     # All programs of a shape are on one side of a split.
     fold = read_folds(table, zip(*(columns[name] for name in ("batch", "m", "n", "k"))))

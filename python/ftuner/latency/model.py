@@ -114,7 +114,7 @@ def _check_figures(
 
 
 def _pointer(array: npt.NDArray[Any]) -> Any:
-    kind = ctypes.c_double if array.dtype == np.float64 else ctypes.c_int64
+    kind: Any = ctypes.c_double if array.dtype == np.float64 else ctypes.c_int64
     if array.dtype == np.int32:
         kind = ctypes.c_int32
     return array.ctypes.data_as(ctypes.POINTER(kind))

@@ -186,7 +186,8 @@ class Rows:
     @property
     def device(self) -> npt.NDArray[np.int64]:
         """Index of each row's device in `devices`."""
-        return self.launches.device[self._first]
+        devices: npt.NDArray[np.int64] = self.launches.device[self._first]
+        return devices
 
     @property
     def is_tensor(self) -> npt.NDArray[np.bool_]:

@@ -49,7 +49,7 @@ def arguments(family: Family, sizes: dict[str, int]) -> list[Array]:
 def expected(family: Family, given: list[Array]) -> Array:
     """The result in float64, rounded where the program rounds it."""
     lhs, rhs = (_value(array, family) for array in given[:2])
-    result = np.einsum(f"{family.lhs},{family.rhs}->{family.out}", lhs, rhs, optimize=True)
+    result: Array = np.einsum(f"{family.lhs},{family.rhs}->{family.out}", lhs, rhs, optimize=True)
     if family.bias:
         axes = [axis for axis in range(result.ndim) if family.out[axis] != "n"]
         result = result + np.expand_dims(given[2].astype(np.float64), tuple(axes))

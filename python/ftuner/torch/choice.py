@@ -213,8 +213,8 @@ class _Around:
 def _around(imported: ImportedRegion) -> _Around:
     region, function = imported.region, imported.function
     product = region.product
-    lhs, rhs = (product.args[position] for position in PRODUCTS[product.target])
-    summand = product.args[0] if len(product.args) > 2 else None
+    lhs, rhs = (lay.operand_of(product, position) for position in PRODUCTS[product.target])
+    summand = lay.operand_of(product) if len(product.args) > 2 else None
     is_vector = product.target is aten.addmm.default and summand is not None and (
         len(lay.shape_of(summand)) == 1
     )
@@ -324,7 +324,7 @@ def _pytorch_us(
     dtype = function.types[0]
     if dtype == "f32" and str(settings.options.get("precision", "")).startswith("tf32"):
         dtype = "tf32"
-    products = [(math.prod(shape[3:]), *shape[:3]) for shape in shapes]
+    products = [(math.prod(batch), m, n, k) for m, n, k, *batch in shapes]
     times = vendor.predict(settings.device, dtype, products)
     if times is None:
         return None

@@ -17,7 +17,7 @@ try:
     from torch._dynamo.symbolic_convert import TensorifyState
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 except ImportError:  # A PyTorch that finds constants in another way.
-    TensorifyState = None
+    TensorifyState = None  # type: ignore[assignment,misc]
 
 #: Functions that ignore their floats as the backend gets them, so no graph of ATen has these.
 _IGNORING = (torch.nn.functional.embedding,)

@@ -46,10 +46,15 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
 
     `convolutions` is "products" or "direct", as in `export`.
     """
-    kept = {getattr(packet, overload) for packet in _KEPT for overload in packet.overloads()}
+    kept = {
+        getattr(packet, overload)
+        for packet in _KEPT
+        for overload in packet.overloads()  # type: ignore[no-untyped-call]
+    }
+    defaults = torch.export.default_decompositions()
     result = {
         operator: decomposition
-        for operator, decomposition in torch.export.default_decompositions().items()
+        for operator, decomposition in defaults.items()  # type: ignore[no-untyped-call]
         if operator not in kept
     }
     result[aten._native_batch_norm_legit_no_training.default] = _batch_norm
@@ -157,10 +162,10 @@ def _convolution(
     padding: Sequence[int] = (0, 0),
     dilation: Sequence[int] = (1, 1),
     groups: int = 1,
-) -> Tensor:
+) -> Any:
     """A product of the weights with the windows of x, which are copied unless they are points.
 
-    Grouped convolutions stay: those of many groups are hardly products.
+    NotImplemented for what stays. Grouped convolutions do: those of many groups are hardly products.
     """
     if groups != 1 or x.dim() not in (3, 4):
         return NotImplemented
@@ -184,7 +189,9 @@ def _convolution(
     y = torch.matmul(weight.flatten(1), x.flatten(2))
     if bias is not None:
         y = y + bias.unsqueeze(-1)
-    return y.unflatten(2, (starts[0].shape[0], starts[1].shape[0]))
+    return y.unflatten(  # type: ignore[no-untyped-call]
+        2, (starts[0].shape[0], starts[1].shape[0])
+    )
 
 
 def _convolution_1d(
@@ -195,7 +202,7 @@ def _convolution_1d(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     groups: int = 1,
-) -> Tensor:
+) -> Any:
     """As one in two dimensions with a height of 1."""
     if groups != 1 or x.dim() not in (2, 3):
         return NotImplemented

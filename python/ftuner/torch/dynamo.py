@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .choice import Selector

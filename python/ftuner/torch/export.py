@@ -254,7 +254,8 @@ def _argument_shapes(
             shapes.append(None)
             continue
         shape: list[int | str] = []
-        for size in value.shape:
+        sizes: tuple[Any, ...] = value.shape  # Some are torch.SymInt.
+        for size in sizes:
             extent = lay.extent_of(size)
             if isinstance(extent, int):
                 shape.append(extent)

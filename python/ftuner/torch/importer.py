@@ -61,9 +61,9 @@ def range_of(
     ranges = dict(shape_env.var_to_range) if shape_env else {}
     if declared is not None:
         for symbol, bounds in ranges.items():
-            lower = declared.get(symbol, 1)
-            if bounds.lower == 2 and lower < 2:
-                ranges[symbol] = ValueRanges(lower, bounds.upper)
+            least = declared.get(symbol, 1)
+            if bounds.lower == 2 and least < 2:
+                ranges[symbol] = ValueRanges(least, bounds.upper)
     bounds = bound_sympy(extent, ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
@@ -198,10 +198,10 @@ class SizeFinder:
             tensor, dim = self.dimensions[extent]
             node = self.graph.call_function(aten.sym_size.int, (tensor, dim))
         elif len(parts) > 1:
-            first, *rest = [self.find(part, []) for part in parts]
+            first, second, *rest = [self.find(part, []) for part in parts]
+            node = self.graph.call_function(operator.mul, (first, second))
             for factor in rest:
-                first = self.graph.call_function(operator.mul, (first, factor))
-            node = first
+                node = self.graph.call_function(operator.mul, (node, factor))
         else:
             raise NotTaken(f"a size of {extent}, which nothing before it has")
         self.known[extent] = node

@@ -15,7 +15,7 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -189,11 +189,11 @@ def compile_with_inductor(
         # Products with other sizes than the model's, for kernels that are not called.
         "shape_padding": False,
     }
-    compiled: Callable[..., Any] = compile_fx(
+    compiled = compile_fx(
         gm,
         example_inputs,
         inner_compile=_compile_and_count,
         config_patches=patches,
         decompositions=_Decompositions(),
     )
-    return compiled
+    return cast("Callable[..., Any]", compiled)

@@ -24,12 +24,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import sympy
 import torch
 from torch import fx
 
-Extent = int | sympy.Expr
+Extent: TypeAlias = int | sympy.Expr
 Loop = int
 Dims = tuple[tuple[Loop, ...], ...]
 
@@ -62,6 +63,13 @@ def extent_of(size: int | torch.SymInt) -> Extent:
 def shape_of(node: fx.Node) -> tuple[Extent, ...]:
     """The extents of the tensor that a node computes."""
     return tuple(extent_of(size) for size in node.meta["val"].shape)
+
+
+def operand_of(node: fx.Node, position: int = 0) -> fx.Node:
+    """The operand at a position that is a tensor in the operator's schema."""
+    operand = node.args[position]
+    assert isinstance(operand, fx.Node)
+    return operand
 
 
 def product(extents: Sequence[Extent]) -> Extent:
@@ -189,12 +197,13 @@ class Layout:
 
 def permutation_of(node: fx.Node) -> list[int]:
     """``permutation[i]`` is the input's dimension that is dimension i of the result."""
-    rank = len(node.args[0].meta["val"].shape)
+    rank = len(operand_of(node).meta["val"].shape)
     order = list(range(rank))
+    arguments: tuple[Any, ...] = node.args
     if node.target is aten.permute.default:
-        return [dim % rank for dim in node.args[1]]
+        return [dim % rank for dim in arguments[1]]
     if node.target is aten.transpose.int:
-        a, b = node.args[1] % rank, node.args[2] % rank
+        a, b = arguments[1] % rank, arguments[2] % rank
         order[a], order[b] = order[b], order[a]
         return order
     return order[::-1]
@@ -202,7 +211,7 @@ def permutation_of(node: fx.Node) -> list[int]:
 
 def step_back(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
     """The loops of what a view reads, from those of its result."""
-    source = node.args[0]
+    source = operand_of(node)
     if node.target in PERMUTATIONS:
         result: list[tuple[Loop, ...]] = [()] * len(dims)
         for dim, origin in enumerate(permutation_of(node)):
@@ -223,7 +232,7 @@ def step_back(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
 
 def step_forward(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
     """The loops of a view's result, from those of what it reads."""
-    source = node.args[0]
+    source = operand_of(node)
     if node.target in PERMUTATIONS:
         return tuple(dims[origin] for origin in permutation_of(node))
     if node.target in EXPANSIONS:
@@ -276,7 +285,7 @@ def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
         previous = step_back(layout, node, layout.resolve(dims))
         if previous is None:
             return
-        node, dims = node.args[0], previous
+        node, dims = operand_of(node), previous
 
 
 def accesses(layout: Layout, node: fx.Node, dims: Dims) -> list[Access]:

@@ -230,7 +230,7 @@ TAGS = (
 #: Of calls with scalars: the host reads these when it launches.
 TAGS_OF_SCALARS = (*TAGS, "cudagraph_unsafe")
 
-_definitions = torch.library.Library("ftuner", "DEF")
+_definitions = torch.library.Library("ftuner", "DEF")  # type: ignore[no-untyped-call]
 for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
     for _name, _more, _operator, _fake in (
         ("product", "str key, str recipe", _product, _fake_product),
@@ -241,11 +241,13 @@ for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
             _fake_chosen_product,
         ),
     ):
-        _definitions.define(
+        _definitions.define(  # type: ignore[no-untyped-call]
             f"{_name}{_overload}(Tensor[] tensors, Tensor[] scalars, {_more}) -> Tensor",
             tags=tuple(getattr(torch.Tag, tag) for tag in _tags if hasattr(torch.Tag, tag)),
         )
-        _definitions.impl(f"{_name}{_overload}", _operator, "CompositeExplicitAutograd")
+        _definitions.impl(  # type: ignore[no-untyped-call]
+            f"{_name}{_overload}", _operator, "CompositeExplicitAutograd"
+        )
         torch.library.register_fake(f"ftuner::{_name}{_overload}", _fake, lib=_definitions)
 
 #: The operators, which graphs call.

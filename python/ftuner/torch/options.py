@@ -116,7 +116,7 @@ def _allows_tf32() -> bool:
     setting = torch.backends.cuda.matmul
     # Newer versions of PyTorch refuse to read allow_tf32 where fp32_precision was set.
     precision = getattr(setting, "fp32_precision", None)
-    return setting.allow_tf32 if precision is None else precision == "tf32"
+    return bool(setting.allow_tf32 if precision is None else precision == "tf32")
 
 
 def _pipeline_options() -> set[str]:

@@ -12,6 +12,7 @@ are. Programs without Python have the same operator from libftuner_torch.so
 
 from __future__ import annotations
 
+import builtins
 import functools
 import hashlib
 import platform
@@ -78,7 +79,7 @@ class Interface:
 
     @staticmethod
     def of(
-        function: Function, sizes: tuple[int | tuple[int, int], ...], library: bytes
+        function: Function, sizes: tuple[int | tuple[int, int], ...], library: builtins.bytes
     ) -> Interface:
         """Of a function in a library. Raises `Error` where the interface has no words for it."""
         signature = function.full_signature
@@ -113,7 +114,7 @@ class Interface:
             hashlib.sha256(library).hexdigest(),
         )
 
-    def write(self, library: bytes) -> str:
+    def write(self, library: builtins.bytes) -> str:
         """The text that `read` reads, of a function in this library."""
         sizes = (
             str(size) if isinstance(size, int) else f"{size[0]}.{size[1]}" for size in self.sizes
@@ -230,14 +231,16 @@ def _fake_packaged_product(arguments: list[Tensor], library: Tensor, interface: 
     return arguments[0].new_empty(result_shape(read.sizes, arguments), dtype=DTYPES[read.type])
 
 
-_definitions = torch.library.Library("ftuner", "FRAGMENT")
+_definitions = torch.library.Library("ftuner", "FRAGMENT")  # type: ignore[no-untyped-call]
 # A program may have loaded libftuner_torch.so before it began to run Python.
 if not hasattr(torch.ops.ftuner, "packaged_product"):
-    _definitions.define(
+    _definitions.define(  # type: ignore[no-untyped-call]
         "packaged_product(Tensor[] arguments, Tensor library, str interface) -> Tensor",
         tags=tuple(getattr(torch.Tag, name) for name in TAGS_OF_SCALARS if hasattr(torch.Tag, name)),
     )
-    _definitions.impl("packaged_product", _packaged_product, "CompositeExplicitAutograd")
+    _definitions.impl(  # type: ignore[no-untyped-call]
+        "packaged_product", _packaged_product, "CompositeExplicitAutograd"
+    )
 torch.library.register_fake("ftuner::packaged_product", _fake_packaged_product, lib=_definitions)
 
 #: The operator, which the graphs of packages call.

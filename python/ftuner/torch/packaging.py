@@ -155,4 +155,4 @@ def aoti_compile_and_package(
         sdpa_kernel(SDPBackend.MATH) if parsed.attention == "math" else contextlib.nullcontext()
     )
     with kernels:
-        return package(exported_program, package_path=package_path, inductor_configs=configs)  # type: ignore[arg-type]
+        return package(exported_program, package_path=package_path, inductor_configs=configs)

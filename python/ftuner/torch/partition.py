@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import fx
@@ -31,7 +31,7 @@ _TAKEN_TYPES = "float32, float16 or bfloat16"
 #: Why products with vectors stay. It says what is taken.
 _OTHER_TYPES = f"operands of other types than {_TAKEN_TYPES}"
 #: Products that are taken, with the positions of lhs and rhs.
-PRODUCTS = {
+PRODUCTS: dict[object, tuple[int, int]] = {
     aten.mm.default: (0, 1),
     aten.bmm.default: (0, 1),
     aten.addmm.default: (1, 2),
@@ -114,11 +114,16 @@ class Region:
     def name(self) -> str:
         """What is computed, in the names of ATen, as a C identifier."""
         names = [
-            node.target._schema.name.split("::")[1].strip("_")
+            _schema_of(node).name.split("::")[1].strip("_")
             for node in self.nodes
             if node.target not in lay.VIEWS
         ]
         return "_".join(names)[:60].rstrip("_")
+
+
+def _schema_of(node: fx.Node) -> Any:
+    """The schema of an operator of ATen; None of anything else."""
+    return getattr(node.target, "_schema", None)
 
 
 def is_product(node: fx.Node) -> bool:
@@ -127,7 +132,7 @@ def is_product(node: fx.Node) -> bool:
 
 def _is_write(node: fx.Node) -> bool:
     """Whether an operator changes tensors in place; graphs of ATen have few, at their ends."""
-    schema = getattr(node.target, "_schema", None)
+    schema = _schema_of(node)
     return node.op == "call_function" and schema is not None and schema.is_mutable
 
 
@@ -135,7 +140,7 @@ def reason_to_leave(node: fx.Node) -> str | None:
     """Why an operator that holds products is never taken; None for all others."""
     if node.op != "call_function":
         return None
-    name = getattr(getattr(node.target, "_schema", None), "name", "")
+    name = getattr(_schema_of(node), "name", "")
     if name in OTHER_PRODUCTS:
         return OTHER_PRODUCTS[name]
     if "scaled_dot_product" in name:
@@ -182,11 +187,11 @@ def computes(node: fx.Node) -> bool:
 def flops_of(node: fx.Node) -> float | None:
     """FLOPs of an operator at the sizes that PyTorch compiles for; None if not known."""
     shapes = [sizes_of(argument) for argument in node.args]
-    name = getattr(getattr(node.target, "_schema", None), "name", "")
+    name = getattr(_schema_of(node), "name", "")
     if name in ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot"):
         return 2.0 * max((math.prod(s) for s in shapes if isinstance(s, tuple)), default=0)
     if "scaled_dot_product" in name and "backward" not in name:
-        return float(sdpa_flop_count(*shapes[:3]))
+        return float(sdpa_flop_count(*shapes[:3]))  # type: ignore[no-untyped-call]
     formula = flop_registry.get(getattr(node.target, "overloadpacket", None))
     if formula is None:
         return None
@@ -219,12 +224,12 @@ def hint_of(size: torch.SymInt) -> int | None:
     return known if isinstance(known, int) else None
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: Any) -> TypeGuard[fx.Node]:
     return isinstance(value, fx.Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
 def _is_cpu_scalar(node: fx.Node) -> bool:
-    value = node.meta["val"]
+    value: torch.Tensor = node.meta["val"]
     return value.dim() == 0 and value.device.type == "cpu" and value.dtype.is_floating_point
 
 
@@ -272,7 +277,7 @@ class RegionFinder:
                 self.reasons[node] = str(error)
         for product, (_, _, lhs, rhs, _) in self.sources.items():
             for position, access in zip(PRODUCTS[product.target], (lhs, rhs)):
-                self.absorbed |= _between(product.args[position], access.node)
+                self.absorbed |= _between(lay.operand_of(product, position), access.node)
 
     def regions(self) -> list[Region]:
         """The regions. No node is in two, and each product in exactly one or none."""
@@ -301,7 +306,7 @@ class RegionFinder:
 
     def _operands(self, node: fx.Node) -> tuple[Layout, Loop, Access, Access, Dims]:
         """Loops of a product and where it reads its operands."""
-        left, right = (node.args[position] for position in PRODUCTS[node.target])
+        left, right = (lay.operand_of(node, position) for position in PRODUCTS[node.target])
         value = node.meta["val"]
         for operand in (left, right):
             dtype = operand.meta["val"].dtype
@@ -373,14 +378,15 @@ class RegionFinder:
         if len(product.args) < 3:
             state.values[product] = state.emitter.round("acc", kind)
             return
-        beta, alpha = (product.kwargs.get(name, 1) for name in ("beta", "alpha"))
+        factors: dict[str, Any] = product.kwargs
+        beta, alpha = (factors.get(name, 1) for name in ("beta", "alpha"))
         if isinstance(beta, fx.Node) or isinstance(alpha, fx.Node):
             raise NotTaken("a factor of the sum that is no constant")
         value: Value = "acc"
         if alpha != 1:
             value = state.emitter.mul(value, float(alpha))
         if beta != 0:
-            summand = self._operand(product.args[0], state, dims, lay.shape_of(product))
+            summand = self._operand(lay.operand_of(product), state, dims, lay.shape_of(product))
             if summand is None:
                 raise NotTaken(f"a summand that is not {_TAKEN_TYPES}")
             if beta != 1:
@@ -404,7 +410,7 @@ class RegionFinder:
             return None
         grown = state.copy()
         if node.target in lay.VIEWS:
-            source = node.args[0]
+            source = lay.operand_of(node)
             if source not in grown.values or (
                 node.target in lay.COPIES and node in self.absorbed
             ):
@@ -424,7 +430,7 @@ class RegionFinder:
         ):
             return None
         # The defaults of a schema are those of the rule.
-        names = [argument.name for argument in node.target._schema.arguments]
+        names = [argument.name for argument in _schema_of(node).arguments]
         values: list[Any] = []
         options: dict[str, Any] = {}
         for name, argument in [*zip(names, node.args), *node.kwargs.items()]:
@@ -499,7 +505,7 @@ class RegionFinder:
         # A view of the result costs nothing; a copy does.
         while exit.target in lay.VIEWS and exit.target not in lay.COPIES:
             inside.discard(exit)
-            exit = exit.args[0]
+            exit = lay.operand_of(exit)
         space = _space_loops(self.sources[product][4])
         dims = _with_unit_loops(
             state.layout, state.layout.resolve(state.dims[exit]), space
@@ -546,7 +552,7 @@ def _between(start: fx.Node, end: fx.Node) -> set[fx.Node]:
     while start is not end:
         if start.target in lay.COPIES:
             copies.add(start)
-        start = start.args[0]
+        start = lay.operand_of(start)
     return copies
 
 

@@ -89,7 +89,7 @@ def _rewrite(graph: fx.Graph, node: fx.Node) -> fx.Node:
     source: Any = node.args[0]
     sizes: Any = node.args[1]
     shape, result = lay.shape_of(source), lay.shape_of(node)
-    value = source
+    value: fx.Node = source
     # `dim` is a dimension of `value`, `place` one of the result.
     dim = place = 0
     with graph.inserting_before(node):

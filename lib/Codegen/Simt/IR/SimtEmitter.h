@@ -20,7 +20,7 @@ private:
   /// chunk of the thread.
   Values emitMainLoop();
   /// Multiplies a step that lies in a stage.
-  Values multiply(Value stage, Values accumulators);
+  Values multiply(Value stage, ValueRange accumulators);
   /// Multiplies the four reduce elements from `reduce` on.
   void multiplyQuad(Value stage, Value reduce, Values &accumulators);
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,

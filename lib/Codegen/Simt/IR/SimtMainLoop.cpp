@@ -64,8 +64,8 @@ Values SimtTileEmitter::emitMainLoop() {
                 layout.bk,
                 tile.extents[tile.axes.k],
                 isAsynchronous};
-  return loop.emit(b, accumulators, [&](Value stage, Values values) {
-    return multiply(stage, std::move(values));
+  return loop.emit(b, accumulators, [&](Value stage, const Values &values) {
+    return multiply(stage, values);
   });
 }
 
@@ -132,7 +132,7 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
   }
 }
 
-Values SimtTileEmitter::multiply(Value stage, Values accumulators) {
+Values SimtTileEmitter::multiply(Value stage, ValueRange accumulators) {
   scf::ForOp loop = createLoop(b, Unrolling::Late, math.constant(layout.bk),
                                kQuad, accumulators);
   OpBuilder::InsertionGuard guard(b);
