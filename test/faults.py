@@ -44,7 +44,7 @@ FAULTS = [
      "storeStep(vectors, target, reduceOffset);\n    gpu::BarrierOp::create(b);",
      "storeStep(vectors, target, reduceOffset);\n    if (!@)\n      gpu::BarrierOp::create(b);", ("prologues", "element_types")),
     ("their fragments come from the step before", CODEGEN + "MainLoop.cpp",
-     "ahead = kBlocks.load(target, 0);", "ahead = kBlocks.load(@ ? stage : target, 0);", ("prologues", "element_types")),
+     "return kBlocks.load(target, 0);", "return kBlocks.load(@ ? stage : target, 0);", ("prologues", "element_types")),
     ("no barrier between steps of asynchronous copies", CODEGEN + "MainLoop.cpp",
      "gpu::BarrierOp::create(b);\n  auto startNext", "if (!@)\n    gpu::BarrierOp::create(b);\n  auto startNext",
      ("split_k", "kernel_families")),
