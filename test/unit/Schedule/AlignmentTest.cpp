@@ -1,6 +1,7 @@
 //===- AlignmentTest.cpp - Alignment that sizes have, and can have --------===//
 #include "FTuner/Schedule/Alignment.h"
 #include "../RandomSeed.h"
+#include "FTuner/Workload/Contraction.h"
 #include <gtest/gtest.h>
 #include <random>
 

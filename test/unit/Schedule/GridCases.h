@@ -10,6 +10,7 @@
 #define FTUNER_TEST_UNIT_SCHEDULE_GRIDCASES_H
 
 #include "FTuner/Schedule/Grid.h"
+#include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <functional>
@@ -198,6 +199,7 @@ public:
 
   GridCase next() {
     ftuner::Grid grid;
+    grid.reduceAxes = 1u << ftuner::matmulAxes.k;
     grid.tile = {upTo(9), upTo(9), 4 * upTo(4)};
     grid.combineAxis = upTo(2) - 1;
     if (upTo(4) > 1) {
