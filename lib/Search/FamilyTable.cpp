@@ -1,5 +1,5 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
-#include "FamilyTable.h"
+#include "FTuner/Search/FamilyTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <tuple>

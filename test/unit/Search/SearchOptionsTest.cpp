@@ -176,12 +176,14 @@ public:
   }
   llvm::StringRef name() const override { return "own"; }
   OptionDecls options() const override { return table().decls(); }
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<Plan> search(const SearchProblem &problem,
+                              const SearchContext &) const override {
     return llvm::createStringError(
         "luck is " + llvm::Twine(table().read(problem.options.own).luck));
   }
   llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &, llvm::ArrayRef<Shape>) const override {
+  explain(const SearchProblem &, const SearchContext &,
+          llvm::ArrayRef<Shape>) const override {
     return std::vector<ShapeReport>();
   }
 };

@@ -1,6 +1,6 @@
 //===- FamilyTable.h - Families made of candidates --------------*- C++ -*-===//
-#ifndef FTUNER_LIB_SEARCH_FAMILYTABLE_H
-#define FTUNER_LIB_SEARCH_FAMILYTABLE_H
+#ifndef FTUNER_SEARCH_FAMILYTABLE_H
+#define FTUNER_SEARCH_FAMILYTABLE_H
 
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/DenseMap.h"
@@ -9,8 +9,10 @@
 
 namespace ftuner {
 
-/// Families of one and two candidates, each numbered once. Rejected ones are
-/// never made.
+/// Families of one and two candidates, each numbered once, in the order in
+/// which they are first asked for. Rejected ones are never made. Numbers, and
+/// what the table says of them, stay as they are; references to members of
+/// `families` and `resources` do not. Not for several threads at once.
 class FamilyTable {
 public:
   /// Problem and set outlive the table.
@@ -80,4 +82,4 @@ private:
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_SEARCH_FAMILYTABLE_H
+#endif // FTUNER_SEARCH_FAMILYTABLE_H
