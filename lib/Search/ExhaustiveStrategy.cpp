@@ -87,7 +87,7 @@ llvm::Error ExhaustiveRanker::check(size_t numShapes) const {
 
 llvm::Expected<RankedShape>
 ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
-  RankedShape ranked{Shape(shape), {}};
+  std::vector<unsigned> families;
   for (const Entry &entry : programs) {
     const KernelFamily &family = table.families[entry.family];
     if (family.tiles.size() == 2) {
@@ -97,8 +97,12 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
           (partition.second == 0 && entry.hasFirstAlone))
         continue;
     }
-    ranked.programs.push_back({entry.family, problem.score(family, shape)});
+    families.push_back(entry.family);
   }
+  RankedShape ranked{Shape(shape), {}};
+  for (auto [family, score] :
+       llvm::zip_equal(families, table.scoreAll(families, shape)))
+    ranked.programs.push_back({family, score});
   ranked.numRated = ranked.programs.size();
   sortByScore(ranked.programs);
   return ranked;

@@ -149,10 +149,16 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
 }
 
 void FTunerRanker::keepPredicted(const Shape &shape) {
-  std::vector<std::pair<double, unsigned>> scored;
+  std::vector<unsigned> candidates, families;
   for (unsigned i = 0; i < set.candidates.size(); ++i)
-    if (std::optional<unsigned> family = table.single(i))
-      scored.emplace_back(-table.score(*family, shape), i);
+    if (std::optional<unsigned> family = table.single(i)) {
+      candidates.push_back(i);
+      families.push_back(*family);
+    }
+  std::vector<std::pair<double, unsigned>> scored;
+  for (auto [candidate, score] :
+       llvm::zip_equal(candidates, table.scoreAll(families, shape)))
+    scored.emplace_back(-score, candidate);
   size_t count = std::min(scored.size(), predictedPerShape);
   std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
   for (size_t i = 0; i < count; ++i)
@@ -251,8 +257,8 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(pool.size())};
   std::vector<RankedFamily> &ranking = ranked.programs;
   auto score = [&](llvm::ArrayRef<unsigned> families) {
-    for (unsigned index : families) {
-      double score = table.score(index, shape);
+    for (auto [index, score] :
+         llvm::zip_equal(families, table.scoreAll(families, shape))) {
       demands->best = std::max(demands->best, score);
       ranking.push_back({index, score});
     }

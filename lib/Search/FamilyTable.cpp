@@ -55,6 +55,22 @@ double FamilyTable::score(unsigned family,
   return problem.evaluator().scoreWith(costs[family], shape, program);
 }
 
+std::vector<double> FamilyTable::scoreAll(llvm::ArrayRef<unsigned> numbers,
+                                          llvm::ArrayRef<int64_t> shape) const {
+  std::vector<Program> programs;
+  std::vector<const FamilyCosts *> programCosts;
+  programs.reserve(numbers.size());
+  programCosts.reserve(numbers.size());
+  for (unsigned number : numbers) {
+    programs.push_back(
+        {&families[number], partitionShape(families[number], shape)});
+    programCosts.push_back(costs[number]);
+  }
+  std::vector<double> scores(numbers.size());
+  problem.evaluator().scoreAll(programs, programCosts, shape, scores);
+  return scores;
+}
+
 std::optional<unsigned> FamilyTable::add(KernelFamily family,
                                          unsigned candidate) {
   if (problem.isRejected(family))

@@ -82,13 +82,23 @@ public:
   virtual const FamilyCosts *costsOf(const KernelFamily &family) {
     return nullptr;
   }
-  /// The score of a program whose family has these costs.
+  /// The score of a program whose family has these costs (an answer of
+  /// `costsOf`).
   virtual double scoreWith(const FamilyCosts *costs,
                            llvm::ArrayRef<int64_t> shape,
                            const Program &program) {
     return score(shape, program);
   }
-  /// The same with its parts.
+  /// The scores of many programs for one shape, each as `score` has it.
+  /// `programs`, the costs of their families, and `scores` are of one size.
+  virtual void scoreAll(llvm::ArrayRef<Program> programs,
+                        llvm::ArrayRef<const FamilyCosts *> costs,
+                        llvm::ArrayRef<int64_t> shape,
+                        llvm::MutableArrayRef<double> scores) {
+    for (size_t i = 0; i < programs.size(); ++i)
+      scores[i] = scoreWith(costs[i], shape, programs[i]);
+  }
+  /// A score with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;
   /// How far to trust that a program of score `first` is at least as fast as

@@ -37,6 +37,9 @@ public:
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
   /// The score of a family's program for a shape.
   double score(unsigned family, llvm::ArrayRef<int64_t> shape) const;
+  /// The same of many families, in their order.
+  std::vector<double> scoreAll(llvm::ArrayRef<unsigned> families,
+                               llvm::ArrayRef<int64_t> shape) const;
   /// The candidate's block along the combine axis, in units of the granule that
   /// heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {

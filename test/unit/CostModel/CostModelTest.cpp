@@ -53,6 +53,23 @@ TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
   }
 }
 
+TEST_F(CostModelTest, ManyProgramsScoreAsEachAlone) {
+  KernelFamily other = simtFamily({16, 16, 2, 1}, {8}, 4, 16);
+  for (const CostModel *model : costModels()) {
+    auto evaluator = model->createEvaluator(workload, device, options);
+    std::vector<Program> programs;
+    std::vector<const FamilyCosts *> costs;
+    for (const KernelFamily *of : {&family, &other, &family}) {
+      programs.push_back({of, partitionShape(*of, shape)});
+      costs.push_back(evaluator->costsOf(*of));
+    }
+    std::vector<double> scores(programs.size());
+    evaluator->scoreAll(programs, costs, shape, scores);
+    for (size_t i = 0; i < programs.size(); ++i)
+      EXPECT_EQ(scores[i], evaluator->score(shape, programs[i]));
+  }
+}
+
 TEST_F(CostModelTest, SiaIsTheMeanOfWholeShapeScores) {
   Metrics first = ukernelMetrics(workload, shape, family, 0, device);
   Metrics second = ukernelMetrics(workload, shape, family, 1, device);
