@@ -11,6 +11,7 @@
 // word alone ranks programs.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/CostModel/Sia.h"
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/RankedStrategy.h"

@@ -32,17 +32,12 @@ struct CostBreakdown {
 };
 
 struct CostModelOptions {
-  /// Coefficients of SIA (paper, equation 1).
-  double c0 = 1, c1 = 1, c2 = 1;
-  /// Constants of `latency`.
+  /// Constants of `latency`, which all who predict times have a use for.
   Calibration calibration = globalCalibration();
   /// Values of the options that models declare for themselves
   /// (`CostModel::options`).
   OptionValues own = {};
 };
-
-/// c0, c1 and c2, for all who weigh metrics by them.
-const OptionTable<CostModelOptions> &siaOptions();
 
 /// The calibration that `latency` is asked to use, by the option that it
 /// declares; none where each device has its own or the global one. An error
@@ -118,8 +113,7 @@ public:
   /// Whether scores are predicted times (negated microseconds) rather than
   /// figures of merit.
   virtual bool predictsTime() const { return false; }
-  /// Options that the model reads: members of CostModelOptions, or its own,
-  /// whose values are in `CostModelOptions::own`.
+  /// Options that the model reads from `CostModelOptions::own`.
   virtual OptionDecls options() const { return {}; }
   /// Workload and device outlive the evaluator; options are copied. Programs
   /// may be of several codegen paths.

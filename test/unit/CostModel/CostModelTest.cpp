@@ -40,9 +40,7 @@ TEST_F(CostModelTest, AreRegistered) {
 }
 
 TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
-  options.c0 = 0.5;
-  options.c1 = 2;
-  options.c2 = 3;
+  options.own = {{"c0", 0.5}, {"c1", 2.0}, {"c2", 3.0}};
   for (const CostModel *model : costModels()) {
     CostBreakdown breakdown = evaluate(model->name());
     double sum = 0;
