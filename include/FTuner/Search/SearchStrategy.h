@@ -146,9 +146,8 @@ public:
   /// SearchOptions, or its own, whose values are in `SearchOptions::own`.
   virtual OptionDecls options() const { return {}; }
   /// A plan that passes `SearchProblem::verify`. A strategy that measures asks
-  /// the context's measurer for at most `SearchContext::budget` kernels,
-  /// whatever becomes of them; with one that measures nothing or fails its
-  /// answer is a plan or an error.
+  /// the context's measurer for at most `SearchContext::budget` kernels, failed
+  /// ones included. Where there is no measurer it may return an error.
   virtual llvm::Expected<Plan> search(const SearchProblem &problem,
                                       const SearchContext &context) const = 0;
   /// How the strategy judges shapes (every extent ≥ 1), one report each: what
