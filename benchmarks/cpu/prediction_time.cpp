@@ -52,7 +52,8 @@ Timed measure(const Workload &workload, const DeviceSpec &device,
   for (unsigned i = 0; i < repeat; ++i)
     searches.push_back(microseconds([&] {
       SearchProblem problem = makeProblem();
-      llvm::cantFail(findSearchStrategy("ftuner")->search(problem).takeError());
+      llvm::cantFail(
+          findSearchStrategy("ftuner")->search(problem, {}).takeError());
     }));
   timed.search = median(searches);
 

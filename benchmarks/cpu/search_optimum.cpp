@@ -113,8 +113,8 @@ static std::vector<double> bestOf(const char *strategy,
                                   const SearchProblem &problem,
                                   llvm::ArrayRef<Shape> shapes) {
   std::vector<double> result;
-  for (const ShapeReport &report :
-       llvm::cantFail(findSearchStrategy(strategy)->explain(problem, shapes)))
+  for (const ShapeReport &report : llvm::cantFail(
+           findSearchStrategy(strategy)->explain(problem, {}, shapes)))
     result.push_back(report.programs.front().microseconds());
   return result;
 }

@@ -46,11 +46,11 @@ public:
 };
 } // namespace
 
-const OptionTable<CostModelOptions> &ftuner::siaOptions() {
-  using Options = CostModelOptions;
+const OptionTable<SiaOptions> &ftuner::siaOptions() {
+  using Options = SiaOptions;
   // Far beyond any weight of one metric against another; scores stay finite.
   static constexpr double huge = 1e9;
-  static const OptionTable<CostModelOptions> table = {
+  static const OptionTable<SiaOptions> table = {
       option("c0", &Options::c0,
              "SIA's coefficient of the compute-to-memory ratio")
           .within(-huge, huge),

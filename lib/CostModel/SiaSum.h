@@ -4,13 +4,13 @@
 
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/Metrics.h"
+#include "FTuner/CostModel/Sia.h"
 #include <optional>
 
 namespace ftuner {
 
 /// c0 · CMR + c1 · Pad + c2 · Occ (paper, equation 1).
-inline CostBreakdown siaSum(const Metrics &metrics,
-                            const CostModelOptions &options) {
+inline CostBreakdown siaSum(const Metrics &metrics, const SiaOptions &options) {
   CostBreakdown breakdown;
   breakdown.terms = {{"cmr", metrics.cmr, options.c0},
                      {"pad", metrics.pad, options.c1},
@@ -25,7 +25,8 @@ class SiaEvaluator : public CostEvaluator {
 public:
   SiaEvaluator(const Workload &workload, const DeviceSpec &device,
                const CostModelOptions &options)
-      : workload(workload), device(device), options(options) {}
+      : workload(workload), device(device),
+        options(siaOptions().read(options.own)) {}
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
     Metrics sum = metrics(shapeMetrics(shape), program);
@@ -50,7 +51,7 @@ private:
 
   const Workload &workload;
   const DeviceSpec &device;
-  CostModelOptions options;
+  SiaOptions options;
   /// Of the shape that was scored last.
   Shape cachedShape;
   std::optional<ShapeMetrics> cached;

@@ -10,8 +10,8 @@
 // is an error.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
-#include "RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
@@ -23,19 +23,17 @@ static constexpr int64_t maxEvaluations = 20'000'000;
 namespace {
 class ExhaustiveRanker final : public ProgramRanker {
 public:
-  ExhaustiveRanker(const SearchProblem &problem, const CandidateSet &set);
+  ExhaustiveRanker(const SearchProblem &problem, CandidateSet set);
 
-  /// Programs of one shape at most: one for each uKernel and pair.
-  int64_t programsPerShape() const { return programs.size(); }
-  /// An error if so many shapes, or none at all, cannot be walked.
-  llvm::Error check(int64_t numShapes) const;
-
-  llvm::Expected<std::vector<RankedFamily>>
-  rank(llvm::ArrayRef<int64_t> shape) override;
-  void describe(ShapeReport &report) override;
-  void report(Plan &plan, size_t numSamples) const override;
+  llvm::Error check(size_t numShapes) const override;
+  llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
+  void describe(const RankedShape &ranked, ShapeReport &report) override;
+  void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
 private:
+  /// Programs of one shape at most: one for each uKernel and pair.
+  int64_t programsPerShape() const { return programs.size(); }
+
   /// A family and which of its parts are families alone too.
   struct Entry {
     unsigned family = 0;
@@ -45,13 +43,12 @@ private:
   /// Those of one uKernel, then pairs.
   std::vector<Entry> programs;
   int64_t numSingles = 0;
-  int64_t numEvaluations = 0;
 };
 } // namespace
 
 ExhaustiveRanker::ExhaustiveRanker(const SearchProblem &problem,
-                                   const CandidateSet &set)
-    : ProgramRanker(problem, set) {
+                                   CandidateSet candidates)
+    : ProgramRanker(problem, std::move(candidates)) {
   for (unsigned i = 0; i < set.candidates.size(); ++i)
     if (std::optional<unsigned> family = table.single(i))
       programs.push_back({*family});
@@ -70,12 +67,12 @@ ExhaustiveRanker::ExhaustiveRanker(const SearchProblem &problem,
           programs.push_back({*family, false, table.single(wide).has_value()});
 }
 
-llvm::Error ExhaustiveRanker::check(int64_t numShapes) const {
+llvm::Error ExhaustiveRanker::check(size_t numShapes) const {
   int64_t perShape = programs.size();
   if (perShape == 0)
     return llvm::createStringError("every uKernel of workload '" +
                                    problem.workload.name + "' was rejected");
-  if (numShapes <= maxEvaluations / perShape)
+  if (static_cast<int64_t>(numShapes) <= maxEvaluations / perShape)
     return llvm::Error::success();
   return llvm::createStringError(
       llvm::inconvertibleErrorCode(),
@@ -88,9 +85,9 @@ llvm::Error ExhaustiveRanker::check(int64_t numShapes) const {
           "or tile-rule 'divisors' make the space smaller");
 }
 
-llvm::Expected<std::vector<RankedFamily>>
+llvm::Expected<RankedShape>
 ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
-  std::vector<RankedFamily> ranking;
+  std::vector<unsigned> families;
   for (const Entry &entry : programs) {
     const KernelFamily &family = table.families[entry.family];
     if (family.tiles.size() == 2) {
@@ -100,14 +97,19 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
           (partition.second == 0 && entry.hasFirstAlone))
         continue;
     }
-    ranking.push_back({entry.family, problem.score(family, shape)});
+    families.push_back(entry.family);
   }
-  numEvaluations += ranking.size();
-  sortByScore(ranking);
-  return ranking;
+  RankedShape ranked{Shape(shape), {}};
+  for (auto [family, score] :
+       llvm::zip_equal(families, table.scoreAll(families, shape)))
+    ranked.programs.push_back({family, score});
+  ranked.numRated = ranked.programs.size();
+  sortByScore(ranked.programs);
+  return ranked;
 }
 
-void ExhaustiveRanker::describe(ShapeReport &report) {
+void ExhaustiveRanker::describe(const RankedShape &ranked,
+                                ShapeReport &report) {
   StageReport stage;
   stage.name = "programs";
   stage.requirement = "distinct, since every part runs";
@@ -116,17 +118,18 @@ void ExhaustiveRanker::describe(ShapeReport &report) {
   report.stages.push_back(std::move(stage));
 }
 
-void ExhaustiveRanker::report(Plan &plan, size_t numSamples) const {
+void ExhaustiveRanker::report(llvm::ArrayRef<RankedShape> samples,
+                              Plan &plan) const {
   auto add = [&](llvm::StringRef name, int64_t value) {
     plan.statistics.push_back({name.str(), static_cast<double>(value)});
   };
   add("single_families", numSingles);
   add("pair_families", programsPerShape() - numSingles);
-  add("programs", numEvaluations);
+  add("programs", countRated(samples));
 }
 
 namespace {
-class ExhaustiveStrategy final : public SearchStrategy {
+class ExhaustiveStrategy final : public RankedStrategy {
 public:
   llvm::StringRef name() const override { return "exhaustive"; }
 
@@ -134,27 +137,13 @@ public:
     return joined({candidateOptions().decls(), zetaOptions().decls()});
   }
 
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<std::unique_ptr<ProgramRanker>>
+  makeRanker(const SearchProblem &problem,
+             const SearchContext &) const override {
     llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
-    ExhaustiveRanker ranker(problem, *set);
-    if (llvm::Error error =
-            ranker.check(RangeSamples(problem.workload).shapes.size()))
-      return error;
-    return planRange(ranker);
-  }
-
-  llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &problem,
-          llvm::ArrayRef<Shape> shapes) const override {
-    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
-    if (!set)
-      return set.takeError();
-    ExhaustiveRanker ranker(problem, *set);
-    if (llvm::Error error = ranker.check(shapes.size()))
-      return error;
-    return reportShapes(ranker, shapes);
+    return std::make_unique<ExhaustiveRanker>(problem, std::move(*set));
   }
 };
 } // namespace

@@ -1,8 +1,8 @@
 //===- Explanation.cpp - Why a shape is served as it is -------------------===//
 #include "FTuner/Search/Explanation.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/ProgramRanker.h"
 #include "FTuner/Workload/Sampling.h"
-#include "RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -128,8 +128,9 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
       peak = std::max(peak, path->peakFlops(problem.workload, problem.device));
     llvm::consumeError(std::move(error));
   }
-  double compute = problem.workload.flops(*problem.workload.reduction(), shape) /
-                   (peak * 1e-6);
+  double compute =
+      problem.workload.flops(*problem.workload.reduction(), shape) /
+      (peak * 1e-6);
   double memory = bytes / (problem.device.dramGbps * 1e3);
   return problem.options.cost.calibration.constants.launch +
          std::max(compute, memory);
@@ -202,10 +203,11 @@ static void compareTimes(const SearchProblem &problem,
 /// at least.
 static llvm::Expected<std::vector<ShapeReport>>
 judge(SearchProblem problem, const SearchStrategy &strategy,
-      llvm::ArrayRef<Shape> shapes, int64_t topK) {
+      const SearchContext &context, llvm::ArrayRef<Shape> shapes,
+      int64_t topK) {
   problem.options.topK = topK;
   llvm::Expected<std::vector<ShapeReport>> reports =
-      strategy.explain(problem, shapes);
+      strategy.explain(problem, context, shapes);
   if (!reports)
     return reports.takeError();
   for (const ShapeReport &report : *reports)
@@ -233,7 +235,8 @@ static SearchProblem underModel(const SearchProblem &problem,
 llvm::Expected<std::vector<ShapeExplanation>>
 ftuner::explainShapes(const SearchProblem &problem,
                       const SearchStrategy &strategy, const Plan &plan,
-                      llvm::ArrayRef<Shape> shapes) {
+                      llvm::ArrayRef<Shape> shapes,
+                      const SearchContext &context) {
   if (llvm::Error error = problem.check())
     return error;
   for (auto [index, family] : llvm::enumerate(plan.families))
@@ -243,20 +246,23 @@ ftuner::explainShapes(const SearchProblem &problem,
                                      "): " + llvm::toString(std::move(error)));
   // The second of a shape is what the first is compared with.
   auto topK = static_cast<size_t>(problem.options.topK);
-  auto reports = judge(problem, strategy, shapes, std::max<int64_t>(topK, 2));
+  auto reports =
+      judge(problem, strategy, context, shapes, std::max<int64_t>(topK, 2));
   if (!reports)
     return reports.takeError();
+  SearchContext spent = context;
+  spent.budget = 0;
   std::vector<ShapeReport> bySia, byTime;
   if (problem.costModel.name() != siaModel) {
     auto answer = judge(underModel(problem, *findCostModel(siaModel)), strategy,
-                        shapes, 1);
+                        spent, shapes, 1);
     if (!answer)
       return answer.takeError();
     bySia = std::move(*answer);
   }
   if (!problem.costModel.predictsTime()) {
     auto answer = judge(underModel(problem, *findCostModel(timeModel)),
-                        strategy, shapes, 2);
+                        strategy, spent, shapes, 2);
     if (!answer)
       return answer.takeError();
     byTime = std::move(*answer);

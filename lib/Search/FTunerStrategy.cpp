@@ -11,10 +11,11 @@
 // word alone ranks programs.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/CostModel/Sia.h"
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
-#include "RangePlanner.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -41,38 +42,42 @@ static constexpr double leastAcrossGain = 0.01;
 namespace {
 class FTunerRanker final : public ProgramRanker {
 public:
-  FTunerRanker(const SearchProblem &problem, const CandidateSet &set)
-      : ProgramRanker(problem, set), set(set),
+  FTunerRanker(const SearchProblem &problem, CandidateSet candidates)
+      : ProgramRanker(problem, std::move(candidates)),
         isExact(problem.options.pool == ProgramPool::Exact),
         predicts(problem.costModel.predictsTime() && !isExact),
         filter(problem, set) {}
 
   void prepare(llvm::ArrayRef<Shape> shapes) override;
-  llvm::Expected<std::vector<RankedFamily>>
-  rank(llvm::ArrayRef<int64_t> shape) override;
+  llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
   double rate(const KernelFamily &family, const KernelResources &resources,
-              llvm::ArrayRef<int64_t> shape, size_t sample) const override;
-  void describe(ShapeReport &report) override;
-  void report(Plan &plan, size_t numSamples) const override;
+              llvm::ArrayRef<int64_t> shape,
+              const RankedShape &near) const override;
+  void describe(const RankedShape &ranked, ShapeReport &report) override;
+  void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
 private:
-  /// What a sample's programs are rated by.
-  struct SampleDemands {
+  /// What the programs of a shape are rated by.
+  struct ShapeDemands : RankedShape::Notes {
+    /// What was asked of each path's uKernels.
     FilterResult filter;
     /// Whether some program of the pool is tight.
     bool isTight = false;
     /// The best score in the pool.
     double best = 0;
   };
-  /// The best program of one uKernel for the shape that was ranked last,
-  /// whatever it pads; none if all are rejected.
-  std::optional<RankedFamily> bestSingle(llvm::ArrayRef<int64_t> shape);
+  static const ShapeDemands &demandsOf(const RankedShape &ranked) {
+    return static_cast<const ShapeDemands &>(*ranked.notes);
+  }
+  /// The best program of one uKernel for a shape, whatever it pads; none if all
+  /// are rejected.
+  std::optional<RankedFamily> bestSingle(const RankedShape &ranked);
   /// What the filter leaves for a shape; that of a sample was prepared.
   FilterResult filterShape(llvm::ArrayRef<int64_t> shape);
-  /// A score, less what the demands of a sample hold against the program.
+  /// A score, less what the demands of a shape hold against the program.
   double rated(double score, const KernelFamily &family,
                const KernelResources &resources, llvm::ArrayRef<int64_t> shape,
-               const SampleDemands &demands) const;
+               const ShapeDemands &demands) const;
   /// Families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
@@ -95,7 +100,6 @@ private:
   /// Marks the candidates with the best scores of a shape.
   void keepPredicted(const Shape &shape);
 
-  const CandidateSet &set;
   bool isExact;
   /// Whether the cost model's word alone ranks.
   bool predicts;
@@ -117,8 +121,6 @@ private:
   std::map<std::pair<unsigned, int64_t>, Combinables> combinables;
   /// Counts over the samples alone.
   FilterCounts counts;
-  std::vector<SampleDemands> samples;
-  int64_t numPrograms = 0;
 };
 } // namespace
 
@@ -148,10 +150,16 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
 }
 
 void FTunerRanker::keepPredicted(const Shape &shape) {
-  std::vector<std::pair<double, unsigned>> scored;
+  std::vector<unsigned> candidates, families;
   for (unsigned i = 0; i < set.candidates.size(); ++i)
-    if (std::optional<unsigned> family = table.single(i))
-      scored.emplace_back(-table.score(*family, shape), i);
+    if (std::optional<unsigned> family = table.single(i)) {
+      candidates.push_back(i);
+      families.push_back(*family);
+    }
+  std::vector<std::pair<double, unsigned>> scored;
+  for (auto [candidate, score] :
+       llvm::zip_equal(candidates, table.scoreAll(families, shape)))
+    scored.emplace_back(-score, candidate);
   size_t count = std::min(scored.size(), predictedPerShape);
   std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
   for (size_t i = 0; i < count; ++i)
@@ -225,8 +233,7 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
   return pool;
 }
 
-llvm::Expected<std::vector<RankedFamily>>
-FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
+llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   FilterResult result = filterShape(shape);
   std::vector<unsigned> pool = poolOf(result.survivors, shape);
   if (pool.empty()) // All that passed were rejected.
@@ -241,40 +248,41 @@ FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     const KernelFamily &family = table.families[index];
     return isTight(family, partitionShape(family, shape));
   };
-  SampleDemands demands{
-      {{}, result.demands}, !predicts && llvm::any_of(pool, isTightProgram), 0};
-  if (demands.isTight)
+  auto demands = std::make_shared<ShapeDemands>();
+  demands->filter.demands = std::move(result.demands);
+  demands->isTight = !predicts && llvm::any_of(pool, isTightProgram);
+  if (demands->isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
-  numPrograms += pool.size();
-  demands.best = -std::numeric_limits<double>::infinity();
-  std::vector<RankedFamily> ranking;
+  demands->best = -std::numeric_limits<double>::infinity();
+  RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(pool.size())};
+  std::vector<RankedFamily> &ranking = ranked.programs;
   auto score = [&](llvm::ArrayRef<unsigned> families) {
-    for (unsigned index : families) {
-      double score = table.score(index, shape);
-      demands.best = std::max(demands.best, score);
+    for (auto [index, score] :
+         llvm::zip_equal(families, table.scoreAll(families, shape))) {
+      demands->best = std::max(demands->best, score);
       ranking.push_back({index, score});
     }
   };
   score(pool);
   if (predicts) {
-    double least = demands.best + leastAcrossGain * std::abs(demands.best);
+    double least = demands->best + leastAcrossGain * std::abs(demands->best);
     std::vector<unsigned> across = pairsAcross(ranking);
-    numPrograms += across.size();
+    ranked.numRated += across.size();
     size_t numAlong = ranking.size();
     score(across);
     ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
-                                 [&](const RankedFamily &ranked) {
-                                   return ranked.score < least;
+                                 [&](const RankedFamily &program) {
+                                   return program.score < least;
                                  }),
                   ranking.end());
   }
   for (auto &[index, score] : ranking)
     score = rated(score, table.families[index], table.resources[index], shape,
-                  demands);
-  samples.push_back(demands);
+                  *demands);
+  ranked.notes = std::move(demands);
   sortByScore(ranking);
-  return ranking;
+  return ranked;
 }
 
 std::vector<unsigned>
@@ -304,8 +312,9 @@ FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
 }
 
 std::optional<RankedFamily>
-FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
-  SampleDemands demands = samples.back();
+FTunerRanker::bestSingle(const RankedShape &ranked) {
+  const Shape &shape = ranked.shape;
+  ShapeDemands demands = demandsOf(ranked);
   demands.isTight = false;
   std::optional<RankedFamily> best;
   auto visit = [&](unsigned candidate) {
@@ -326,15 +335,16 @@ FTunerRanker::bestSingle(llvm::ArrayRef<int64_t> shape) {
 
 double FTunerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
-                          llvm::ArrayRef<int64_t> shape, size_t sample) const {
+                          llvm::ArrayRef<int64_t> shape,
+                          const RankedShape &near) const {
   return rated(problem.score(family, shape), family, resources, shape,
-               samples[sample]);
+               demandsOf(near));
 }
 
 double FTunerRanker::rated(double score, const KernelFamily &family,
                            const KernelResources &resources,
                            llvm::ArrayRef<int64_t> shape,
-                           const SampleDemands &demands) const {
+                           const ShapeDemands &demands) const {
   if (predicts)
     return score;
   Partition partition = partitionShape(family, shape);
@@ -359,16 +369,17 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
   return std::min(score, demands.best) - missing * std::abs(demands.best);
 }
 
-void FTunerRanker::describe(ShapeReport &report) {
+void FTunerRanker::describe(const RankedShape &ranked, ShapeReport &report) {
   filter.run(report.shape, report.stages);
-  if (std::optional<RankedFamily> single = bestSingle(report.shape)) {
+  if (std::optional<RankedFamily> single = bestSingle(ranked)) {
     report.bestSingle =
         reportProgram(problem, table.families[single->family], report.shape);
     report.bestSingle->rating = single->score;
   }
 }
 
-void FTunerRanker::report(Plan &plan, size_t numSamples) const {
+void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,
+                          Plan &plan) const {
   auto add = [&](llvm::Twine name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
@@ -380,16 +391,16 @@ void FTunerRanker::report(Plan &plan, size_t numSamples) const {
     add("relaxed_" + name, counts.relaxed[i]);
     plan.remarks.push_back(("filter stage " + name + " relaxed for " +
                             llvm::Twine(counts.relaxed[i]) + " of " +
-                            llvm::Twine(numSamples) +
+                            llvm::Twine(samples.size()) +
                             " shapes: no candidate would be left")
                                .str());
   }
   add("ukernels", isKept.count());
-  add("programs", numPrograms);
+  add("programs", countRated(samples));
 }
 
 namespace {
-class FTunerStrategy final : public SearchStrategy {
+class FTunerStrategy final : public RankedStrategy {
 public:
   llvm::StringRef name() const override { return "ftuner"; }
 
@@ -399,22 +410,13 @@ public:
                    filterOptions().decls(), siaOptions().decls()});
   }
 
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<std::unique_ptr<ProgramRanker>>
+  makeRanker(const SearchProblem &problem,
+             const SearchContext &) const override {
     llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
     if (!set)
       return set.takeError();
-    FTunerRanker ranker(problem, *set);
-    return planRange(ranker);
-  }
-
-  llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &problem,
-          llvm::ArrayRef<Shape> shapes) const override {
-    llvm::Expected<CandidateSet> set = enumerateCandidates(problem);
-    if (!set)
-      return set.takeError();
-    FTunerRanker ranker(problem, *set);
-    return reportShapes(ranker, shapes);
+    return std::make_unique<FTunerRanker>(problem, std::move(*set));
   }
 };
 } // namespace

@@ -1,5 +1,5 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
-#include "FamilyTable.h"
+#include "FTuner/Search/FamilyTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <tuple>
@@ -53,6 +53,22 @@ double FamilyTable::score(unsigned family,
                           llvm::ArrayRef<int64_t> shape) const {
   Program program{&families[family], partitionShape(families[family], shape)};
   return problem.evaluator().scoreWith(costs[family], shape, program);
+}
+
+std::vector<double> FamilyTable::scoreAll(llvm::ArrayRef<unsigned> numbers,
+                                          llvm::ArrayRef<int64_t> shape) const {
+  std::vector<Program> programs;
+  std::vector<const FamilyCosts *> programCosts;
+  programs.reserve(numbers.size());
+  programCosts.reserve(numbers.size());
+  for (unsigned number : numbers) {
+    programs.push_back(
+        {&families[number], partitionShape(families[number], shape)});
+    programCosts.push_back(costs[number]);
+  }
+  std::vector<double> scores(numbers.size());
+  problem.evaluator().scoreAll(programs, programCosts, shape, scores);
+  return scores;
 }
 
 std::optional<unsigned> FamilyTable::add(KernelFamily family,

@@ -1,5 +1,6 @@
 //===- Filter.cpp - Which uKernels may serve a shape ----------------------===//
 #include "FTuner/Search/Filter.h"
+#include "FTuner/CostModel/Sia.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Format.h"
@@ -143,9 +144,8 @@ private:
   }
   /// The published sum (equation 1).
   double sum(const Survivor &survivor) const {
-    const CostModelOptions &cost = problem.options.cost;
-    return cost.c0 * survivor.metrics.cmr + cost.c1 * survivor.metrics.pad +
-           cost.c2 * survivor.metrics.occ;
+    return sia.c0 * survivor.metrics.cmr + sia.c1 * survivor.metrics.pad +
+           sia.c2 * survivor.metrics.occ;
   }
 
   const SearchProblem &problem;
@@ -153,6 +153,7 @@ private:
   FilterCounts &counts;
   std::vector<StageReport> *reports;
   std::vector<Survivor> survivors;
+  const SiaOptions sia = siaOptions().read(problem.options.own);
 };
 } // namespace
 

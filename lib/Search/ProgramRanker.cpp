@@ -1,5 +1,5 @@
 //===- ProgramRanker.cpp - Programs of shapes, best first -----------------===//
-#include "ProgramRanker.h"
+#include "FTuner/Search/ProgramRanker.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <set>
@@ -27,17 +27,15 @@ RangeSamples::RangeSamples(const Workload &workload) {
     }
 }
 
-std::vector<RankedFamily>
-ftuner::distinctPrograms(const FamilyTable &table,
-                         llvm::ArrayRef<RankedFamily> ranking,
-                         llvm::ArrayRef<int64_t> shape) {
+std::vector<RankedFamily> ftuner::distinctPrograms(const FamilyTable &table,
+                                                   const RankedShape &ranked) {
   std::vector<RankedFamily> result;
   std::set<std::string> seen;
-  for (const RankedFamily &ranked : ranking) {
-    const KernelFamily &family = table.families[ranked.family];
-    Partition partition = partitionShape(family, shape);
+  for (const RankedFamily &program : ranked.programs) {
+    const KernelFamily &family = table.families[program.family];
+    Partition partition = partitionShape(family, ranked.shape);
     if (seen.insert(runningParts(family, partition).str()).second)
-      result.push_back(ranked);
+      result.push_back(program);
   }
   return result;
 }
@@ -59,12 +57,10 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
 /// Fills the programs of a report from a ranking, best first: the best
 /// `options.topK`, the best single one, and how many there are of each kind.
 static void reportRanking(const ProgramRanker &ranker,
-                          llvm::ArrayRef<RankedFamily> ranking,
-                          ShapeReport &report) {
+                          const RankedShape &ranked, ShapeReport &report) {
   const SearchProblem &problem = ranker.problem;
-  for (const RankedFamily &ranked :
-       distinctPrograms(ranker.table, ranking, report.shape)) {
-    const KernelFamily &family = ranker.table.families[ranked.family];
+  for (const RankedFamily &rated : distinctPrograms(ranker.table, ranked)) {
+    const KernelFamily &family = ranker.table.families[rated.family];
     Partition partition = partitionShape(family, report.shape);
     bool isPair = partition.first > 0 && partition.second > 0;
     ++(isPair ? report.pairPrograms : report.singlePrograms);
@@ -74,7 +70,7 @@ static void reportRanking(const ProgramRanker &ranker,
     if (!isTop && !isBestSingle)
       continue;
     ReportedProgram program = reportProgram(problem, family, report.shape);
-    program.rating = ranked.score;
+    program.rating = rated.score;
     if (isBestSingle)
       report.bestSingle = program;
     if (isTop)
@@ -82,10 +78,17 @@ static void reportRanking(const ProgramRanker &ranker,
   }
 }
 
-void ftuner::sortByScore(std::vector<RankedFamily> &ranking) {
-  llvm::stable_sort(ranking, [](const RankedFamily &a, const RankedFamily &b) {
+void ftuner::sortByScore(std::vector<RankedFamily> &programs) {
+  llvm::stable_sort(programs, [](const RankedFamily &a, const RankedFamily &b) {
     return a.score > b.score;
   });
+}
+
+int64_t ftuner::countRated(llvm::ArrayRef<RankedShape> shapes) {
+  int64_t count = 0;
+  for (const RankedShape &ranked : shapes)
+    count += ranked.numRated;
+  return count;
 }
 
 llvm::Expected<std::vector<ShapeReport>>
@@ -93,14 +96,14 @@ ftuner::reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes) {
   ranker.prepare(RangeSamples(ranker.problem.workload).shapes);
   std::vector<ShapeReport> reports;
   for (const Shape &shape : shapes) {
-    auto ranking = ranker.rank(shape);
-    if (!ranking)
-      return ranking.takeError();
+    llvm::Expected<RankedShape> ranked = ranker.rank(shape);
+    if (!ranked)
+      return ranked.takeError();
     ShapeReport &report = reports.emplace_back();
     report.shape = shape;
-    report.candidates = ranker.table.set.candidates.size();
-    reportRanking(ranker, *ranking, report);
-    ranker.describe(report);
+    report.candidates = ranker.set.candidates.size();
+    reportRanking(ranker, *ranked, report);
+    ranker.describe(*ranked, report);
   }
   return reports;
 }

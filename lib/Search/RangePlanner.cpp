@@ -1,5 +1,5 @@
 //===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
-#include "RangePlanner.h"
+#include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FamilySelection.h"
 #include "ShapeAssignment.h"
@@ -44,7 +44,7 @@ private:
   }
   llvm::Error rankSamples();
   /// Keeps the best programs of a shape in the plan.
-  void keepBest(const Shape &shape, llvm::ArrayRef<RankedFamily> ranking);
+  void keepBest(const RankedShape &sample);
   llvm::Error chooseForRange(const KernelFamily &unaligned);
   /// A shape far beyond a closed range.
   Shape generalShape() const;
@@ -65,8 +65,8 @@ private:
   const Workload &workload;
   unsigned mainAxis;
   RangeSamples samples;
-  /// The best programs of each sample.
-  std::vector<std::vector<RankedFamily>> rankings;
+  /// Each sample with its best programs.
+  std::vector<RankedShape> ranked;
   /// Whether some samples break the alignment, and some do not.
   bool isMixed = false;
   /// Share of the best proposed ratings that the chosen families lose, as the
@@ -77,26 +77,26 @@ private:
 } // namespace
 
 /// Drops programs that are not worth proposing.
-static void keepProposals(std::vector<RankedFamily> &ranking) {
-  double best = ranking.front().score;
+static void keepProposals(std::vector<RankedFamily> &programs) {
+  double best = programs.front().score;
   double least = best - proposedLoss * std::abs(best);
-  size_t count = std::min(ranking.size(), leastProposals);
-  while (count < std::min(ranking.size(), mostProposals) &&
-         ranking[count].score >= least)
+  size_t count = std::min(programs.size(), leastProposals);
+  while (count < std::min(programs.size(), mostProposals) &&
+         programs[count].score >= least)
     ++count;
-  ranking.resize(count);
+  programs.resize(count);
 }
 
 llvm::Error RangePlanner::rankSamples() {
   ranker.prepare(samples.shapes);
   for (const Shape &shape : samples.shapes) {
-    auto ranking = ranker.rank(shape);
-    if (!ranking)
-      return ranking.takeError();
+    llvm::Expected<RankedShape> sample = ranker.rank(shape);
+    if (!sample)
+      return sample.takeError();
     if (problem.options.topK > 1)
-      keepBest(shape, *ranking);
-    keepProposals(*ranking);
-    rankings.push_back(std::move(*ranking));
+      keepBest(*sample);
+    keepProposals(sample->programs);
+    ranked.push_back(std::move(*sample));
   }
   return llvm::Error::success();
 }
@@ -117,7 +117,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
     if (!isAligned(shape))
       served.push_back(index);
   if (served.empty())
-    for (size_t i = 0; i < rankings.size(); ++i)
+    for (size_t i = 0; i < ranked.size(); ++i)
       served.push_back(i);
   // Parts of the best programs of some of these, rated over them.
   std::vector<size_t> chosen;
@@ -139,15 +139,15 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
     double total = 0;
     for (size_t i : chosen)
       total += samples.weights[i] *
-               ranker.rate(single, resources, samples.shapes[i], i);
+               ranker.rate(single, resources, ranked[i].shape, ranked[i]);
     if (best && total <= bestRating)
       return;
     best = single;
     bestRating = total;
   };
   for (size_t proposer : chosen)
-    for (const RankedFamily &ranked : rankings[proposer]) {
-      KernelFamily single = family(ranked.family);
+    for (const RankedFamily &program : ranked[proposer].programs) {
+      KernelFamily single = family(program.family);
       single.tiles.erase(single.tiles.begin(), single.tiles.end() - 1);
       single.balancedSms = 0;
       // It serves any size: one buffer, and no more memory than that.
@@ -171,7 +171,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
 }
 
 bool RangePlanner::isAligned(llvm::ArrayRef<int64_t> shape) const {
-  return alignmentOf(workload, shape) >= ranker.table.set.alignment;
+  return alignmentOf(workload, shape) >= ranker.set.alignment;
 }
 
 std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
@@ -182,14 +182,15 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
         isFeasible(problem, scalar))
       result.push_back(scalar);
   };
-  for (auto [shape, ranking] : llvm::zip_equal(samples.shapes, rankings)) {
-    if (isAligned(shape))
+  for (const RankedShape &sample : ranked) {
+    if (isAligned(sample.shape))
       continue;
-    for (const RankedFamily &ranked :
-         llvm::ArrayRef(ranking).take_front(unalignedProposals))
-      llvm::for_each(
-          family(ranked.family).path().unalignedVariants(family(ranked.family)),
-          propose);
+    for (const RankedFamily &program :
+         llvm::ArrayRef(sample.programs).take_front(unalignedProposals))
+      llvm::for_each(family(program.family)
+                         .path()
+                         .unalignedVariants(family(program.family)),
+                     propose);
   }
   return result;
 }
@@ -201,22 +202,26 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     if (seen.insert(index).second)
       proposed.push_back(family(index));
   };
-  for (llvm::ArrayRef<RankedFamily> ranking : rankings)
-    for (const RankedFamily &ranked : ranking)
-      propose(ranked.family);
-  // Shapes and weights of the columns.
-  std::vector<Shape> shapes = samples.shapes;
+  for (const RankedShape &sample : ranked)
+    for (const RankedFamily &program : sample.programs)
+      propose(program.family);
+  // Columns and their weights.
+  llvm::SmallVector<const RankedShape *> columns;
+  for (const RankedShape &sample : ranked)
+    columns.push_back(&sample);
   std::vector<double> weights = samples.weights;
+  RankedShape general;
   const SizeRange &range = workload.axes[mainAxis].range;
   bool isClosed = !range.isFixed() && !range.isOpen();
   if (isClosed) {
-    shapes.push_back(generalShape());
+    llvm::Expected<RankedShape> answer = ranker.rank(generalShape());
+    if (!answer)
+      return answer.takeError();
+    general = std::move(*answer);
+    columns.push_back(&general);
     double total = std::accumulate(weights.begin(), weights.end(), 0.0);
     weights.push_back(generalWeight * total);
-    auto ranking = ranker.rank(shapes.back());
-    if (!ranking)
-      return ranking.takeError();
-    propose(ranking->front().family);
+    propose(general.programs.front().family);
   }
 
   // Families that want alignment leave other shapes to it.
@@ -228,18 +233,18 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     proposed.push_back(unaligned);
   }
   std::vector<bool> areAligned;
-  for (const Shape &shape : shapes)
-    areAligned.push_back(isAligned(shape));
-  ScoreMatrix scores(proposed.size(), shapes.size());
+  for (const RankedShape *column : columns)
+    areAligned.push_back(isAligned(column->shape));
+  ScoreMatrix scores(proposed.size(), columns.size());
   // From the last row on, that of the unaligned general family.
   for (size_t row = proposed.size(); row-- > 0;) {
     const KernelFamily &family = proposed[row];
     KernelResources needs = family.path().resources(workload, family);
     bool takesAll = !isMixed || family.takesAnyAlignment();
-    for (auto [column, shape] : llvm::enumerate(shapes)) {
+    for (auto [column, of] : llvm::enumerate(columns)) {
       bool isServed = takesAll || areAligned[column];
       scores.at(row, column) = isServed
-                                   ? ranker.rate(family, needs, shape, column)
+                                   ? ranker.rate(family, needs, of->shape, *of)
                                    : scores.at(proposed.size() - 1, column);
     }
   }
@@ -270,7 +275,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     auto isSuited = [&](unsigned row) {
       return row < numAligned && proposed[row].reduceSplit == 1;
     };
-    unsigned row = bestRow(shapes.size() - 1);
+    unsigned row = bestRow(columns.size() - 1);
     if (!isSuited(row)) {
       auto other = llvm::find_if(chosen, isSuited);
       row = other == chosen.end() ? chosen.front() : *other;
@@ -286,7 +291,7 @@ void RangePlanner::reportSamples() {
   auto add = [&](llvm::StringRef name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
-  const CandidateSet &set = ranker.table.set;
+  const CandidateSet &set = ranker.set;
   add("candidates_by_rules", set.numByRules);
   add("candidates_whole_warps", set.numWholeWarps);
   add("candidates_emittable", set.numEmittable);
@@ -294,8 +299,8 @@ void RangePlanner::reportSamples() {
   if (set.numSplit > 0)
     add("candidates_split", set.numSplit);
   add("candidates", set.candidates.size());
-  add("shapes", rankings.size());
-  ranker.report(plan, rankings.size());
+  add("shapes", ranked.size());
+  ranker.report(ranked, plan);
 }
 
 void RangePlanner::reportPlan() {
@@ -310,7 +315,7 @@ void RangePlanner::reportPlan() {
   }
   plan.statistics.push_back({"mean_regret", sum / total});
   plan.statistics.push_back({"worst_regret", worst});
-  const CandidateSet &set = ranker.table.set;
+  const CandidateSet &set = ranker.set;
   if (set.alignment > guaranteedAlignment(workload))
     plan.remarks.push_back("sizes may break the alignment of vector accesses: "
                            "such calls take families without");
@@ -325,24 +330,24 @@ static double rounded(double value) {
   return std::round(value * unit) / unit;
 }
 
-void RangePlanner::keepBest(const Shape &shape,
-                            llvm::ArrayRef<RankedFamily> ranking) {
+void RangePlanner::keepBest(const RankedShape &sample) {
+  const Shape &shape = sample.shape;
   ShapeRanking kept{shape, {}};
-  std::vector<RankedFamily> programs =
-      distinctPrograms(ranker.table, ranking, shape);
-  for (const RankedFamily &ranked :
+  std::vector<RankedFamily> programs = distinctPrograms(ranker.table, sample);
+  for (const RankedFamily &rated :
        llvm::ArrayRef(programs).take_front(problem.options.topK)) {
-    const KernelFamily &program = family(ranked.family);
+    const KernelFamily &program = family(rated.family);
     kept.programs.push_back({program, partitionShape(program, shape),
-                             ranked.score,
+                             rated.score,
                              rounded(-problem.predict(program, shape).score)});
   }
   plan.rankings.push_back(std::move(kept));
 }
 
 void RangePlanner::predictSamples() {
-  for (auto [sample, shape] : llvm::enumerate(samples.shapes)) {
-    auto microseconds = [&, &shape = shape](const KernelFamily &family) {
+  for (const RankedShape &sample : ranked) {
+    const Shape &shape = sample.shape;
+    auto microseconds = [&](const KernelFamily &family) {
       return -problem.predict(family, shape).score;
     };
     ShapePrediction prediction;
@@ -353,9 +358,8 @@ void RangePlanner::predictSamples() {
     // the plan's own.
     double best = prediction.microseconds;
     double next = std::numeric_limits<double>::infinity();
-    for (const RankedFamily &ranked :
-         distinctPrograms(ranker.table, rankings[sample], shape)) {
-      double time = microseconds(family(ranked.family));
+    for (const RankedFamily &program : distinctPrograms(ranker.table, sample)) {
+      double time = microseconds(family(program.family));
       if (time == best) // Most often the plan's own program.
         continue;
       next = std::min(next, std::max(time, best));
@@ -389,7 +393,7 @@ llvm::Expected<Plan> RangePlanner::run() {
   size_t numChosen = plan.families.size();
   plan.unalignedGeneralFamily = numChosen;
   plan.families.push_back(std::move(*unaligned));
-  ShapeAssignment assignment(ranker, samples, isMixed, plan);
+  ShapeAssignment assignment(ranker, samples, ranked, isMixed, plan);
   assignment.run(std::max<size_t>(numChosen, 1));
   assignment.dropIdleParts();
   removeUnusedFamilies(plan);

@@ -11,8 +11,8 @@
 // does not look.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
-#include "RangePlanner.h"
 #include "RollerTree.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -23,20 +23,20 @@ using namespace ftuner;
 namespace {
 class RollerRanker final : public ProgramRanker {
 public:
-  RollerRanker(const SearchProblem &problem, const CandidateSet &set)
-      : ProgramRanker(problem, set) {
+  RollerRanker(const SearchProblem &problem, CandidateSet candidates)
+      : ProgramRanker(problem, std::move(candidates)) {
     for (const Candidate &candidate : set.candidates)
       if (trees.empty() || trees.back().path != &candidate.family.path())
         trees.push_back({&candidate.family.path(),
                          RollerTree(problem, set, candidate.family.path())});
   }
 
-  llvm::Expected<std::vector<RankedFamily>>
-  rank(llvm::ArrayRef<int64_t> shape) override;
+  llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
   double rate(const KernelFamily &family, const KernelResources &resources,
-              llvm::ArrayRef<int64_t> shape, size_t sample) const override;
-  void describe(ShapeReport &report) override;
-  void report(Plan &plan, size_t numSamples) const override;
+              llvm::ArrayRef<int64_t> shape,
+              const RankedShape &near) const override;
+  void describe(const RankedShape &ranked, ShapeReport &report) override;
+  void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
 private:
   /// The tree of a codegen path.
@@ -49,8 +49,8 @@ private:
   unsigned variantFor(const RollerTree &tree, unsigned constructed,
                       llvm::ArrayRef<int64_t> shape);
 
-  /// What was constructed for a sample.
-  struct Constructed {
+  /// What was constructed for a shape.
+  struct Constructed : RankedShape::Notes {
     struct Tile {
       const CodegenModel *path;
       RollerTree::Tiles tiles;
@@ -61,15 +61,13 @@ private:
     std::vector<Tile> tiles;
     double bestSeconds = 0;
     double leastScore = 1;
+    RollerCounts counts;
   };
+  static const Constructed &constructedFor(const RankedShape &ranked) {
+    return static_cast<const Constructed &>(*ranked.notes);
+  }
 
   std::vector<PathTree> trees;
-  std::vector<Constructed> samples;
-  /// Of the shape that was ranked last.
-  RollerCounts counts;
-  /// Summed over the shapes so far.
-  RollerCounts total;
-  int64_t numPrograms = 0, numRelaxedWarps = 0, numRelaxedPadding = 0;
 };
 } // namespace
 
@@ -92,11 +90,9 @@ unsigned RollerRanker::variantFor(const RollerTree &tree, unsigned constructed,
   return chosen;
 }
 
-llvm::Expected<std::vector<RankedFamily>>
-RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
-  counts = RollerCounts();
+llvm::Expected<RankedShape> RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   std::vector<std::pair<double, unsigned>> timed;
-  Constructed constructed;
+  auto constructed = std::make_shared<Constructed>();
   for (const auto &[path, tree] : trees) {
     RollerModel model(problem, *path, shape);
     for (unsigned constructedIndex : tree.construct(
@@ -104,12 +100,12 @@ RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
              [&](unsigned candidate) {
                return table.single(candidate).has_value();
              },
-             counts)) {
+             constructed->counts)) {
       unsigned index = variantFor(tree, constructedIndex, shape);
-      const Candidate &candidate = table.set.candidates[index];
+      const Candidate &candidate = set.candidates[index];
       timed.emplace_back(model.seconds(candidate.ukernel, candidate.resources),
                          *table.single(index));
-      constructed.tiles.push_back(
+      constructed->tiles.push_back(
           {path, RollerTree::tilesOf(candidate.family.contractionAxes(),
                                      candidate.ukernel)});
     }
@@ -117,28 +113,23 @@ RollerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   if (timed.empty())
     return llvm::createStringError("every aligned uKernel of workload '" +
                                    problem.workload.name + "' was rejected");
-  total.registerTiles += counts.registerTiles;
-  total.registerTilesKept += counts.registerTilesKept;
-  total.blockTiles += counts.blockTiles;
-  total.blockTilesKept += counts.blockTilesKept;
-  numRelaxedWarps += counts.relaxedWarps;
-  numRelaxedPadding += counts.relaxedPadding;
-  numPrograms += timed.size();
   llvm::stable_sort(
       timed, [](const auto &a, const auto &b) { return a.first < b.first; });
-  constructed.bestSeconds = timed.front().first;
-  std::vector<RankedFamily> ranking;
+  constructed->bestSeconds = timed.front().first;
+  RankedShape ranked{Shape(shape), {}};
   for (auto [seconds, family] : timed)
-    ranking.push_back({family, constructed.bestSeconds / seconds});
-  constructed.leastScore = ranking.back().score;
-  samples.push_back(std::move(constructed));
-  return ranking;
+    ranked.programs.push_back({family, constructed->bestSeconds / seconds});
+  ranked.numRated = timed.size();
+  constructed->leastScore = ranked.programs.back().score;
+  ranked.notes = std::move(constructed);
+  return ranked;
 }
 
 double RollerRanker::rate(const KernelFamily &family,
                           const KernelResources &resources,
-                          llvm::ArrayRef<int64_t> shape, size_t sample) const {
-  const Constructed &constructed = samples[sample];
+                          llvm::ArrayRef<int64_t> shape,
+                          const RankedShape &near) const {
+  const Constructed &constructed = constructedFor(near);
   UKernel ukernel = family.ukernel(0);
   double score =
       constructed.bestSeconds /
@@ -152,7 +143,19 @@ double RollerRanker::rate(const KernelFamily &family,
   return constructed.leastScore * score / (1 + score);
 }
 
-void RollerRanker::report(Plan &plan, size_t numSamples) const {
+void RollerRanker::report(llvm::ArrayRef<RankedShape> samples,
+                          Plan &plan) const {
+  RollerCounts total;
+  int64_t numRelaxedWarps = 0, numRelaxedPadding = 0;
+  for (const RankedShape &sample : samples) {
+    const RollerCounts &counts = constructedFor(sample).counts;
+    total.registerTiles += counts.registerTiles;
+    total.registerTilesKept += counts.registerTilesKept;
+    total.blockTiles += counts.blockTiles;
+    total.blockTilesKept += counts.blockTilesKept;
+    numRelaxedWarps += counts.relaxedWarps;
+    numRelaxedPadding += counts.relaxedPadding;
+  }
   auto add = [&](llvm::StringRef name, int64_t value) {
     plan.statistics.push_back({name.str(), static_cast<double>(value)});
   };
@@ -166,17 +169,18 @@ void RollerRanker::report(Plan &plan, size_t numSamples) const {
       return;
     add(("relaxed_" + name).str(), count);
     plan.remarks.push_back(("construction relaxed for " + llvm::Twine(count) +
-                            " of " + llvm::Twine(numSamples) +
+                            " of " + llvm::Twine(samples.size()) +
                             " shapes: " + reason)
                                .str());
   };
   addRelaxed("warps", numRelaxedWarps,
              "no block of at least 128 threads pads little enough");
   addRelaxed("padding", numRelaxedPadding, "every tile pads too much");
-  add("programs", numPrograms);
+  add("programs", countRated(samples));
 }
 
-void RollerRanker::describe(ShapeReport &report) {
+void RollerRanker::describe(const RankedShape &ranked, ShapeReport &report) {
+  const RollerCounts &counts = constructedFor(ranked).counts;
   StageReport reg, block, scaleOut;
   reg.name = "register_tile";
   reg.requirement = "compute time ≥ shared memory time, or registers full";
@@ -195,28 +199,19 @@ void RollerRanker::describe(ShapeReport &report) {
 }
 
 namespace {
-class RollerStrategy final : public SearchStrategy {
+class RollerStrategy final : public RankedStrategy {
 public:
   llvm::StringRef name() const override { return "roller"; }
 
   OptionDecls options() const override { return zetaOptions().decls(); }
 
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<std::unique_ptr<ProgramRanker>>
+  makeRanker(const SearchProblem &problem,
+             const SearchContext &) const override {
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);
     if (!set)
       return set.takeError();
-    RollerRanker ranker(problem, *set);
-    return planRange(ranker);
-  }
-
-  llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &problem,
-          llvm::ArrayRef<Shape> shapes) const override {
-    llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);
-    if (!set)
-      return set.takeError();
-    RollerRanker ranker(problem, *set);
-    return reportShapes(ranker, shapes);
+    return std::make_unique<RollerRanker>(problem, std::move(*set));
   }
 };
 } // namespace

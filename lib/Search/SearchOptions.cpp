@@ -195,14 +195,11 @@ static std::array<const OptionTable<SearchOptions> *, 4> memberTables() {
 SearchOptions ftuner::readSearchOptions(const OptionValues &given) {
   SearchOptions options;
   options.own = given;
-  auto readMembers = [&](const auto &table, auto &into) {
-    table.read(given, into);
-    for (const OptionDecl *decl : table.decls())
+  for (const OptionTable<SearchOptions> *table : memberTables()) {
+    table->read(given, options);
+    for (const OptionDecl *decl : table->decls())
       options.own.erase(decl->name);
-  };
-  for (const OptionTable<SearchOptions> *table : memberTables())
-    readMembers(*table, options);
-  readMembers(siaOptions(), options.cost);
+  }
   for (const OptionDecl *decl : searchChoiceOptions().decls())
     options.own.erase(decl->name);
   options.cost.own = options.own;
@@ -213,5 +210,5 @@ llvm::Error SearchOptions::check() const {
   for (const OptionTable<SearchOptions> *table : memberTables())
     if (llvm::Error error = table->check(*this))
       return error;
-  return siaOptions().check(cost);
+  return llvm::Error::success();
 }

@@ -24,7 +24,8 @@ const SearchStrategy *ftuner::findSearchStrategy(llvm::StringRef name) {
 }
 
 llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
-                                   const SearchStrategy &strategy) {
+                                   const SearchStrategy &strategy,
+                                   const SearchContext &context) {
   if (llvm::Error error = problem.check())
     return error;
   const SearchOptions &options = problem.options;
@@ -33,7 +34,7 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
   if (llvm::Error error =
           checkValues(problem.costModel.options(), options.cost.own))
     return error;
-  llvm::Expected<Plan> plan = strategy.search(problem);
+  llvm::Expected<Plan> plan = strategy.search(problem, context);
   if (!plan)
     return plan.takeError();
   plan->strategy = strategy.name().str();

@@ -20,14 +20,15 @@ static constexpr int64_t minDispatchSamplesPerCell = 64;
 static constexpr int64_t maxStepBlocks = 32;
 
 ShapeAssignment::ShapeAssignment(const ProgramRanker &ranker,
-                                 const RangeSamples &samples, bool isMixed,
-                                 Plan &plan)
+                                 const RangeSamples &samples,
+                                 llvm::ArrayRef<RankedShape> ranked,
+                                 bool isMixed, Plan &plan)
     : ranker(ranker), problem(ranker.problem), workload(problem.workload),
-      mainAxis(workload.mainAxis()), samples(samples), cells(samples.cells),
-      isMixed(isMixed), plan(plan) {}
+      mainAxis(workload.mainAxis()), samples(samples), ranked(ranked),
+      cells(samples.cells), isMixed(isMixed), plan(plan) {}
 
 bool ShapeAssignment::isAligned(llvm::ArrayRef<int64_t> shape) const {
-  return alignmentOf(workload, shape) >= ranker.table.set.alignment;
+  return alignmentOf(workload, shape) >= ranker.set.alignment;
 }
 
 unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
@@ -43,7 +44,7 @@ unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
   double bestRating = -std::numeric_limits<double>::infinity();
   for (unsigned family : candidates) {
     double rating = ranker.rate(plan.families[family], familyResources[family],
-                                shape, row * cells.size() + cell);
+                                shape, ranked[row * cells.size() + cell]);
     if (rating <= bestRating)
       continue;
     best = family;

@@ -8,17 +8,17 @@
 #ifndef FTUNER_LIB_SEARCH_SHAPEASSIGNMENT_H
 #define FTUNER_LIB_SEARCH_SHAPEASSIGNMENT_H
 
-#include "ProgramRanker.h"
+#include "FTuner/Search/ProgramRanker.h"
 
 namespace ftuner {
 
 class ShapeAssignment {
 public:
-  /// Ranker (which has ranked the samples), samples and plan outlive the
+  /// Ranker, samples, what the ranker says of each, and plan outlive the
   /// object. `isMixed`: some samples break the alignment of vectors, and some
   /// do not.
   ShapeAssignment(const ProgramRanker &ranker, const RangeSamples &samples,
-                  bool isMixed, Plan &plan);
+                  llvm::ArrayRef<RankedShape> ranked, bool isMixed, Plan &plan);
 
   /// Sends every shape to one of the first `numFamilies` of the plan, and
   /// unaligned operands, where sizes cause them, to one of those that take any
@@ -51,6 +51,7 @@ private:
   const Workload &workload;
   unsigned mainAxis;
   const RangeSamples &samples;
+  llvm::ArrayRef<RankedShape> ranked;
   llvm::ArrayRef<ShapeCell> cells;
   bool isMixed;
   Plan &plan;

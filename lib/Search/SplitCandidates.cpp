@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
 #include "FTuner/Schedule/Grid.h"
-#include "ProgramRanker.h"
+#include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>

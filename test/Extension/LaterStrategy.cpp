@@ -40,9 +40,11 @@ public:
 
   OptionDecls options() const override { return ownOptions().decls(); }
 
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<Plan> search(const SearchProblem &problem,
+                              const SearchContext &context) const override {
     LaterOptions own = ownOptions().read(problem.options.own);
-    llvm::Expected<Plan> plan = findSearchStrategy("ftuner")->search(problem);
+    llvm::Expected<Plan> plan =
+        findSearchStrategy("ftuner")->search(problem, context);
     if (!plan)
       return plan;
     plan->statistics.push_back(
@@ -54,9 +56,9 @@ public:
   }
 
   llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &problem,
+  explain(const SearchProblem &problem, const SearchContext &context,
           llvm::ArrayRef<Shape> shapes) const override {
-    return findSearchStrategy("ftuner")->explain(problem, shapes);
+    return findSearchStrategy("ftuner")->explain(problem, context, shapes);
   }
 };
 } // namespace

@@ -32,17 +32,12 @@ struct CostBreakdown {
 };
 
 struct CostModelOptions {
-  /// Coefficients of SIA (paper, equation 1).
-  double c0 = 1, c1 = 1, c2 = 1;
-  /// Constants of `latency`.
+  /// Constants of `latency`, which all who predict times have a use for.
   Calibration calibration = globalCalibration();
   /// Values of the options that models declare for themselves
   /// (`CostModel::options`).
   OptionValues own = {};
 };
-
-/// c0, c1 and c2, for all who weigh metrics by them.
-const OptionTable<CostModelOptions> &siaOptions();
 
 /// The calibration that `latency` is asked to use, by the option that it
 /// declares; none where each device has its own or the global one. An error
@@ -82,13 +77,23 @@ public:
   virtual const FamilyCosts *costsOf(const KernelFamily &family) {
     return nullptr;
   }
-  /// The score of a program whose family has these costs.
+  /// The score of a program whose family has these costs (an answer of
+  /// `costsOf`).
   virtual double scoreWith(const FamilyCosts *costs,
                            llvm::ArrayRef<int64_t> shape,
                            const Program &program) {
     return score(shape, program);
   }
-  /// The same with its parts.
+  /// The scores of many programs for one shape, each as `score` has it.
+  /// `programs`, the costs of their families, and `scores` are of one size.
+  virtual void scoreAll(llvm::ArrayRef<Program> programs,
+                        llvm::ArrayRef<const FamilyCosts *> costs,
+                        llvm::ArrayRef<int64_t> shape,
+                        llvm::MutableArrayRef<double> scores) {
+    for (size_t i = 0; i < programs.size(); ++i)
+      scores[i] = scoreWith(costs[i], shape, programs[i]);
+  }
+  /// A score with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;
   /// How far to trust that a program of score `first` is at least as fast as
@@ -108,8 +113,7 @@ public:
   /// Whether scores are predicted times (negated microseconds) rather than
   /// figures of merit.
   virtual bool predictsTime() const { return false; }
-  /// Options that the model reads: members of CostModelOptions, or its own,
-  /// whose values are in `CostModelOptions::own`.
+  /// Options that the model reads from `CostModelOptions::own`.
   virtual OptionDecls options() const { return {}; }
   /// Workload and device outlive the evaluator; options are copied. Programs
   /// may be of several codegen paths.

@@ -60,10 +60,13 @@ struct ShapeExplanation {
 
 /// Explains shapes (every extent ≥ 1) in their order. Fails for a problem that
 /// does not pass its check, for families that cannot be emitted, and where the
-/// strategy finds no program.
+/// strategy finds no program. The budget of
+/// the context is for the strategy's judgement by the problem's cost model;
+/// those by others measure nothing new.
 llvm::Expected<std::vector<ShapeExplanation>>
 explainShapes(const SearchProblem &problem, const SearchStrategy &strategy,
-              const Plan &plan, llvm::ArrayRef<Shape> shapes);
+              const Plan &plan, llvm::ArrayRef<Shape> shapes,
+              const SearchContext &context = {});
 
 /// Whether the same uKernels run the same numbers of blocks, with the same
 /// stages and accesses; parts without blocks do not count.

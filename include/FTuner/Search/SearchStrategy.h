@@ -10,6 +10,7 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Plan.h"
+#include "FTuner/Search/SearchContext.h"
 #include "FTuner/Search/ShapeReport.h"
 #include "FTuner/Support/Options.h"
 #include <memory>
@@ -133,6 +134,10 @@ struct SearchProblem {
   llvm::Error verify(const Plan &plan) const;
 };
 
+/// How problems are solved. Several threads may ask one strategy at once, each
+/// with its own problem and context, so it keeps no state between problems.
+/// Plans and reports follow from the problem, the context's seed and the
+/// measurer's answers (those of its log among them) alone.
 class SearchStrategy {
 public:
   virtual ~SearchStrategy() = default;
@@ -140,17 +145,23 @@ public:
   /// Options that the strategy reads beside those of every search: members of
   /// SearchOptions, or its own, whose values are in `SearchOptions::own`.
   virtual OptionDecls options() const { return {}; }
-  virtual llvm::Expected<Plan> search(const SearchProblem &problem) const = 0;
+  /// A plan that passes `SearchProblem::verify`. A strategy that measures asks
+  /// the context's measurer for at most `SearchContext::budget` kernels, failed
+  /// ones included. Where there is no measurer it may return an error.
+  virtual llvm::Expected<Plan> search(const SearchProblem &problem,
+                                      const SearchContext &context) const = 0;
   /// How the strategy judges shapes (every extent ≥ 1), one report each: what
   /// each of its stages threw out, and up to `options.topK` programs, best
-  /// first.
+  /// first. The budget is that of this call.
   virtual llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &problem, llvm::ArrayRef<Shape> shapes) const = 0;
+  explain(const SearchProblem &problem, const SearchContext &context,
+          llvm::ArrayRef<Shape> shapes) const = 0;
 };
 
 /// check, search, verify.
 llvm::Expected<Plan> solve(const SearchProblem &problem,
-                           const SearchStrategy &strategy);
+                           const SearchStrategy &strategy,
+                           const SearchContext &context = {});
 
 const SearchStrategy *findSearchStrategy(llvm::StringRef name);
 llvm::ArrayRef<const SearchStrategy *> searchStrategies();

@@ -40,9 +40,7 @@ TEST_F(CostModelTest, AreRegistered) {
 }
 
 TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
-  options.c0 = 0.5;
-  options.c1 = 2;
-  options.c2 = 3;
+  options.own = {{"c0", 0.5}, {"c1", 2.0}, {"c2", 3.0}};
   for (const CostModel *model : costModels()) {
     CostBreakdown breakdown = evaluate(model->name());
     double sum = 0;
@@ -50,6 +48,23 @@ TEST_F(CostModelTest, ScoreIsTheWeightedSumOfItsTerms) {
       sum += term.weight * term.value;
     EXPECT_NEAR(breakdown.score, sum, 1e-12);
     EXPECT_TRUE(std::isfinite(breakdown.score));
+  }
+}
+
+TEST_F(CostModelTest, ManyProgramsScoreAsEachAlone) {
+  KernelFamily other = simtFamily({16, 16, 2, 1}, {8}, 4, 16);
+  for (const CostModel *model : costModels()) {
+    auto evaluator = model->createEvaluator(workload, device, options);
+    std::vector<Program> programs;
+    std::vector<const FamilyCosts *> costs;
+    for (const KernelFamily *of : {&family, &other, &family}) {
+      programs.push_back({of, partitionShape(*of, shape)});
+      costs.push_back(evaluator->costsOf(*of));
+    }
+    std::vector<double> scores(programs.size());
+    evaluator->scoreAll(programs, costs, shape, scores);
+    for (size_t i = 0; i < programs.size(); ++i)
+      EXPECT_EQ(scores[i], evaluator->score(shape, programs[i]));
   }
 }
 

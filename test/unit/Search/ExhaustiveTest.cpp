@@ -21,7 +21,7 @@ protected:
   static llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem, llvm::StringRef strategy,
           llvm::ArrayRef<Shape> shapes) {
-    return findSearchStrategy(strategy)->explain(problem, shapes);
+    return findSearchStrategy(strategy)->explain(problem, {}, shapes);
   }
   /// Scores of the best programs of some shapes.
   static std::vector<double> bestScores(const SearchProblem &problem,
@@ -215,7 +215,7 @@ TEST_F(ExhaustiveTest, HonoursRejections) {
   const SearchStrategy &strategy = *findSearchStrategy("exhaustive");
   int64_t numRejected = 0;
   while (true) {
-    auto reports = strategy.explain(p, {{1, 1, 1}});
+    auto reports = strategy.explain(p, {}, {{1, 1, 1}});
     if (!reports) {
       EXPECT_EQ(llvm::toString(reports.takeError()),
                 "every uKernel of workload '" + workload.name +

@@ -129,7 +129,7 @@ TEST_F(ExplanationTest, ComparesPredictedTimesWhateverTheCostModel) {
 
     // What a search by SIA chooses.
     costModel = "sia";
-    auto reports = findSearchStrategy("ftuner")->explain(problem(), shape);
+    auto reports = findSearchStrategy("ftuner")->explain(problem(), {}, shape);
     ASSERT_TRUE(static_cast<bool>(reports));
     EXPECT_TRUE(
         runsTheSame(explanation.siaChoice, reports->front().programs[0]));

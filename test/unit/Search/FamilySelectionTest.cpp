@@ -1,6 +1,6 @@
 //===- FamilySelectionTest.cpp - Few families for many shapes -------------===//
 #include "FamilySelection.h"
-#include "RangePlanner.h"
+#include "FTuner/Search/RangePlanner.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "DeviceTest.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Workload/Contraction.h"
-#include "RangePlanner.h"
 #include "StubModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ protected:
     return result;
   }
   ShapeReport explain(const SearchProblem &problem, const Shape &shape) {
-    auto reports = findSearchStrategy("ftuner")->explain(problem, shape);
+    auto reports = findSearchStrategy("ftuner")->explain(problem, {}, shape);
     EXPECT_TRUE(static_cast<bool>(reports));
     return reports ? reports->front() : ShapeReport();
   }
@@ -78,7 +78,7 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
   std::vector<Shape> shapes;
   for (int64_t m = 136; m <= 1024; m += 24)
     shapes.push_back({m, 4096, 4096});
-  auto reports = strategy.explain(problem, shapes);
+  auto reports = strategy.explain(problem, {}, shapes);
   ASSERT_TRUE(static_cast<bool>(reports));
   size_t numAcross = 0;
   for (const ShapeReport &report : *reports) {
@@ -92,7 +92,7 @@ TEST(PairsAcross, ServeSizesWhoseRowsLeaveSmsIdle) {
     EXPECT_EQ(best.tiles[0][matmulAxes.m], best.tiles[1][matmulAxes.m]);
   }
   EXPECT_GT(numAcross, 0u);
-  llvm::Expected<Plan> plan = strategy.search(problem);
+  llvm::Expected<Plan> plan = strategy.search(problem, {});
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
   EXPECT_EQ(llvm::toString(problem.verify(*plan)), "");
 }

@@ -196,7 +196,7 @@ TEST_F(RangeTest, RejectedFamiliesAreNeverChosen) {
         llvm::Expected<Plan> plan = solve(p, *strategy);
         ASSERT_TRUE(static_cast<bool>(plan))
             << llvm::toString(plan.takeError());
-        auto reports = strategy->explain(p, shapes);
+        auto reports = strategy->explain(p, {}, shapes);
         ASSERT_TRUE(static_cast<bool>(reports));
         std::vector<KernelFamily> used = plan->families;
         for (const ShapeRanking &ranking : plan->rankings)

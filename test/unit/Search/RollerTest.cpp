@@ -49,7 +49,7 @@ TEST_F(RollerTest, DepthAndStagesAreThoseThatAModelOfTimePrefers) {
   ASSERT_TRUE(static_cast<bool>(set));
   std::vector<Shape> shapes = {
       {5, 2304, 768}, {77, 2304, 768}, {2000, 2304, 768}};
-  auto reports = findSearchStrategy("roller")->explain(p, shapes);
+  auto reports = findSearchStrategy("roller")->explain(p, {}, shapes);
   ASSERT_TRUE(static_cast<bool>(reports));
   int64_t numVariants = 0;
   for (const ShapeReport &report : *reports)
@@ -229,7 +229,7 @@ TEST_F(RollerTest, WithEnoughKernelsEveryShapeGetsItsBest) {
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
   for (int64_t rows = 1; rows <= 64; ++rows) {
     Shape shape = {rows, 2304, 768};
-    auto reports = strategy.explain(p, shape);
+    auto reports = strategy.explain(p, {}, shape);
     ASSERT_TRUE(static_cast<bool>(reports));
     const KernelFamily &best = reports->front().programs.front().family;
     const KernelFamily &chosen = plan->families[plan->familyFor(shape)];
@@ -272,7 +272,7 @@ TEST_F(RollerTest, HonoursRejections) {
   const SearchStrategy &strategy = *findSearchStrategy("roller");
   Shape shape = {53, 2304, 768};
   for (int round = 0; round < 40; ++round) {
-    auto reports = strategy.explain(p, shape);
+    auto reports = strategy.explain(p, {}, shape);
     ASSERT_TRUE(static_cast<bool>(reports));
     const KernelFamily &best = reports->front().programs.front().family;
     EXPECT_FALSE(p.isRejected(best));

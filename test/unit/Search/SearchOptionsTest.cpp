@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
+#include <limits>
 
 using namespace ftuner;
 
@@ -47,7 +48,6 @@ TEST(SearchOptions, DefaultsAreThoseOfTheStruct) {
   EXPECT_EQ(read.topK, made.topK);
   EXPECT_EQ(read.epsilonMin, made.epsilonMin);
   EXPECT_EQ(read.pool, made.pool);
-  EXPECT_EQ(read.cost.c0, made.cost.c0);
   EXPECT_TRUE(read.own.empty());
 }
 
@@ -99,11 +99,11 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.activeBlocksPerSm, 5);
   EXPECT_EQ(options.maxCandidates, 6);
   EXPECT_EQ(options.leastGain, 0.18);
-  EXPECT_EQ(options.cost.c0, 7);
-  EXPECT_EQ(options.cost.c1, 8);
-  EXPECT_EQ(options.cost.c2, 9);
   // The rest is for those who declared it.
-  const OptionValues own = {{"calibration", std::string("global")}};
+  const OptionValues own = {{"c0", 7.0},
+                            {"c1", 8.0},
+                            {"c2", 9.0},
+                            {"calibration", std::string("global")}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
@@ -176,12 +176,14 @@ public:
   }
   llvm::StringRef name() const override { return "own"; }
   OptionDecls options() const override { return table().decls(); }
-  llvm::Expected<Plan> search(const SearchProblem &problem) const override {
+  llvm::Expected<Plan> search(const SearchProblem &problem,
+                              const SearchContext &) const override {
     return llvm::createStringError(
         "luck is " + llvm::Twine(table().read(problem.options.own).luck));
   }
   llvm::Expected<std::vector<ShapeReport>>
-  explain(const SearchProblem &, llvm::ArrayRef<Shape>) const override {
+  explain(const SearchProblem &, const SearchContext &,
+          llvm::ArrayRef<Shape>) const override {
     return std::vector<ShapeReport>();
   }
 };
@@ -203,5 +205,9 @@ TEST(SearchOptions, SolveChecksWhatIsTheStrategysOwn) {
   EXPECT_EQ(answer(),
             "option 'luck': expected a whole number from 0 to 10, but got "
             "'3.5'");
+  // And what is the cost model's.
+  problem.options.own = {};
+  problem.options.cost.own = {{"c1", std::numeric_limits<double>::infinity()}};
+  EXPECT_EQ(answer(), "option 'c1': expected -1e+09 to 1e+09, but got inf");
 }
 } // namespace

@@ -360,8 +360,6 @@ TEST_F(VerifyTest, ChecksTheProblem) {
   expectOption("option 'lambda-step'");
   options.psi = std::numeric_limits<double>::quiet_NaN();
   expectOption("option 'psi'");
-  options.cost.c1 = std::numeric_limits<double>::infinity();
-  expectOption("option 'c1'");
   options.maxKernels = 0;
   expectOption("option 'max-kernels': expected 1 to 1024, but got 0");
   options.zeta = -1;

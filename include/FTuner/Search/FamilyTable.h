@@ -1,6 +1,6 @@
 //===- FamilyTable.h - Families made of candidates --------------*- C++ -*-===//
-#ifndef FTUNER_LIB_SEARCH_FAMILYTABLE_H
-#define FTUNER_LIB_SEARCH_FAMILYTABLE_H
+#ifndef FTUNER_SEARCH_FAMILYTABLE_H
+#define FTUNER_SEARCH_FAMILYTABLE_H
 
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/DenseMap.h"
@@ -9,8 +9,10 @@
 
 namespace ftuner {
 
-/// Families of one and two candidates, each numbered once. Rejected ones are
-/// never made.
+/// Families of one and two candidates, each numbered once, in the order in
+/// which they are first asked for. Rejected ones are never made. Numbers, and
+/// what the table says of them, stay as they are; references to members of
+/// `families` and `resources` do not. Not for several threads at once.
 class FamilyTable {
 public:
   /// Problem and set outlive the table.
@@ -35,6 +37,9 @@ public:
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
   /// The score of a family's program for a shape.
   double score(unsigned family, llvm::ArrayRef<int64_t> shape) const;
+  /// The same of many families, in their order.
+  std::vector<double> scoreAll(llvm::ArrayRef<unsigned> families,
+                               llvm::ArrayRef<int64_t> shape) const;
   /// The candidate's block along the combine axis, in units of the granule that
   /// heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {
@@ -80,4 +85,4 @@ private:
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_SEARCH_FAMILYTABLE_H
+#endif // FTUNER_SEARCH_FAMILYTABLE_H

@@ -6,17 +6,20 @@
 // number of samples and of kernels, not with the range.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_SEARCH_RANGEPLANNER_H
-#define FTUNER_LIB_SEARCH_RANGEPLANNER_H
+#ifndef FTUNER_SEARCH_RANGEPLANNER_H
+#define FTUNER_SEARCH_RANGEPLANNER_H
 
-#include "ProgramRanker.h"
+#include "FTuner/Search/ProgramRanker.h"
 
 namespace ftuner {
 
-/// A plan for the whole range. Ranks the shapes of `RangeSamples`, and for a
-/// closed range one more beyond it.
+/// A plan for the whole range that passes `SearchProblem::verify`. Prepares the
+/// ranker and ranks the shapes of `RangeSamples`, and for a closed range one
+/// more beyond it. What a family loses on a shape counts as a share of the
+/// shape's best rating. An error if a shape cannot be ranked, or if no family
+/// without alignment requirements is left.
 llvm::Expected<Plan> planRange(ProgramRanker &ranker);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_SEARCH_RANGEPLANNER_H
+#endif // FTUNER_SEARCH_RANGEPLANNER_H
