@@ -41,12 +41,11 @@ public:
   std::string write() {
     AxisSet reduce = workload.reduceAxes();
     for (auto [index, axis] : llvm::enumerate(workload.axes)) {
-      os << (reduce.contains(index) ? "r" : "s");
+      os << (index > 0 ? "," : "") << (reduce.contains(index) ? "r" : "s");
       if (what == FingerprintOf::Search)
         addSizes(axis);
       for (const Loop &loop : axis.loops)
         addRange(loop.range);
-      os << ",";
     }
     for (const Operand &operand : workload.operands)
       add(operand);
@@ -80,22 +79,26 @@ private:
   }
 
   void add(const AffineForm &form) {
-    for (const AffineForm::Term &term : form.terms) {
-      os << term.coefficient << "*" << term.axis;
-      if (term.loop != AffineForm::Term::wholeAxis)
-        os << "." << term.loop;
-      os << "+";
-    }
-    os << form.constant;
+    llvm::interleave(
+        form.terms, os,
+        [&](const AffineForm::Term &term) {
+          if (term.coefficient != 1)
+            os << term.coefficient << "*";
+          os << term.axis;
+          if (term.loop != AffineForm::Term::wholeAxis)
+            os << "." << term.loop;
+        },
+        "+");
+    if (form.terms.empty() || form.constant != 0)
+      os << "+" << form.constant;
   }
 
   void add(const Operand &operand) {
     os << "|" << roleName(operand.role) << ":" << nameOf(operand.elementType)
        << "(";
-    for (unsigned dim = 0; dim < operand.rank(); ++dim) {
-      add(operand.position(dim));
-      os << ",";
-    }
+    llvm::interleave(
+        llvm::seq<unsigned>(0, operand.rank()), os,
+        [&](unsigned dim) { add(operand.position(dim)); }, ",");
     os << ")" << (operand.isPacked ? "packed" : "");
     if (operand.outside)
       os << "outside " << nameOf(*operand.outside);

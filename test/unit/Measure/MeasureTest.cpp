@@ -190,10 +190,12 @@ TEST_F(MeasureTest, DamagedLogsNameTheLine) {
     write(line + "\n" + text + "\n");
     return readError();
   };
+  // What had other keys is left alone.
+  EXPECT_EQ(damaged("\"format_version\":2", "\"format_version\":1"), "");
   for (auto [from, to] :
        {std::pair("\"shape\":[53", "\"shape\":[0"),
         std::pair("\"shape\":", "\"form\":"), std::pair("5.5", "-5.5"),
-        std::pair("\"format_version\":1", "\"format_version\":2"),
+        std::pair("\"format_version\":2", "\"format_version\":3"),
         std::pair("\"stages\":3", "\"stages\":\"x\""),
         std::pair("{\"format", "[{\"format")})
     EXPECT_EQ(damaged(from, to).rfind(path + ":2: ", 0), 0u)
