@@ -93,11 +93,13 @@ TEST_F(EquationsTest, Thousands) {
   // (1) with other coefficients than 1.
   KernelFamily family = tile(128, 128, 8, 8);
   Program program{&family, partitionExtent(family, 2048, 1)};
+  CostModelOptions weights;
+  weights.own = {{"c0", 2.0}, {"c1", 3.0}, {"c2", 5.0}};
   for (const CostModel *model : costModels()) {
     if (!model->name().starts_with("sia"))
       continue;
-    CostBreakdown score = model->evaluate(workload, {2048, 2304, 768}, program,
-                                          device, {2, 3, 5});
+    CostBreakdown score =
+        model->evaluate(workload, {2048, 2304, 768}, program, device, weights);
     EXPECT_NEAR(score.score, 2 * m.cmr + 3 * m.pad + 5 * m.occ, 1e-9);
   }
 }
