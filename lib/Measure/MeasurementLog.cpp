@@ -9,6 +9,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -49,7 +50,8 @@ std::string MeasurementLog::line(const MeasurementRequest &request,
   json.object([&] {
     json.attribute("format_version", formatVersion);
     json.attribute("device", device);
-    json.attribute("workload", request.workload->fingerprint(FingerprintOf::Kernels));
+    json.attribute("workload",
+                   request.workload->fingerprint(FingerprintOf::Kernels));
     json.attributeObject("family", [&] { writeFamily(json, request.family); });
     writeSizes(json, "shape", request.shape);
     const Measurement &found = entry.measurement;
@@ -136,6 +138,10 @@ llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
   return log;
 }
 
+static bool isTime(double microseconds) {
+  return microseconds > 0 && std::isfinite(microseconds);
+}
+
 /// An answer from a log.
 static llvm::Expected<Measurement>
 answerOf(const MeasurementLog::Entry &entry) {
@@ -178,10 +184,15 @@ LoggingMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
   std::vector<llvm::Expected<Measurement>> found = inner.measure(asked);
   for (auto [request, answer] : llvm::zip_equal(asked, found)) {
     MeasurementLog::Entry entry;
-    if (answer)
-      entry.measurement = *answer;
-    else
+    if (!answer)
       entry.failure = llvm::toString(answer.takeError());
+    else if (answer->microseconds && !isTime(*answer->microseconds))
+      entry.failure =
+          ("expected a time above 0, but '" + inner.name() + "' measured " +
+           std::to_string(*answer->microseconds) + " µs")
+              .str();
+    else
+      entry.measurement = *answer;
     lines += log.line(request, entry) + "\n";
     log.add(request, entry);
   }

@@ -67,7 +67,8 @@ private:
 };
 
 /// Asks another measurer for what the log does not know, at most `budget`
-/// times, and adds the answers to the log and its file.
+/// times, and adds the answers to the log and its file. An answer whose time is
+/// none (0, negative, not finite) is a failure.
 class LoggingMeasurer final : public Measurer {
 public:
   /// The other measurer outlives this one. Without a path nothing is written.

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include <limits>
 
 using namespace ftuner;
 
@@ -33,7 +34,8 @@ public:
       llvm::Expected<Measurement> answer =
           predicted.measure(*request.workload, request.family, request.shape);
       if (answer)
-        answer->microseconds = 1e3 / *answer->microseconds;
+        answer->microseconds =
+            illegalTime ? *illegalTime : 1e3 / *answer->microseconds;
       answers.push_back(std::move(answer));
     }
     return answers;
@@ -41,6 +43,7 @@ public:
 
   int64_t count = 0;
   bool measuresTimes = true, failsAll = false;
+  std::optional<double> illegalTime;
 
 private:
   CostModelMeasurer predicted;
@@ -189,6 +192,19 @@ TEST_F(MeasuringTest, WhatCannotBeMeasuredIsNoChoice) {
   measurer.failsAll = false;
   EXPECT_EQ(textOf(solved({&measurer, 1000, 0, path})), textOf(predicted));
   EXPECT_EQ(measurer.count, asked);
+
+  // So are times that are none.
+  llvm::sys::fs::remove(path);
+  for (double time : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(),
+                      std::numeric_limits<double>::infinity()}) {
+    measurer.illegalTime = time;
+    plan = solved({&measurer, 1000, 0, path});
+    EXPECT_EQ(statistic(plan, "not_measured"), 16);
+    EXPECT_EQ(textOf(plan), textOf(predicted));
+    // The log is read again.
+    EXPECT_EQ(errorOf({&measurer, 0, 0, path}), "");
+    llvm::sys::fs::remove(path);
+  }
 
   EXPECT_EQ(errorOf({}), "expected a measurer, but got none");
   measurer.measuresTimes = false;
