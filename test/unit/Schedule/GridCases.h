@@ -19,9 +19,16 @@
 #include <random>
 #include <vector>
 
+/// Without tiles yet, of a product of matrices.
+inline ftuner::Grid productGrid() {
+  ftuner::Grid grid;
+  grid.reduceAxes = 1u << ftuner::matmulAxes.k;
+  return grid;
+}
+
 /// A grid and the extents of its axes: m, n, k, then batch axes.
 struct GridCase {
-  ftuner::Grid grid;
+  ftuner::Grid grid = productGrid();
   ftuner::Shape shape;
 };
 
@@ -198,8 +205,7 @@ public:
   explicit GridCases(unsigned seed) : random(seed) {}
 
   GridCase next() {
-    ftuner::Grid grid;
-    grid.reduceAxes = 1u << ftuner::matmulAxes.k;
+    ftuner::Grid grid = productGrid();
     grid.tile = {upTo(9), upTo(9), 4 * upTo(4)};
     grid.combineAxis = upTo(2) - 1;
     if (upTo(4) > 1) {

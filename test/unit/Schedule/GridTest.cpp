@@ -68,8 +68,7 @@ TEST(Grid, BatchesAroundSlicesAroundTiles) {
 
 TEST(Grid, SlicesBeyondTheExtentAreEmpty) {
   NumberArithmetic math;
-  Grid grid;
-  grid.reduceAxes = 1u << matmulAxes.k;
+  Grid grid = productGrid();
   grid.tile = {16, 16, 16};
   grid.reduceSplit = 4;
   auto range = [&](int64_t slice, int64_t extent) {
@@ -85,8 +84,7 @@ TEST(Grid, SlicesBeyondTheExtentAreEmpty) {
 
 TEST(Grid, CountsTheBlocksBeside) {
   NumberArithmetic math;
-  Grid grid;
-  grid.reduceAxes = 1u << matmulAxes.k;
+  Grid grid = productGrid();
   grid.tile = {96, 128, 16, 1, 1};
   auto beside = [&](Shape shape) { return blocksBeside(math, grid, shape); };
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 18);
