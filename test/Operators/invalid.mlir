@@ -102,16 +102,3 @@ func.func @f(%x: tensor<8x?xf32>, %o: tensor<8xf32>) {
   } {ukernel.extents = [unit]} -> tensor<8xf32>
   return
 }
-
-// -----
-
-// operator_c6: an output along the axis that is reduced
-func.func @f(%x: tensor<8x3xf32>, %w: tensor<3xf32>, %o: tensor<8x3xf32>) {
-  // expected-error @below {{expected operand 2 to run along space axes alone, but it has k, which is reduced}}
-  %r = test.conv ins(%x, %w : tensor<8x3xf32>, tensor<3xf32>) outs(%o : tensor<8x3xf32>)
-    maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m, k)>] {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    ukernel.yield %c : f32
-  } -> tensor<8x3xf32>
-  return
-}
