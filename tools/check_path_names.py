@@ -24,8 +24,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TREES = ("include", "lib", "tools", "python/ftuner")
 PATHS = "include/FTuner/Codegen/CodegenPaths.def"
 PATH = re.compile(r"^FTUNER_CODEGEN_PATH\(\s*(\w+)", re.MULTILINE)
-# This tells of the paths themselves.
-CHECKS = ("tools/check_path_names.py",)
+# These tell of the paths themselves, and of their files.
+CHECKS = ("tools/check_path_names.py", "tools/check_products.py")
 
 #: Names of paths that are also names of instructions: mma.sync, wgmma.mma_async.
 HARDWARE_WORDS = ("mma", "wgmma")
