@@ -12,7 +12,6 @@
 #include <memory>
 
 #if defined(FTUNER_ADDRESS_SANITIZER)
-#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(FTUNER_THREAD_SANITIZER)
@@ -21,11 +20,19 @@
 
 namespace ftuner::emulator {
 
+#if defined(FTUNER_ADDRESS_SANITIZER)
+/// `__asan_unpoison_memory_region`, a name that LLVM's headers define as a
+/// macro of nothing where they see no sanitizer.
+extern "C" void
+unpoisonMemory(const volatile void *begin,
+               size_t bytes) __asm__("__asan_unpoison_memory_region");
+#endif
+
 /// Stacks are about to be unmapped: what lies there next is no stack.
 inline void forgetStacks([[maybe_unused]] const char *stacks,
                          [[maybe_unused]] size_t bytes) {
 #if defined(FTUNER_ADDRESS_SANITIZER)
-  __asan_unpoison_memory_region(stacks, bytes);
+  unpoisonMemory(stacks, bytes);
 #endif
 }
 
@@ -37,7 +44,7 @@ public:
   /// left without a return still mark it.
   void create([[maybe_unused]] char *stack, [[maybe_unused]] size_t size) {
 #if defined(FTUNER_ADDRESS_SANITIZER)
-    __asan_unpoison_memory_region(stack, size);
+    unpoisonMemory(stack, size);
     base = stack;
     bytes = size;
     fakeStack = nullptr;
