@@ -15,7 +15,7 @@ check_address() {
     FTunerEmulatorTests FTunerExecutorTests FTunerKernelTests FTunerMeasureTests
     FTunerRuntimeTests FTunerRuntimeOpeningTests
     FTunerScheduleTests FTunerSupportTests FTunerTransformsTests FTunerWorkloadTests)
-  local folders=(Codegen Conversion Dialect Transforms tools/ftuner-run)
+  local folders=(Codegen Conversion Dialect/UKernel Transforms tools/ftuner-run)
   tools/build.sh asan "${tests[@]}" ftuner-opt ftuner-run ftuner-translate \
     ftuner-test-opt ftuner-test-run ftuner-test-translate ftrt ftrt_emulator
   # What LLVM's and MLIR's libraries keep to the end are no leaks of ours.

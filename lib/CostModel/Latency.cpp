@@ -63,8 +63,7 @@ public:
   Evaluator(const Workload &workload, const DeviceSpec &device,
             const CostModelOptions &options)
       : workload(workload), device(device), calibration(options.calibration),
-        figures(latencyDevice(device)),
-        spaceAxes(workload.spaceAxes().list()),
+        figures(latencyDevice(device)), spaceAxes(workload.spaceAxes().list()),
         reduceAxes(workload.reduceAxes().list()) {
     const Operand *lhs = workload.find(OperandRole::Lhs);
     const Operand *rhs = workload.find(OperandRole::Rhs);
@@ -288,8 +287,9 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
       break;
     case OperandRole::Output:
       facts.storedBytes += bytes;
-      facts.sumBytes += bytes / static_cast<double>(operand.elementBytes) *
-                        static_cast<double>(bytesOf(workload.accumulatorType()));
+      facts.sumBytes +=
+          bytes / static_cast<double>(operand.elementBytes) *
+          static_cast<double>(bytesOf(workload.accumulatorType()));
       if (std::optional<unsigned> axis = operand.contiguousAxis())
         facts.isOutputAligned =
             shape[*axis] * operand.elementBytes % sectorBytes == 0;

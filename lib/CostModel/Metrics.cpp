@@ -173,8 +173,8 @@ FactoredMetrics::FactoredMetrics(const Workload &workload,
     Entry entry;
     entry.m = numberOf(tilesM, ukernel.blockTile[axes.m]);
     entry.n = numberOf(tilesN, ukernel.blockTile[axes.n]);
-    entry.k = numberOf(tilesK, ReduceTile{ukernel.blockTile[axes.k],
-                                          ukernel.reduceSplit});
+    entry.k = numberOf(
+        tilesK, ReduceTile{ukernel.blockTile[axes.k], ukernel.reduceSplit});
     entry.sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
     entries.push_back(entry);
   }

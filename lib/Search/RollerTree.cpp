@@ -29,7 +29,8 @@ static constexpr int64_t maxTileRegisters = 96;
 
 RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
                          llvm::ArrayRef<int64_t> shape)
-    : problem(problem), axes(ContractionAxes::of(problem.workload.reduceAxes())),
+    : problem(problem),
+      axes(ContractionAxes::of(problem.workload.reduceAxes())),
       shape(shape.begin(), shape.end()),
       peak(path.peakFlops(problem.workload, problem.device)),
       flopsPerPoint(flopsOf(problem.workload.reduction()->operations)) {
@@ -48,8 +49,8 @@ RollerModel::RollerModel(const SearchProblem &problem, const CodegenModel &path,
 }
 
 int64_t RollerModel::blocks(int64_t bm, int64_t bn) const {
-  double blocks = batch * ceilDiv(shape[axes.m], bm) *
-                  ceilDiv(shape[axes.n], bn);
+  double blocks =
+      batch * ceilDiv(shape[axes.m], bm) * ceilDiv(shape[axes.n], bn);
   return static_cast<int64_t>(std::min(blocks, static_cast<double>(maxBlocks)));
 }
 
@@ -72,8 +73,8 @@ double RollerModel::seconds(const UKernel &ukernel,
   int64_t bn = ukernel.blockTile[axes.n];
   double rm = static_cast<double>(ukernel.registerTile[axes.m]);
   double rn = static_cast<double>(ukernel.registerTile[axes.n]);
-  double depth = static_cast<double>(
-      ceilBy(shape[axes.k], ukernel.blockTile[axes.k]));
+  double depth =
+      static_cast<double>(ceilBy(shape[axes.k], ukernel.blockTile[axes.k]));
   double points = static_cast<double>(bm) * static_cast<double>(bn);
   double operandBytes = depth * (lhsBytes * bm + rhsBytes * bn);
   double workerBytes = depth * static_cast<double>(ukernel.workers) *
@@ -198,13 +199,13 @@ RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,
 
 RollerTree::Tiles RollerTree::tilesOf(const ContractionAxes &axes,
                                       const UKernel &ukernel) {
-  return {
-      {ukernel.registerTile[axes.m], ukernel.registerTile[axes.n]},
-      {ukernel.blockTile[axes.m], ukernel.blockTile[axes.n]}};
+  return {{ukernel.registerTile[axes.m], ukernel.registerTile[axes.n]},
+          {ukernel.blockTile[axes.m], ukernel.blockTile[axes.n]}};
 }
 
 llvm::ArrayRef<unsigned> RollerTree::variantsOf(unsigned candidate) const {
-  return variants.find(tilesOf(axes, set.candidates[candidate].ukernel))->second;
+  return variants.find(tilesOf(axes, set.candidates[candidate].ukernel))
+      ->second;
 }
 
 //===----------------------------------------------------------------------===//

@@ -207,9 +207,8 @@ LogicalResult IreeConverter::addSlices(WorkloadKernels &workload,
   workload.slices.kernels.push_back(iree::toKernel(
       emitted->module, family, workload.plan.families[family].alignment()));
 
-  FailureOr<gpu::GPUModuleOp> sum =
-      buildSumKernel(*kernels.module, op, split, name + "_sum",
-                     workload.signature);
+  FailureOr<gpu::GPUModuleOp> sum = buildSumKernel(
+      *kernels.module, op, split, name + "_sum", workload.signature);
   if (failed(sum))
     return failure();
   workload.choice.kernels.push_back(

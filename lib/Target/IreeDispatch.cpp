@@ -109,9 +109,9 @@ Value DispatchBuilder::buildFamily() {
                                     extents, reduced, /*hasSwitches=*/false);
   if (!plan.needsAlignment())
     return family;
-  Value unaligned = buildFamilyOfShape(b, plan.unalignedEntries,
-                                       plan.unalignedGeneralFamily, extents,
-                                       reduced, /*hasSwitches=*/false);
+  Value unaligned =
+      buildFamilyOfShape(b, plan.unalignedEntries, plan.unalignedGeneralFamily,
+                         extents, reduced, /*hasSwitches=*/false);
   return math.select(buildAligned(plan.alignment()), family, unaligned);
 }
 
@@ -198,8 +198,7 @@ Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
       family,
       launches.sliceBlocks,
       /*arguments=*/{},
-      RankedTensorType::get(ShapedType::kDynamic,
-                            op.getAccumulatorType()),
+      RankedTensorType::get(ShapedType::kDynamic, op.getAccumulatorType()),
       /*resultSizes=*/{launches.sliceElements},
       /*tied=*/std::nullopt};
   for (const KernelParameter &parameter :

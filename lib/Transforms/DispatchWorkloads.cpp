@@ -239,12 +239,10 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
   return memref::AllocOp::create(b, type, sizes);
 }
 
-LogicalResult
-WorkloadDispatcher::buildSplit(ImplicitLocOpBuilder &b,
-                               ukernel::OperatorOpInterface op,
-                               ukernel::FamilyAttr family, const Twine &name,
-                               StringAttr prefix, ArrayRef<Value> extents,
-                               Value slices) {
+LogicalResult WorkloadDispatcher::buildSplit(
+    ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
+    ukernel::FamilyAttr family, const Twine &name, StringAttr prefix,
+    ArrayRef<Value> extents, Value slices) {
   auto rank = cast<MemRefType>(slices.getType()).getRank();
   // One output behind the other, as the kernel takes them.
   SmallVector<ReassociationIndices> groups = {{0, 1}};
@@ -404,9 +402,9 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
                                     extents, reduced);
   if (decoded.needsAlignment()) {
     Value aligned = buildAligned(b, op, extents, decoded.alignment());
-    Value unaligned = buildFamilyOfShape(
-        b, decoded.unalignedEntries, decoded.unalignedGeneralFamily, extents,
-        reduced);
+    Value unaligned =
+        buildFamilyOfShape(b, decoded.unalignedEntries,
+                           decoded.unalignedGeneralFamily, extents, reduced);
     family = math.select(aligned, family, unaligned);
   }
 

@@ -189,27 +189,28 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
     return none;
   if (cells.size() == 1) {
     ArrayRef<Interval> intervals = cells.front().intervals;
-    Value family = hasSwitches ? buildFamilyOfSize(b, intervals, otherwise,
-                                                   size, least)
-                               : buildComparisons(math, intervals, otherwise,
-                                                  size, least);
-    return math.select(buildInside(math, cells.front().box, extents, reduceAxes, axis),
-                       family, none);
+    Value family =
+        hasSwitches ? buildFamilyOfSize(b, intervals, otherwise, size, least)
+                    : buildComparisons(math, intervals, otherwise, size, least);
+    return math.select(
+        buildInside(math, cells.front().box, extents, reduceAxes, axis), family,
+        none);
   }
   SmallVector<int64_t> cases =
       llvm::to_vector(llvm::seq<int64_t>(0, cells.size()));
   Value cell = math.constant(cells.size());
   for (auto [index, candidate] : llvm::enumerate(cells))
-    cell = math.select(buildInside(math, candidate.box, extents, reduceAxes, axis),
-                       math.constant(index), cell);
+    cell =
+        math.select(buildInside(math, candidate.box, extents, reduceAxes, axis),
+                    math.constant(index), cell);
   auto switchOp = scf::IndexSwitchOp::create(b, TypeRange{b.getIndexType()},
                                              cell, cases, cases.size());
   OpBuilder::InsertionGuard guard(b);
   for (auto [region, candidate] :
        llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
     b.createBlock(&region);
-    scf::YieldOp::create(b, buildComparisons(math, candidate.intervals,
-                                             otherwise, size, least));
+    scf::YieldOp::create(
+        b, buildComparisons(math, candidate.intervals, otherwise, size, least));
   }
   b.createBlock(&switchOp.getDefaultRegion());
   scf::YieldOp::create(b, none);

@@ -25,8 +25,8 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::OperatorOpInterface op,
   Value slices = function.getArgument(numArguments);
 
   OpBuilder b(alone);
-  auto sum = cast<linalg::GenericOp>(
-      alone.buildMerge(b, family.getSplit(), slices));
+  auto sum =
+      cast<linalg::GenericOp>(alone.buildMerge(b, family.getSplit(), slices));
   sum->setAttr(
       kKernelAttrName,
       b.getDictionaryAttr(

@@ -1,11 +1,12 @@
 //===- SplitReduction.h - Split-K in two steps ------------------*- C++ -*-===//
 //
 // A family with a split-K factor of s becomes two kernels. Blocks of the first
-// reduce one of s slices of the reduce axis each (Schedule/Grid.h) and leave the
-// states as they are, in the type of the accumulator, in a buffer of s outputs,
-// one behind the other. An empty slice leaves the identity. The second merges
-// the slices in their order, so that results do not depend on which block ends
-// first. What both compute, the operator says (`OperatorOpInterface`).
+// reduce one of s slices of the reduce axis each (Schedule/Grid.h) and leave
+// the states as they are, in the type of the accumulator, in a buffer of s
+// outputs, one behind the other. An empty slice leaves the identity. The second
+// merges the slices in their order, so that results do not depend on which
+// block ends first. What both compute, the operator says
+// (`OperatorOpInterface`).
 //
 // Rejected: atomic additions to the output (an order that changes from run to
 // run, an output that must be zero before, and no place for an epilogue); a

@@ -56,7 +56,7 @@ Workload EmittedCase::workload() const {
     }
     unsigned space = factor == 0 ? matmulAxes.m : matmulAxes.n;
     int64_t sums = 0;
-    for (auto [isRead, axes] :
+    for (const auto &[isRead, axes] :
          {std::pair(prologue.addsScalar, llvm::SmallVector<unsigned>()),
           std::pair(prologue.addsAlongSpace,
                     llvm::SmallVector<unsigned>{space}),
@@ -69,9 +69,9 @@ Workload EmittedCase::workload() const {
       ++sums;
     }
     if (sums > 0)
-      parts.prologues[factor].push_back(
-          {OperationKind::Arithmetic, storedType(multiplied),
-           storedType(multiplied), double(sums)});
+      parts.prologues[factor].push_back({OperationKind::Arithmetic,
+                                         storedType(multiplied),
+                                         storedType(multiplied), double(sums)});
   }
   workload.operands.insert(workload.operands.begin() + 2, inputs.begin(),
                            inputs.end());

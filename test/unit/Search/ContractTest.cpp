@@ -246,7 +246,8 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
     for (NamedWorkload &supported : supportedWorkloads(paths, device)) {
       if (!names.empty() && !names.count(supported.name))
         continue;
-      auto half = supported.workload.reduction()->operations.front().operandType;
+      auto half =
+          supported.workload.reduction()->operations.front().operandType;
       auto [place, isNew] = named.try_emplace(
           supported.name + std::to_string(static_cast<int>(half)),
           std::move(supported));

@@ -10,8 +10,8 @@
 #define FTUNER_TEST_UNIT_SEARCH_STUBMODEL_H
 
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Workload/Sampling.h"
 #include "FTuner/Workload/Contraction.h"
+#include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace ftuner {

@@ -96,8 +96,9 @@ TEST(Workload, RefusesBadWeightsAndOperands) {
   EXPECT_EQ(llvm::toString(scaled.checkContraction()),
             "operand 3: expected an input of one factor");
   operands.operands.back().role = OperandRole::Extra;
-  EXPECT_EQ(errorOf(operands), "computation 'product': expected outputs that it "
-                               "writes, but operand 2 is none");
+  EXPECT_EQ(errorOf(operands),
+            "computation 'product': expected outputs that it "
+            "writes, but operand 2 is none");
   operands.reduction()->writes.clear();
   EXPECT_EQ(errorOf(operands), "expected an output operand");
 }

@@ -30,8 +30,8 @@ public:
     std::string objectionTo(llvm::ArrayRef<int64_t> shape) const;
   };
   /// The entry whose workload it is, else the first one that is alike:
-  /// `Workload::fingerprint` is equal, and so are static extents. Null if there is
-  /// none.
+  /// `Workload::fingerprint` is equal, and so are static extents. Null if there
+  /// is none.
   const Entry *find(const Workload &workload) const;
 
 private:

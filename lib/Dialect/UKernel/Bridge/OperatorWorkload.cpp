@@ -32,8 +32,7 @@ static SizeRange withoutZero(SizeRange range) {
   return {range.step, range.max, range.step};
 }
 
-static Axis makeAxis(StringRef name, int64_t extent,
-                     ukernel::RangeAttr range) {
+static Axis makeAxis(StringRef name, int64_t extent, ukernel::RangeAttr range) {
   Axis axis{name.str(), {}};
   if (ShapedType::isStatic(extent)) {
     axis.range = SizeRange::fixed(std::max<int64_t>(extent, 1));
@@ -225,9 +224,8 @@ static std::pair<Merge, Identity> mergeOf(Block &combiner) {
       .Case<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp,
             arith::MinUIOp>(
           [](auto) { return std::pair(Merge::Minimum, Identity::Highest); })
-      .Default([](Operation *) {
-        return std::pair(Merge::Other, Identity::Zero);
-      });
+      .Default(
+          [](Operation *) { return std::pair(Merge::Other, Identity::Zero); });
 }
 
 void ftuner::setComputations(

@@ -82,9 +82,9 @@ Operation *ftuner::ukernel::detail::buildSumOfSlices(OperatorOpInterface op,
   };
   // Without an init operand the sum continues the output's own value.
   OpOperand &start = op.getStartOperand();
-  bool isZero = !op.readsOutput() &&
-                (matchPattern(start.get(), m_AnyZeroFloat()) ||
-                 matchPattern(start.get(), m_Zero()));
+  bool isZero =
+      !op.readsOutput() && (matchPattern(start.get(), m_AnyZeroFloat()) ||
+                            matchPattern(start.get(), m_Zero()));
   bool hasInit = !op.readsOutput() && !isZero;
   if (hasInit)
     read(start);
