@@ -28,6 +28,22 @@ static llvm::StringRef roleName(OperandRole role) {
   llvm_unreachable("all roles are handled");
 }
 
+/// The sum of a form's terms, each with its coefficient before what `position`
+/// writes.
+static void
+writeTerms(llvm::raw_ostream &os, const AffineForm &form,
+           llvm::StringRef separator,
+           llvm::function_ref<void(const AffineForm::Term &)> position) {
+  llvm::interleave(
+      form.terms, os,
+      [&](const AffineForm::Term &term) {
+        if (term.coefficient != 1)
+          os << term.coefficient << "*";
+        position(term);
+      },
+      separator);
+}
+
 //===----------------------------------------------------------------------===//
 // Fingerprints
 //===----------------------------------------------------------------------===//
@@ -79,16 +95,11 @@ private:
   }
 
   void add(const AffineForm &form) {
-    llvm::interleave(
-        form.terms, os,
-        [&](const AffineForm::Term &term) {
-          if (term.coefficient != 1)
-            os << term.coefficient << "*";
-          os << term.axis;
-          if (term.loop != AffineForm::Term::wholeAxis)
-            os << "." << term.loop;
-        },
-        "+");
+    writeTerms(os, form, "+", [&](const AffineForm::Term &term) {
+      os << term.axis;
+      if (term.loop != AffineForm::Term::wholeAxis)
+        os << "." << term.loop;
+    });
     if (form.terms.empty() || form.constant != 0)
       os << "+" << form.constant;
   }
@@ -173,17 +184,12 @@ private:
 
   /// "M", "2*P + R - 1", with the names of a fused axis's loops.
   void add(const AffineForm &form) {
-    llvm::interleave(
-        form.terms, os,
-        [&](const AffineForm::Term &term) {
-          if (term.coefficient != 1)
-            os << term.coefficient << "*";
-          const Axis &axis = workload.axes[term.axis];
-          os << (term.loop == AffineForm::Term::wholeAxis
-                     ? axis.name
-                     : axis.loops[term.loop].name);
-        },
-        " + ");
+    writeTerms(os, form, " + ", [&](const AffineForm::Term &term) {
+      const Axis &axis = workload.axes[term.axis];
+      os << (term.loop == AffineForm::Term::wholeAxis
+                 ? axis.name
+                 : axis.loops[term.loop].name);
+    });
     if (form.terms.empty())
       os << form.constant;
     else if (form.constant != 0)
