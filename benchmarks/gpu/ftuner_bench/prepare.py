@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import bundle, plans
@@ -107,6 +107,14 @@ class Preparation:
         folder = self.out / name
         folder.mkdir(parents=True)
         files: dict[str, str] = {}
+        if "proof" not in self.skipped:
+            from .proof import prepare
+
+            count, refused = prepare(folder / "proof", name)
+            files["proof"] = f"{name}/proof"
+            self.say(f"{name}: {count} families that prove codegen paths")
+            for words in refused:
+                self.say(f"{name}: refused: {words}")
         for workload in self.workloads:
             source = folder / f"{workload.name}.mlir"
             source.write_text(workload.mlir(), encoding="utf-8")
@@ -119,12 +127,34 @@ class Preparation:
         if "models" not in self.skipped:
             files["models"] = f"{name}/models"
             self.models(name, folder / "models")
+        if "forward" not in self.skipped:
+            files["forward"] = f"{name}/forward"
+            self.forward(name, folder / "forward")
         return {"files": files}
 
     def models(self, device: str, folder: pathlib.Path) -> None:
         """The functions of part 3's models."""
         from .models import record
 
+        taken = record(self.rehearsal, folder, self.compiler_of_texts(device), device)
+        self.say(
+            f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
+            + ", ".join(f"{count} of {name}" for name, count in taken.items())
+        )
+
+    def forward(self, device: str, folder: pathlib.Path) -> None:
+        """Models and operators that FTuner compiles alone."""
+        from .forward import prepare
+
+        prepare(
+            self.rehearsal,
+            folder,
+            self.compiler_of_texts(device),
+            lambda title: self.say(f"{device}: {title}, by FTuner alone"),
+        )
+
+    def compiler_of_texts(self, device: str) -> Callable[[str, pathlib.Path], None]:
+        """What compiles a text to a library of the bundle."""
         fewer = ["--max-kernels=3"] if self.rehearsal else []
 
         def compile_text(text: str, library: pathlib.Path) -> None:
@@ -133,11 +163,7 @@ class Preparation:
                 source.write_text(text, encoding="utf-8")
                 self.library(source, device, library, *self.paths, *fewer)
 
-        taken = record(self.rehearsal, folder, compile_text, device)
-        self.say(
-            f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
-            + ", ".join(f"{count} of {name}" for name, count in taken.items())
-        )
+        return compile_text
 
     def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
         """All programs of some sizes, and a library with the kernels of their families."""
@@ -191,6 +217,9 @@ class Preparation:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(FOLDER, self.out / FOLDER.name, ignore=ignored)
         shutil.copy(FOLDER.parent / "run.sh", self.out / "run.sh")
+        share = self.build / "share" / "ftuner"
+        for name in ("devices", "proofs"):
+            shutil.copytree(share / name, self.out / "share" / "ftuner" / name)
         shutil.copytree(ROOT / "python" / "ftuner", self.out / "python" / "ftuner", ignore=ignored)
         import ftuner
 
@@ -267,7 +296,7 @@ def main() -> int:
         "--skip",
         default="",
         metavar="PART,…",
-        help="leave out what the parts selection or models need",
+        help="leave out what the parts proof, selection, models or forward need",
     )
     parser.add_argument(
         "--rehearsal",

@@ -1,7 +1,8 @@
 """From raw records to results: JSON, CSV, tables and figures. Needs no GPU.
 
 Files: results.json (facts and summaries), products.csv, programs.csv (the data set of
-part 4), models.csv, products.png, selection.png, models.png, summary.txt. At most eight.
+part `selection`), models.csv, kernels.json (what `forward` launches), products.png,
+selection.png, models.png, summary.txt.
 """
 
 from __future__ import annotations
@@ -197,6 +198,19 @@ def models(records: Iterable[Record]) -> list[dict[str, Any]]:
     return result
 
 
+def forward(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Of each case, size and mode the microseconds of all ways."""
+    rows: dict[tuple[str, int, str], dict[str, Any]] = defaultdict(dict)
+    for record in records:
+        if record["kind"] == "forward":
+            time = record["microseconds"] or {}
+            rows[record["case"], record["size"], record["mode"]][record["how"]] = time.get("median")
+    return [
+        {"case": case, "size": size, "mode": mode, "microseconds": ways}
+        for (case, size, mode), ways in rows.items()
+    ]
+
+
 def checks(records: Iterable[Record]) -> dict[str, Any]:
     """Counts, the largest error, and every failure in words."""
     found = [record for record in records if record["kind"] == "check"]
@@ -232,6 +246,8 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
         "selection_by_size": sizes,
         "wrong_programs": by_kind(records, "wrong_program"),
         "models": models(records),
+        "families": by_kind(records, "family"),
+        "forward": forward(records),
         "notes": by_kind(records, "note"),
         "host_time": by_kind(records, "host_time"),
         "coverage": by_kind(records, "coverage"),
@@ -252,6 +268,8 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
         f"{_cell(found['largest_error'])}",
     ]
     lines += [f"  FAILED {failure}" for failure in found["failures"][:20]]
+    if content["families"]:
+        lines += ["", *_proof(content["families"])]
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in content["ratios"])]
     by_key = {(row["workload"], row["peer"], row["mode"]): row for row in content["ratios"]}
     pairs = list(dict.fromkeys((row["workload"], row["peer"]) for row in content["ratios"]))
@@ -294,6 +312,24 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
             "Models: time over that of FTuner's backend, geometric mean over lengths",
             table(columns, [[row[column] for column in columns] for row in content["models"]]),
         ]
+    if content["forward"]:
+        ways = list(dict.fromkeys(way for row in content["forward"] for way in row["microseconds"]))
+        lines += [
+            "",
+            "Models and operators by FTuner alone and by PyTorch, microseconds of a call",
+            table(
+                ["case", "size", "mode", *ways],
+                [
+                    [
+                        row["case"],
+                        row["size"],
+                        row["mode"],
+                        *[row["microseconds"].get(way) for way in ways],
+                    ]
+                    for row in content["forward"]
+                ],
+            ),
+        ]
     if content["host_time"]:
         lines += [
             "",
@@ -309,6 +345,21 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
     lines += _left_out(content)
     lines += ["", *[f"{name}: {title}" for name, title in titles.items()]]
     return "\n".join(lines)
+
+
+def _proof(families: Sequence[dict[str, Any]]) -> list[str]:
+    """A line for each path, and one for each family that did not pass."""
+    lines = []
+    for path in dict.fromkeys(family["path"] for family in families):
+        own = [family for family in families if family["path"] == path]
+        passed = [family for family in own if family["status"] == "passed"]
+        lines.append(f"Proof of {path}: {len(passed)} of {len(own)} families passed")
+        lines += [
+            f"  {family['status'].upper()} {family['name']}: {family['words']}"
+            for family in own
+            if family["status"] != "passed"
+        ]
+    return lines
 
 
 def _left_out(content: dict[str, Any]) -> list[str]:
@@ -436,6 +487,10 @@ def write(
     write_csv(folder / "products.csv", products_rows(records))
     write_csv(folder / "programs.csv", program_rows(records))
     write_csv(folder / "models.csv", model_rows(records))
+    kernels = by_kind(records, "kernels")
+    if kernels:
+        text_of_kernels = "[\n" + ",\n".join(map(json.dumps, kernels)) + "\n]\n"
+        (folder / "kernels.json").write_text(text_of_kernels, encoding="utf-8")
     words = text(content, titles)
     (folder / "summary.txt").write_text(words + "\n", encoding="utf-8")
     try:

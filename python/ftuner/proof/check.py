@@ -77,8 +77,24 @@ def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]
     nothing can be run at all.
     """
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
-        libraries, outcomes = _build(families, gpu, Path(folder))
-        todo = [family for family in families if family.symbol in libraries]
+        libraries, outcomes = build(
+            families, descriptions.resolve(f"cuda:{gpu}"), Path(folder), cubins=()
+        )
+        compiled = [family for family in families if family.symbol in libraries]
+        outcomes |= run(gpu, compiled, libraries, timeout)
+    return [outcomes[family.symbol] for family in families]
+
+
+def run(
+    gpu: int, families: Sequence[Family], libraries: Mapping[str, Path], timeout: float
+) -> dict[str, Outcome]:
+    """Runs compiled families on a GPU, as `check` does; outcomes by their symbols.
+
+    Needs no compiler, so that families can be compiled elsewhere.
+    """
+    outcomes: dict[str, Outcome] = {}
+    todo = list(families)
+    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
         with Progress("checking the GPU", len(todo)) as progress:
             while todo:
                 found = _watch(gpu, todo, libraries, timeout, Path(folder), progress)
@@ -89,7 +105,7 @@ def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]
                     if family.path == broken:
                         outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
                 todo = [family for family in todo if family.path != broken]
-    return [outcomes[family.symbol] for family in families]
+    return outcomes
 
 
 def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Report:
@@ -103,20 +119,26 @@ def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Rep
     return Report(card, outcomes, found, verdicts.write(card, found, outcomes))
 
 
-def _build(
-    families: Sequence[Family], gpu: int, folder: Path
+def build(
+    families: Sequence[Family],
+    device: descriptions.Description,
+    folder: Path,
+    *,
+    cubins: Sequence[str],
 ) -> tuple[dict[str, Path], dict[str, Outcome]]:
-    """The libraries of families by their symbols, and outcomes of those that have none."""
-    device = descriptions.resolve(f"cuda:{gpu}")
+    """Compiles families for a device into `folder`: libraries by symbols, and outcomes of those
+    that have none. `cubins`: processors whose machine code goes with the PTX."""
     libraries: dict[str, Path] = {}
     outcomes: dict[str, Outcome] = {}
 
-    def build(family: Family) -> None:
+    def build_one(family: Family) -> None:
         library = folder / family.symbol / "libmodel.so"
         library.parent.mkdir()
         source = compiler.SourceText(f"{family.symbol}.mlir", family.text().encode())
         try:
-            compiler.build_library(source, device, compiler.Options([]), library, emulate=False)
+            compiler.build_library(
+                source, device, compiler.Options([]), library, emulate=False, cubins=cubins
+            )
             libraries[family.symbol] = library
         except CompileError as error:
             words = next(
@@ -127,7 +149,7 @@ def _build(
 
     with Progress("compiling", len(families)) as progress:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for _ in pool.map(build, families):
+            for _ in pool.map(build_one, families):
                 pass
     return libraries, outcomes
 

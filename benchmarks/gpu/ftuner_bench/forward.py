@@ -1,0 +1,371 @@
+"""Whole models and memory-bound operators compiled by FTuner alone, kernel by kernel.
+
+Of each case one function serves all sizes; PyTorch computes the same eagerly and by
+torch.compile. Beside the time of a call, the times of the kernels that each way launches are
+recorded, as PyTorch's profiler sees them: what the cost model predicts can be held against them.
+Errors are against the same module in float64.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import bundle, models
+from .machine import Call
+from .session import Session, within
+from .timing import compare_captured
+
+ROUNDS = 7
+SAMPLE_MICROSECONDS = 1000.0
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+# Of results in each type, where PyTorch's own error is not larger.
+TOLERANCES = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
+# Calls that are profiled; of each kernel the median counts.
+PROFILED = 5
+# Inputs for a cold cache hold this many times the L2 cache together.
+COLD_FACTOR = 2.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A module with one dynamic size T, the extent `axis` of its arguments.
+
+    build: the module, small or of full size. arguments: shapes for T = size, whether small; of
+    tokens where `tokens` is their number of values.
+    """
+
+    name: str
+    title: str
+    type: str
+    build: Callable[[bool], torch.nn.Module]
+    shapes: Callable[[int, bool], tuple[tuple[int, ...], ...]]
+    sizes: tuple[int, ...]
+    axes: tuple[tuple[int, ...], ...] = ((0,),)
+    tokens: int = 0
+
+    def inputs(self, size: int, small: bool, device: str, seed: int) -> tuple[torch.Tensor, ...]:
+        generator = torch.Generator().manual_seed(seed)
+        if self.tokens:
+            most = 100 if small else self.tokens
+            return tuple(
+                torch.randint(0, most, shape, generator=generator).to(device)
+                for shape in self.shapes(size, small)
+            )
+        return tuple(
+            torch.randn(shape, generator=generator).to(device=device, dtype=TYPES[self.type])
+            for shape in self.shapes(size, small)
+        )
+
+    def grid(self, small: bool) -> tuple[int, ...]:
+        return (8, 3) if small else self.sizes
+
+
+class _Softmax(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+
+class _Sum(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sum(-1)
+
+
+class _Gelu(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(x)
+
+
+class _RmsNorm(torch.nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6)
+        return (wide * scale).to(x.dtype) * self.weight
+
+
+class _AddLayerNorm(torch.nn.Module):
+    """A layer norm behind a residual addition."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        return self.norm(x + residual)
+
+
+ROWS = (128, 2048, 16384)
+
+
+def _rows(
+    name: str, type: str, width: int, build: Callable[[int], torch.nn.Module], arguments: int = 1
+) -> Case:
+    """An operator on rows [T, width]."""
+
+    def sized(small: bool) -> int:
+        return 64 if small else width
+
+    return Case(
+        f"{name}_{width}_{type}",
+        f"{name} of [T, {width}], {type}",
+        type,
+        lambda small: build(sized(small)),
+        lambda size, small: ((size, sized(small)),) * arguments,
+        ROWS,
+        ((0,),) * arguments,
+    )
+
+
+def _model(name: str, type: str, batch: int) -> Case:
+    (model,) = (one for one in models.MODELS if one.name == name)
+    return Case(
+        f"{name}_{type}_{batch}",
+        f"{model.title}, batch {batch}, {type}",
+        type,
+        lambda small: models.build(model, small),
+        lambda size, small: ((min(batch, 2) if small else batch, size),),
+        (128, 32, 1),
+        ((1,),),
+        model.vocabulary,
+    )
+
+
+CASES = (
+    _model("bert_base", "f32", 16),
+    _model("bert_base", "f16", 16),
+    _model("bert_base", "f16", 1),
+    _model("gpt2", "f16", 1),
+    _rows("softmax", "f32", 768, lambda width: _Softmax()),
+    _rows("softmax", "f16", 4096, lambda width: _Softmax()),
+    _rows("add_layer_norm", "f32", 768, _AddLayerNorm, 2),
+    _rows("add_layer_norm", "f16", 768, _AddLayerNorm, 2),
+    _rows("rms_norm", "f16", 4096, _RmsNorm),
+    _rows("sum", "f32", 4096, lambda width: _Sum()),
+    _rows("gelu", "f16", 3072, lambda width: _Gelu()),
+)
+
+
+def cases(small: bool) -> tuple[Case, ...]:
+    """Of a rehearsal: a model and an operator."""
+    return (CASES[0], CASES[6]) if small else CASES
+
+
+def module_of(case: Case, small: bool) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return case.build(small).to(TYPES[case.type]).eval().requires_grad_(False)
+
+
+def prepare(
+    small: bool,
+    folder: pathlib.Path,
+    compile_text: Callable[[str, pathlib.Path], None],
+    say: Callable[[str], None],
+) -> None:
+    """Compiles all cases into `folder`: a library, and the names of the function's last arguments
+    with those that are no parameters of the module."""
+    from torch.export import Dim
+
+    import ftuner.torch
+
+    folder.mkdir(parents=True)
+    for case in cases(small):
+        module = module_of(case, small)
+        largest = max(case.grid(small))
+        size = Dim("T", min=1, max=largest)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exported = ftuner.torch.export(
+                module,
+                case.inputs(8, small, "cpu", 0),
+                dynamic_shapes=tuple({axis: size for axis in axes} for axes in case.axes),
+                name=case.name,
+            )
+        compile_text(exported.text, folder / f"{case.name}.so.xz")
+        own = {key for key, _ in [*module.named_parameters(), *module.named_buffers()]}
+        constants = {
+            key: tensor for key, tensor in exported.parameters.items() if key not in own
+        }
+        (folder / f"{case.name}.json").write_text(
+            json.dumps(list(exported.parameters)), encoding="utf-8"
+        )
+        torch.save(constants, folder / f"{case.name}.pt")
+        say(case.title)
+
+
+def measure(session: Session) -> bool:
+    files = session.bundle.devices[session.device]["files"]
+    if "forward" not in files:
+        session.write("note", text="the bundle was made without forward")
+        return True
+    folder = session.bundle.folder / files["forward"]
+    passed = True
+    every = cases(session.machine.rehearsal)
+    with torch.no_grad():
+        for number, case in enumerate(every):
+            share = within(session, len(every) - number)
+            done: list[int] = []
+            wanted = case.grid(session.machine.rehearsal)
+            try:
+                module = module_of(case, session.machine.rehearsal).to(session.machine.device)
+                ways = _ways(session, case, module, folder)
+                exact = module_of(case, session.machine.rehearsal).to(session.machine.device)
+                exact = exact.double()
+                uncaptured: set[str] = set()
+                for size in wanted:
+                    if not share.allows() and done:
+                        break
+                    passed &= _size(session, case, size, ways, exact, uncaptured)
+                    done.append(size)
+            except Exception as error:  # of one case: the others go on
+                passed = False
+                session.write(
+                    "error", message=f"{case.name}: {type(error).__name__}: {error}", traceback=""
+                )
+                print(f"FAILED {case.name}: {type(error).__name__}: {error}", flush=True)
+            session.coverage(case.name, list(wanted), done, "forward")
+            session.machine.tidy()
+    return passed
+
+
+def _ways(
+    session: Session, case: Case, module: torch.nn.Module, folder: pathlib.Path
+) -> dict[str, Callable[..., torch.Tensor]]:
+    """The ways to run a case by their names."""
+    import ftuner
+
+    library = bundle.unpack_to_file(folder / f"{case.name}.so.xz")
+    function = ftuner.load(library).functions[case.name]
+    state = {
+        **dict(module.named_parameters()),
+        **dict(module.named_buffers()),
+        **torch.load(folder / f"{case.name}.pt", map_location=session.machine.device),
+    }
+    names = json.loads((folder / f"{case.name}.json").read_text(encoding="utf-8"))
+    parameters = [state[name].detach().contiguous() for name in names]
+    ways: dict[str, Callable[..., torch.Tensor]] = {
+        "ftuner": function.keeping(len(parameters), lambda memory: parameters),
+        "eager": module.forward,
+    }
+    if "compile" not in session.skipped_peers:
+        torch._dynamo.reset()
+
+        # A code object of its own for each case: recompilations are counted by code.
+        def forward(*inputs: torch.Tensor) -> torch.Tensor:
+            return module(*inputs)
+
+        forward.__code__ = forward.__code__.replace(co_name=f"forward_{case.name}")
+        ways["compile"] = torch.compile(forward, dynamic=True)
+    return ways
+
+
+def _size(
+    session: Session,
+    case: Case,
+    size: int,
+    ways: dict[str, Callable[..., torch.Tensor]],
+    exact: torch.nn.Module,
+    uncaptured: set[str],
+) -> bool:
+    """uncaptured: ways that a graph did not take, which are not tried again."""
+    small, device = session.machine.rehearsal, session.machine.device
+    inputs = case.inputs(size, small, device, session.seed + size)
+    for tensor, axes in zip(inputs, case.axes):
+        for axis in range(tensor.ndim):
+            if axis not in axes:
+                torch._dynamo.mark_static(tensor, axis)
+    wide = [tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs]
+    expected = exact(*wide)
+    calls: dict[str, list[Call]] = {}
+    errors: dict[str, float | None] = {}
+    problems: dict[str, str] = {}
+    passed = True
+    sets = [inputs, *_copies(session, inputs)] if not case.tokens else [inputs]
+    for way, forward in ways.items():
+        try:
+            result = forward(*inputs)
+            session.machine.synchronize()
+            errors[way] = float(
+                torch.linalg.vector_norm(result.double() - expected)
+                / torch.linalg.vector_norm(expected)
+            )
+            most = max(TOLERANCES[case.type], 1.5 * (errors.get("eager") or 0.0))
+            if not errors[way] <= most:
+                raise ValueError(f"relative error {errors[way]:.3g} above {most:g}")
+            calls[way] = [lambda f=forward, some=some: f(*some) for some in sets]
+        except Exception as error:
+            problems[way] = f"{type(error).__name__}: {error}"[:1000]
+            passed &= way != "ftuner"
+            print(f"FAILED {case.name}, T={size}, {way}: {problems[way]}", flush=True)
+    modes = ("graph_warm", "graph_cold") if not case.tokens else ("graph_warm", "plain_warm")
+    for mode in modes:
+        summaries, failures = compare_captured(
+            session.machine, calls, mode, session.thorough(ROUNDS), uncaptured, SAMPLE_MICROSECONDS
+        )
+        for way in ways:
+            session.write(
+                "forward",
+                case=case.name,
+                size=size,
+                how=way,
+                mode=mode,
+                microseconds=summaries.get(way),
+                error=errors.get(way),
+                problem=problems.get(way) or failures.get(way),
+            )
+    for way, bound in calls.items():
+        session.write(
+            "kernels", case=case.name, size=size, how=way, kernels=_kernels(session, bound[0])
+        )
+    return passed
+
+
+def _copies(
+    session: Session, inputs: Sequence[torch.Tensor]
+) -> list[tuple[torch.Tensor, ...]]:
+    """As many as a cold cache takes; results need about as much memory as inputs."""
+    bytes_each = 2 * sum(tensor.numel() * tensor.element_size() for tensor in inputs)
+    count = min(64, max(1, round(COLD_FACTOR * session.machine.cache_bytes / bytes_each)))
+    return [tuple(tensor.clone() for tensor in inputs) for _ in range(count)]
+
+
+def _kernels(session: Session, call: Call) -> list[list[Any]]:
+    """The kernels of a call in their order: name, and the median of microseconds."""
+    if session.machine.rehearsal:
+        return []
+    activities = [torch.profiler.ProfilerActivity.CUDA]
+    call()
+    session.machine.synchronize()
+    with torch.profiler.profile(activities=activities) as profile:
+        for _ in range(PROFILED):
+            call()
+        session.machine.synchronize()
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        profile.export_chrome_trace(file.name)
+        events = json.loads(pathlib.Path(file.name).read_text(encoding="utf-8"))["traceEvents"]
+    kinds = ("kernel", "gpu_memcpy", "gpu_memset")
+    found = sorted(
+        (event["ts"], event["name"], event["dur"])
+        for event in events
+        if event.get("cat") in kinds
+    )
+    count = len(found) // PROFILED
+    if not count or count * PROFILED != len(found):
+        return [[name, duration] for _, name, duration in found]
+    return [
+        [
+            found[place][1],
+            sorted(found[place + count * turn][2] for turn in range(PROFILED))[PROFILED // 2],
+        ]
+        for place in range(count)
+    ]
