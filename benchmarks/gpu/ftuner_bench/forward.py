@@ -133,7 +133,7 @@ def _model(name: str, type: str, batch: int) -> Case:
         f"{name}_{type}_{batch}",
         f"{model.title}, batch {batch}, {type}",
         type,
-        lambda small: models.build(model, small),
+        lambda small: models.build(model, small, layers=1 if small else None),
         lambda size, small: ((min(batch, 2) if small else batch, size),),
         (128, 32, 1),
         ((1,),),
