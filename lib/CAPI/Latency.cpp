@@ -152,6 +152,8 @@ static constexpr Field<LatencyPrediction> termFields[] = {
 namespace {
 /// A program of FTuner, as a row says it.
 struct ProgramRow {
+  /// A place in `programTypes`.
+  int64_t type;
   int64_t batch, m, n, k, transposeLhs, transposeRhs;
   int64_t blockM, blockN, blockK;
   int64_t combineAxis, secondBlock, firstCount, secondCount;
@@ -167,6 +169,7 @@ struct ProgramField {
 
 /// Those of every program. Behind them are the fields of its path's schedules.
 static constexpr ProgramField programFields[] = {
+    {"type", &ProgramRow::type, 0},
     {"batch", &ProgramRow::batch, 1},
     {"m", &ProgramRow::m, 1},
     {"n", &ProgramRow::n, 1},
@@ -181,6 +184,22 @@ static constexpr ProgramField programFields[] = {
     {"first_count", &ProgramRow::firstCount, 0},
     {"second_count", &ProgramRow::secondCount, 0},
     {"reduce_split", &ProgramRow::reduceSplit, 1},
+};
+
+namespace {
+/// How a program multiplies, of which elements, into sums of which type.
+struct ProgramType {
+  const char *name;
+  ElementType elements, multiplied, sums;
+};
+} // namespace
+
+static constexpr ProgramType programTypes[] = {
+    {"f32", ElementType::F32, ElementType::F32, ElementType::F32},
+    {"tf32", ElementType::F32, ElementType::TF32, ElementType::F32},
+    {"f16", ElementType::F16, ElementType::F16, ElementType::F32},
+    {"bf16", ElementType::BF16, ElementType::BF16, ElementType::F32},
+    {"i8", ElementType::I8, ElementType::I8, ElementType::I32},
 };
 
 template <typename Record, size_t N>
@@ -256,6 +275,10 @@ const char *ftuner_latency_path(size_t index) {
     return names;
   }();
   return index < names.size() ? names[index].c_str() : nullptr;
+}
+
+const char *ftuner_latency_program_type(size_t index) {
+  return index < std::size(programTypes) ? programTypes[index].name : nullptr;
 }
 
 const char *ftuner_latency_program_field(const char *path, size_t index) {
@@ -388,13 +411,28 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
   return 0;
 }
 
+/// The product of a row: its result has the elements of its factors, or, of
+/// integers, the sums.
 static Workload productOf(const ProgramRow &row) {
+  const ProgramType &type = programTypes[row.type];
   SizeRange m = SizeRange::fixed(row.m), n = SizeRange::fixed(row.n),
             k = SizeRange::fixed(row.k);
-  return row.batch > 1
-             ? Workload::batchMatmul(SizeRange::fixed(row.batch), m, n, k,
-                                     row.transposeLhs, row.transposeRhs)
-             : Workload::matmul(m, n, k, row.transposeLhs, row.transposeRhs);
+  Workload workload =
+      row.batch > 1
+          ? Workload::batchMatmul(SizeRange::fixed(row.batch), m, n, k,
+                                  row.transposeLhs, row.transposeRhs)
+          : Workload::matmul(m, n, k, row.transposeLhs, row.transposeRhs);
+  for (Operand &operand : workload.operands) {
+    bool isSum = operand.role == OperandRole::Output &&
+                 isInteger(type.sums);
+    operand = Operand(operand.role, operand.axes,
+                      isSum ? type.sums : type.elements);
+  }
+  changeContraction(workload, [&](ContractionParts &parts) {
+    parts.multipliedType = type.multiplied;
+    parts.accumulatorType = type.sums;
+  });
+  return workload;
 }
 
 static KernelFamily familyOf(const ProgramRow &row, const Schedule &schedule,
@@ -430,6 +468,10 @@ static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
       return error;
     row.*field.number = *values++;
   }
+  if (static_cast<size_t>(row.type) >= std::size(programTypes))
+    return llvm::createStringError("type: expected a number below " +
+                                   llvm::Twine(std::size(programTypes)) +
+                                   ", but got " + llvm::Twine(row.type));
   std::array<int64_t, Schedule::maxFields> fields = {};
   for (auto [name, number] : llvm::zip_first(path.scheduleFields(), fields)) {
     if (llvm::Error error = checkField(name, *values, /*least=*/0))

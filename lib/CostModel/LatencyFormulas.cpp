@@ -96,12 +96,26 @@ static double imbalance(const LatencyDevice &device, const LatencyBlock &block,
          device.warpSchedulers / (resident * block.warps);
 }
 
+/// What issue takes over what its instructions do: a warp waits for its
+/// fragments, and few warps do not fill each other's gaps. Of main loops on an
+/// H200, a scheduler with one warp issued in 66 % of its cycles, with two in 83 %
+/// (benchmarks/results/h200-2026-11-26, unrolling.md).
+static double issueGaps(const LatencyDevice &device, const LatencyBlock &block,
+                        const LatencyConstants &constants, double resident) {
+  if (block.isTensor())
+    return 1;
+  return 1 + constants.loneWarp * device.warpSchedulers /
+                 std::max(resident * block.warps, device.warpSchedulers);
+}
+
 /// Cycles of a step of one block on each resource, by itself, when `resident`
 /// blocks are: issue, shared memory, L2, latency.
 static std::array<double, 4> stepTerms(const LatencyDevice &device,
                                        const LatencyTable &table,
+                                       const LatencyConstants &constants,
                                        double resident) {
-  return {table.issue * imbalance(device, table.block, resident) +
+  return {table.issue * imbalance(device, table.block, resident) *
+                  issueGaps(device, table.block, constants, resident) +
               table.head / resident,
           table.sharedMemory, table.l2, table.latency / resident};
 }
@@ -125,6 +139,12 @@ static double l2BytesPerCycle(bool isTensor,
   return isTensor ? constants.tensorL2BytesPerCycle : constants.l2BytesPerCycle;
 }
 
+/// Cycles of a copy from global memory.
+static double copyLatency(const LatencyBlock &block,
+                          const LatencyConstants &constants) {
+  return block.isTensor() ? constants.tensorLatency : constants.globalLatency;
+}
+
 LatencyTable ftuner::tabulate(const LatencyDevice &device,
                               const LatencyBlock &block,
                               const LatencyConstants &constants) {
@@ -144,11 +164,15 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   // Warps of a scheduler fill each other's gaps.
   table.head =
       block.headCycles / std::max(block.warps / device.warpSchedulers, 1.0);
-  table.latency = constants.globalLatency * block.exposedLoads +
-                  constants.directLatency * block.directRegisters;
+  // A stage is filled again when all blocks of the cluster have freed it.
+  table.latency =
+      (copyLatency(block, constants) + block.clusterCycles) *
+          block.exposedLoads +
+      constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
     table.step[r - 1] =
-        norm(overlap(block, constants, r), stepTerms(device, table, r));
+        norm(overlap(block, constants, r),
+             stepTerms(device, table, constants, r));
   return table;
 }
 
@@ -193,17 +217,36 @@ static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
   return waves;
 }
 
+/// Cycles of a round that is not full, behind `before` others: `ofRest` if its
+/// blocks were dealt evenly, `ofRound` if it were full.
+///
+/// Blocks of the first round are dealt evenly. Those of the last go to the slots
+/// that become free first: where blocks began together they end together, so
+/// some SMs get as many as they hold, and others none. The more rounds there
+/// were, the more blocks have drifted apart. Measured on an H200: 396 blocks,
+/// two at once on each of 132 SMs, take two full rounds
+/// (benchmarks/results/h200-2026-11-26).
+static double lastRound(const LatencyPart &part, double ofRest, double ofRound,
+                        double before) {
+  if (before == 0 || part.table->block.isPersistent)
+    return ofRest;
+  return ofRest + std::max(ofRound - ofRest, 0.0) / before;
+}
+
 /// Cycles of an SM for blocks of one part: full rounds of `resident`, then the
-/// rest.
+/// rest, behind `roundsBefore` rounds of other blocks.
 static double roundCycles(const LatencyDevice &device, const LatencyPart &part,
                           const LatencyConstants &constants, double resident,
-                          double blocks) {
-  double full = std::floor(blocks / resident) * resident;
-  double rest = blocks - full;
-  double cycles =
-      full > 0 ? full * blockCycles(device, part, constants, resident) : 0;
-  return rest > 0 ? cycles + rest * blockCycles(device, part, constants, rest)
-                  : cycles;
+                          double blocks, double roundsBefore) {
+  double rounds = std::floor(blocks / resident);
+  double rest = blocks - rounds * resident;
+  double ofRound =
+      resident * blockCycles(device, part, constants, resident);
+  double cycles = rounds > 0 ? rounds * ofRound : 0;
+  if (rest == 0)
+    return cycles;
+  double ofRest = rest * blockCycles(device, part, constants, rest);
+  return cycles + lastRound(part, ofRest, ofRound, rounds + roundsBefore);
 }
 
 /// Cycles of an SM for a round of blocks of both parts: resources add up, and
@@ -230,7 +273,8 @@ static double mixedRoundCycles(const LatencyDevice &device,
   double tallWarps = busiestScheduler(device, block.warps, numTaller);
   double issue = (tallWarps * ofTaller(&LatencyTable::issue) +
                   (warps - tallWarps) * ofShorter(&LatencyTable::issue)) *
-                 device.warpSchedulers / block.warps;
+                 device.warpSchedulers / block.warps *
+                 issueGaps(device, block, constants, blocks);
   issue += std::max(shorter.steps * shorter.table->head,
                     taller.steps * taller.table->head);
   return norm(overlap(block, constants, blocks),
@@ -253,7 +297,7 @@ static double hiddenCycles(const LatencyDevice &device, const Waves &waves,
     return 0;
   double start = blockStart(device, block, constants);
   double hidden =
-      std::min(start, constants.globalLatency + block.clusterCycles);
+      std::min(start, copyLatency(block, constants) + block.clusterCycles);
   if (block.hidesStores) {
     double stores = start - hidden,
            loops = waves.resident * part.steps *
@@ -273,25 +317,29 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
   double hidden = hiddenCycles(device, waves, parts[0], constants);
   if (numParts == 1)
     return roundCycles(device, parts[0], constants, waves.resident,
-                       waves.perSm) -
+                       waves.perSm, /*roundsBefore=*/0) -
            hidden;
   auto round = [&](double blocks, double tall) {
     return mixedRoundCycles(device, parts[0], blocks - tall, parts[1], tall,
                             constants);
   };
-  double cycles = 0, left = waves.perSm, tall = waves.tall;
+  double cycles = 0, left = waves.perSm, tall = waves.tall, before = 0;
   if (double rounds = std::floor(tall / waves.resident); rounds > 0) {
+    before = rounds;
     cycles += rounds * round(waves.resident, waves.resident);
     left -= rounds * waves.resident;
     tall -= rounds * waves.resident;
   }
   if (tall > 0) {
     double blocks = std::min(waves.resident, left);
-    cycles += round(blocks, tall);
+    cycles += lastRound(parts[1], round(blocks, tall),
+                        round(waves.resident, tall), before);
     left -= blocks;
+    ++before;
   }
   return cycles +
-         roundCycles(device, parts[0], constants, waves.resident, left) -
+         roundCycles(device, parts[0], constants, waves.resident, left,
+                     before) -
          hidden;
 }
 
@@ -404,6 +452,47 @@ struct Times {
 };
 } // namespace
 
+/// Bytes per cycle of the port between an SM and L2 (Luo et al., "Benchmarking
+/// and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking",
+/// 2024, arXiv:2402.13499).
+static constexpr double kPortBytesPerCycle = 64;
+
+namespace {
+/// The parts of a launch that leaves SMs idle: those that work share what L2
+/// delivers, as far as their ports allow. The constants are of all SMs at work.
+class BusyParts {
+public:
+  BusyParts(const LatencyDevice &device, const LatencyPart *all,
+            unsigned numParts, const LatencyConstants &constants)
+      : parts(all) {
+    double blocks = 0;
+    for (unsigned i = 0; i < numParts; ++i)
+      blocks += all[i].count;
+    bool isTensor = all[0].table->block.isTensor();
+    double share = std::max(blocks / device.smCount,
+                            l2BytesPerCycle(isTensor, constants) /
+                                kPortBytesPerCycle);
+    if (share >= 1)
+      return;
+    for (unsigned i = 0; i < numParts; ++i) {
+      tables[i] = *all[i].table;
+      tables[i].l2 *= share;
+      tables[i].step[0] = norm(overlap(tables[i].block, constants, 1),
+                               stepTerms(device, tables[i], constants, 1));
+      busy[i] = all[i];
+      busy[i].table = &tables[i];
+    }
+    parts = busy;
+  }
+  const LatencyPart *get() const { return parts; }
+
+private:
+  LatencyTable tables[2];
+  LatencyPart busy[2];
+  const LatencyPart *parts;
+};
+} // namespace
+
 static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
                           unsigned numParts, const LatencyGrid &grid,
                           const LatencyConstants &constants) {
@@ -432,7 +521,8 @@ double ftuner::predictLatency(const LatencyDevice &device,
                               const LatencyPart *parts, unsigned numParts,
                               const LatencyGrid &grid,
                               const LatencyConstants &constants) {
-  Times times = predictTimes(device, parts, numParts, grid, constants);
+  BusyParts busy(device, parts, numParts, constants);
+  Times times = predictTimes(device, busy.get(), numParts, grid, constants);
   return constants.launch + times.kernel + times.second;
 }
 
@@ -452,7 +542,7 @@ static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
       blocks * part.steps * table.step[static_cast<size_t>(resident) - 1];
   std::array<double, 4> share =
       shares(overlap(table.block, constants, resident),
-             stepTerms(device, table, resident));
+             stepTerms(device, table, constants, resident));
   double start = blocks * blockStart(device, table.block, constants) /
                  resident * shownStarts;
   terms.issue += loop * share[0];
@@ -464,10 +554,12 @@ static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
 }
 
 LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
-                                         const LatencyPart *parts,
+                                         const LatencyPart *all,
                                          unsigned numParts,
                                          const LatencyGrid &grid,
                                          const LatencyConstants &constants) {
+  BusyParts busy(device, all, numParts, constants);
+  const LatencyPart *parts = busy.get();
   Times times = predictTimes(device, parts, numParts, grid, constants);
   const Waves &waves = times.waves;
   LatencyPrediction terms;

@@ -281,13 +281,18 @@ gpu::GPUModuleOp FallbackOutliner::buildKernel() {
   Value thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   Value threads = arith::ConstantIndexOp::create(b, kFallbackThreads);
   Value first = arith::MulIOp::create(b, block, threads);
-  Value point = arith::AddIOp::create(b, first, thread);
+  Value point = arith::AddIOp::create(b, first, thread), lane;
+  if (split.isAcrossLanes) {
+    Value lanes = arith::ConstantIndexOp::create(b, LoopSplit::kLanes);
+    lane = arith::RemUIOp::create(b, thread, lanes);
+    point = arith::DivUIOp::create(b, point, lanes);
+  }
   Value isPoint =
       arith::CmpIOp::create(b, arith::CmpIPredicate::ult, point, points);
   auto guarded = scf::IfOp::create(b, isPoint, /*withElseRegion=*/false);
   gpu::ReturnOp::create(b);
   b.setInsertionPointToStart(guarded.thenBlock());
-  emitPoint(b, op, split, extents, point, mapping);
+  emitPoint(b, op, split, extents, point, lane, mapping);
   return gpuModule;
 }
 
@@ -365,7 +370,8 @@ void FallbackOutliner::buildLaunch() {
       });
   Value points = computePoints(b, split, extents);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(
-      points, arith::ConstantIndexOp::create(b, kFallbackThreads));
+      points,
+      arith::ConstantIndexOp::create(b, kFallbackThreads / split.threads()));
   auto kernel = SymbolRefAttr::get(
       b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
   auto launch = ukernel::LaunchOp::create(b, kernel, blocks, passed.args,

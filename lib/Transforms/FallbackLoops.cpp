@@ -3,15 +3,94 @@
 
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ftuner;
+
+/// Whether the body of `op` computes in f32 what it states in f16 or bf16.
+static bool canPromote(linalg::LinalgOp op) {
+  bool hasNarrow = false;
+  for (Operation &inner : op.getBlock()->without_terminator()) {
+    if (isa<linalg::IndexOp, cf::AssertOp>(inner))
+      continue;
+    if (inner.getNumRegions() != 0 || isa<arith::BitcastOp>(inner) ||
+        !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
+      return false;
+  }
+  for (Type type : op.getBlock()->getArgumentTypes())
+    hasNarrow |= isNarrowFloat(type);
+  return hasNarrow;
+}
+
+/// Whether an output does not depend on the sequential loops.
+static bool staysInRegister(linalg::LinalgOp op, const LoopSplit &split,
+                            OpOperand &output) {
+  AffineMap map = op.getMatchingIndexingMap(&output);
+  return llvm::none_of(split.sequential, [&](unsigned loop) {
+    return map.isFunctionOfDim(loop);
+  });
+}
+
+/// How the sequential loops combine what they add to each output, in order;
+/// none unless each has one combiner, of numbers of 32 bits, and a register.
+static std::optional<SmallVector<vector::CombiningKind>>
+combinersOf(linalg::LinalgOp op, const LoopSplit &split) {
+  SmallVector<vector::CombiningKind> kinds;
+  ArrayRef<BlockArgument> sums = op.getRegionOutputArgs();
+  for (OpOperand &output : op.getDpsInitsMutable()) {
+    SmallVector<Operation *> combiners;
+    BlockArgument sum = op.getMatchingBlockArgument(&output);
+    if (!staysInRegister(op, split, output) ||
+        !matchReduction(sums, kinds.size(), combiners) ||
+        combiners.size() != 1)
+      return std::nullopt;
+    auto kind = linalg::getCombinerOpKind(combiners.front());
+    bool isPromoted = canPromote(op) && isNarrowFloat(sum.getType());
+    if (!kind || (!isPromoted && sum.getType().getIntOrFloatBitWidth() != 32))
+      return std::nullopt;
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
+
+/// The sequential loop along which an operand is contiguous, if there is one.
+static std::optional<unsigned> contiguousLoop(linalg::LinalgOp op,
+                                              const LoopSplit &split) {
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (!isa<MemRefType>(input->get().getType()) || map.getNumResults() == 0)
+      continue;
+    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+    if (last && llvm::is_contained(split.sequential, last.getPosition()))
+      return last.getPosition();
+  }
+  return std::nullopt;
+}
+
+/// Least iterations that are worth a warp.
+static constexpr int64_t kLeastAcrossLanes = 8;
+
+static void splitAcrossLanes(linalg::LinalgOp op, LoopSplit &split) {
+  std::optional<unsigned> loop = contiguousLoop(op, split);
+  if (!loop || !combinersOf(op, split))
+    return;
+  int64_t extent = op.getStaticLoopRanges()[*loop];
+  if (!ShapedType::isDynamic(extent) && extent < kLeastAcrossLanes)
+    return;
+  llvm::erase(split.sequential, *loop);
+  split.sequential.push_back(*loop);
+  split.isAcrossLanes = true;
+}
 
 LoopSplit ftuner::splitLoops(linalg::LinalgOp op) {
   SmallVector<AffineMap> outputs;
@@ -37,6 +116,7 @@ LoopSplit ftuner::splitLoops(linalg::LinalgOp op) {
   for (unsigned loop = 0; loop < iterators.size(); ++loop)
     if (!isParallel[loop])
       split.sequential.push_back(loop);
+  splitAcrossLanes(op, split);
   return split;
 }
 
@@ -71,44 +151,37 @@ Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
   return points;
 }
 
-/// Whether the body of `op` computes in f32 what it states in f16 or bf16.
-static bool canPromote(linalg::LinalgOp op) {
-  bool hasNarrow = false;
-  for (Operation &inner : op.getBlock()->without_terminator()) {
-    if (isa<linalg::IndexOp, cf::AssertOp>(inner))
-      continue;
-    if (inner.getNumRegions() != 0 || isa<arith::BitcastOp>(inner) ||
-        !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
-      return false;
-  }
-  for (Type type : op.getBlock()->getArgumentTypes())
-    hasNarrow |= isNarrowFloat(type);
-  return hasNarrow;
-}
-
 namespace {
 /// Emits the loads, the body and the stores of one point.
 class PointEmitter {
 public:
   PointEmitter(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
-               const LoopSplit &split, ArrayRef<Value> extents,
+               const LoopSplit &split, ArrayRef<Value> extents, Value lane,
                const IRMapping &mapping)
-      : b(b), op(op), split(split), extents(extents), mapping(mapping),
-        ivs(op.getNumLoops()), promote(canPromote(op)) {}
+      : b(b), op(op), split(split), extents(extents), lane(lane),
+        mapping(mapping), ivs(op.getNumLoops()), promote(canPromote(op)) {}
 
   void emit(Value point);
 
 private:
   void delinearize(Value point);
+  void emitAcrossLanes();
   /// Runs the sequential loops from `depth` on; `sums` are the accumulators of
   /// the outputs that stay in registers. Returns their new values.
   SmallVector<Value> emitLoops(unsigned depth, ValueRange sums);
   SmallVector<Value> emitBody(ValueRange sums);
+  Value isFirstLane();
+  /// What lanes begin with: the first one alone reads where it will write.
+  Value startOfLane(OpOperand &output, vector::CombiningKind kind);
+  /// What all lanes have together.
+  Value combineLanes(vector::CombiningKind kind, Value value);
   void cloneOp(Operation &inner);
   Value load(OpOperand &operand);
   void store(OpOperand &operand, Value value);
   SmallVector<Value> indices(OpOperand &operand);
-  bool staysInRegister(OpOperand &operand);
+  bool staysInRegister(OpOperand &operand) {
+    return ::staysInRegister(op, split, operand);
+  }
   Value promoted(Value value) {
     return promote ? ftuner::promoted(b, b.getLoc(), value) : value;
   }
@@ -117,6 +190,7 @@ private:
   linalg::LinalgOp op;
   const LoopSplit &split;
   ArrayRef<Value> extents;
+  Value lane;
   IRMapping mapping;
   SmallVector<Value> ivs;
   bool promote;
@@ -156,13 +230,6 @@ void PointEmitter::store(OpOperand &operand, Value value) {
   if (type != value.getType())
     value = arith::TruncFOp::create(b, type, value);
   memref::StoreOp::create(b, value, target, indices(operand));
-}
-
-bool PointEmitter::staysInRegister(OpOperand &operand) {
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  return llvm::none_of(split.sequential, [&](unsigned loop) {
-    return map.isFunctionOfDim(loop);
-  });
 }
 
 void PointEmitter::cloneOp(Operation &inner) {
@@ -210,9 +277,12 @@ SmallVector<Value> PointEmitter::emitLoops(unsigned depth, ValueRange sums) {
   if (depth == split.sequential.size())
     return emitBody(sums);
   unsigned loop = split.sequential[depth];
-  Value zero = arith::ConstantIndexOp::create(b, 0);
-  Value one = arith::ConstantIndexOp::create(b, 1);
-  auto forOp = scf::ForOp::create(b, zero, extents[loop], one, sums);
+  bool isAcrossLanes =
+      split.isAcrossLanes && depth + 1 == split.sequential.size();
+  Value first = isAcrossLanes ? lane : arith::ConstantIndexOp::create(b, 0);
+  Value step =
+      arith::ConstantIndexOp::create(b, isAcrossLanes ? LoopSplit::kLanes : 1);
+  auto forOp = scf::ForOp::create(b, first, extents[loop], step, sums);
   OpBuilder::InsertionGuard guard(b);
   // Without sums, the loop comes with its terminator.
   if (sums.empty())
@@ -223,8 +293,82 @@ SmallVector<Value> PointEmitter::emitLoops(unsigned depth, ValueRange sums) {
   return SmallVector<Value>(forOp.getResults());
 }
 
+/// The value that changes nothing when it is combined.
+static TypedAttr neutralOf(ImplicitLocOpBuilder &b, vector::CombiningKind kind,
+                           Type type) {
+  auto atomic = [&]() -> arith::AtomicRMWKind {
+    using Kind = vector::CombiningKind;
+    bool isFloat = isa<FloatType>(type);
+    switch (kind) {
+    case Kind::ADD:
+      return isFloat ? arith::AtomicRMWKind::addf : arith::AtomicRMWKind::addi;
+    case Kind::MUL:
+      return isFloat ? arith::AtomicRMWKind::mulf : arith::AtomicRMWKind::muli;
+    case Kind::MINUI:
+      return arith::AtomicRMWKind::minu;
+    case Kind::MINSI:
+      return arith::AtomicRMWKind::mins;
+    case Kind::MINNUMF:
+      return arith::AtomicRMWKind::minnumf;
+    case Kind::MINIMUMF:
+      return arith::AtomicRMWKind::minimumf;
+    case Kind::MAXUI:
+      return arith::AtomicRMWKind::maxu;
+    case Kind::MAXSI:
+      return arith::AtomicRMWKind::maxs;
+    case Kind::MAXNUMF:
+      return arith::AtomicRMWKind::maxnumf;
+    case Kind::MAXIMUMF:
+      return arith::AtomicRMWKind::maximumf;
+    case Kind::AND:
+      return arith::AtomicRMWKind::andi;
+    case Kind::OR:
+      return arith::AtomicRMWKind::ori;
+    case Kind::XOR:
+      return arith::AtomicRMWKind::xori;
+    }
+    llvm_unreachable("all kinds are handled");
+  };
+  return arith::getIdentityValueAttr(atomic(), type, b, b.getLoc());
+}
+
+Value PointEmitter::isFirstLane() {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane,
+                               arith::ConstantIndexOp::create(b, 0));
+}
+
+Value PointEmitter::startOfLane(OpOperand &output, vector::CombiningKind kind) {
+  Type type = getElementTypeOrSelf(output.get());
+  if (promote && isNarrowFloat(type))
+    type = b.getF32Type();
+  auto ifOp = scf::IfOp::create(b, type, isFirstLane(), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, load(output));
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  Value neutral = arith::ConstantOp::create(b, neutralOf(b, kind, type));
+  scf::YieldOp::create(b, neutral);
+  return ifOp.getResult(0);
+}
+
+Value PointEmitter::combineLanes(vector::CombiningKind kind, Value value) {
+  auto constant = [&](int32_t number) -> Value {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(number));
+  };
+  for (int32_t distance = LoopSplit::kLanes / 2; distance > 0; distance /= 2) {
+    Value other = NVVM::ShflOp::create(
+        b, value.getType(), /*thread_mask=*/constant(-1), value,
+        constant(distance), /*mask_and_clamp=*/constant(LoopSplit::kLanes - 1),
+        NVVM::ShflKind::bfly, UnitAttr());
+    value = vector::makeArithReduction(b, b.getLoc(), kind, value, other);
+  }
+  return value;
+}
+
 void PointEmitter::emit(Value point) {
   delinearize(point);
+  if (split.isAcrossLanes)
+    return emitAcrossLanes();
   SmallVector<OpOperand *> inRegisters;
   SmallVector<Value> sums;
   for (OpOperand &operand : op.getDpsInitsMutable())
@@ -240,8 +384,23 @@ void PointEmitter::emit(Value point) {
     store(*operand, value);
 }
 
+void PointEmitter::emitAcrossLanes() {
+  SmallVector<vector::CombiningKind> kinds = *combinersOf(op, split);
+  SmallVector<Value> sums;
+  for (auto [output, kind] : llvm::zip_equal(op.getDpsInitsMutable(), kinds))
+    sums.push_back(startOfLane(output, kind));
+  SmallVector<Value> results = emitLoops(0, sums);
+  for (auto [value, kind] : llvm::zip_equal(results, kinds))
+    value = combineLanes(kind, value);
+  auto ifOp = scf::IfOp::create(b, isFirstLane(), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  for (auto [output, value] : llvm::zip_equal(op.getDpsInitsMutable(), results))
+    store(output, value);
+}
+
 void ftuner::emitPoint(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
                        const LoopSplit &split, ArrayRef<Value> extents,
-                       Value point, const IRMapping &mapping) {
-  PointEmitter(b, op, split, extents, mapping).emit(point);
+                       Value point, Value lane, const IRMapping &mapping) {
+  PointEmitter(b, op, split, extents, lane, mapping).emit(point);
 }

@@ -5,6 +5,11 @@
 // registers. A loop counts as parallel only if every output is indexed by it
 // alone in some dimension: then two threads never write the same element.
 //
+// Where an operand is contiguous along a loop that adds up, takes a maximum or
+// the like, threads of neighbouring points would read far apart. There a warp
+// computes a point: that loop's iterations go round its lanes, whose results
+// are combined in the end, always in the same order.
+//
 // Bodies on f16 and bf16 compute in f32, where every operation of the body
 // allows it, and round each value to the type that the program gives it. What
 // reductions accumulate stays in f32 until it is stored.
@@ -23,6 +28,12 @@ struct LoopSplit {
   /// Loops over threads, the fastest one last, and loops inside a thread, both
   /// by their numbers in the op.
   llvm::SmallVector<unsigned> parallel, sequential;
+  /// Whether a warp computes a point, the last sequential loop across lanes.
+  bool isAcrossLanes = false;
+
+  /// Threads of a point.
+  int64_t threads() const { return isAcrossLanes ? kLanes : 1; }
+  static constexpr int64_t kLanes = 32;
 };
 
 LoopSplit splitLoops(mlir::linalg::LinalgOp op);
@@ -37,11 +48,13 @@ computeExtents(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
 mlir::Value computePoints(mlir::ImplicitLocOpBuilder &b, const LoopSplit &split,
                           llvm::ArrayRef<mlir::Value> extents);
 
-/// Computes the point with the number `point`. `mapping` holds what stands for
+/// Computes the point with the number `point`, or the share of it that the lane
+/// has; all lanes of a warp come here together. `mapping` holds what stands for
 /// the operands and captured values of `op` here.
 void emitPoint(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
                const LoopSplit &split, llvm::ArrayRef<mlir::Value> extents,
-               mlir::Value point, const mlir::IRMapping &mapping);
+               mlir::Value point, mlir::Value lane,
+               const mlir::IRMapping &mapping);
 
 } // namespace ftuner
 

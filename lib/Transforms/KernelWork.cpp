@@ -69,8 +69,12 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
     points = points * extents[loop];
 
   AffineExpr steps = getAffineConstantExpr(1, context);
-  for (unsigned loop : split.sequential)
-    steps = steps * extents[loop];
+  for (unsigned loop : split.sequential) {
+    bool isAcrossLanes =
+        split.isAcrossLanes && loop == split.sequential.back();
+    steps = steps * (isAcrossLanes ? extents[loop].ceilDiv(LoopSplit::kLanes)
+                                   : extents[loop]);
+  }
 
   AffineExpr bytes = getAffineConstantExpr(0, context), accesses = bytes;
   int64_t loadsOfStep = 0;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FallbackKernels.h"
+#include "FallbackLoops.h"
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/HostAbi.h"
@@ -20,6 +21,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -168,8 +170,9 @@ private:
       std::string name = uniqueName(
           (func.getName() + "_fallback_" + Twine(number++)).str(), symbols);
       emitRemark(op->getLoc(), "fallback: ")
-          << op->getName() << " runs as kernel '" << name
-          << "', a thread for each point of its parallel loops";
+          << op->getName() << " runs as kernel '" << name << "', a "
+          << (splitLoops(op).isAcrossLanes ? "warp" : "thread")
+          << " for each point of its parallel loops";
       if (op.getBlock()
               ->walk([](cf::AssertOp) { return WalkResult::interrupt(); })
               .wasInterrupted())

@@ -99,7 +99,8 @@
 // REGISTERS: %[[RHS_SHARED:.*]] = llvm.getelementptr %[[LHS_SHARED]][4096]
 
 // Both ends of copies: 16 bytes of a row, whose place in the row is swizzled by
-// the row's number; rows beyond m are clamped to the last one.
+// the row's number. Rows beyond m are clamped to the last one on the way through
+// registers; asynchronous copies read nothing there.
 // IR: %[[ROW:.*]] = arith.divui %[[THREAD]], %[[C4]]
 // IR: %[[PART:.*]] = arith.remui %[[THREAD]], %[[C4]]
 // IR: %[[K:.*]] = arith.muli %[[PART]], %[[C8]]
@@ -108,8 +109,11 @@
 // IR: %[[SWIZZLED:.*]] = arith.xori %[[PART]], %[[MASK]]
 // IR: %[[PLACE:.*]] = arith.muli %[[SWIZZLED]], %[[C8]]
 // IR: %[[IN_ROW:.*]] = arith.addi %[[PLACE]], %{{.*}}
-// IR: %[[CLAMPED:.*]] = arith.minsi
-// IR: arith.muli %[[CLAMPED]], %[[C256]]
+// REGISTERS: %[[LHS_ROW:.*]] = arith.minsi
+// ASYNC: %[[LHS_ROW:.*]] = arith.addi %[[ROW0]], %[[ROW]]
+// ASYNC: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[LHS_ROW]]
+// ASYNC: %[[IS_ROW:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C0]]
+// IR: arith.muli %[[LHS_ROW]], %[[C256]]
 // IR: %[[LHS_GLOBAL:.*]] = llvm.getelementptr %{{.*}} -> !llvm.ptr<1>, i8
 // IR: %[[SHARED_ROW:.*]] = arith.muli %[[ROW]], %[[C32]]
 // IR: arith.addi %[[SHARED_ROW]], %[[IN_ROW]]
@@ -147,10 +151,12 @@
 // ASYNC: llvm.getelementptr %[[LHS_GLOBAL]]
 // ASYNC: arith.muli %[[NUMBER]], %[[STAGE]]
 // ASYNC: %[[TARGET:.*]] = llvm.getelementptr %[[LHS_TARGET]]
-// ASYNC: %[[SIZE:.*]] = arith.select %[[INSIDE]], %[[BYTES]], %[[FIRST]] : i32
+// ASYNC: %[[IS_READ:.*]] = arith.andi %[[INSIDE]], %[[IS_ROW]] : i1
+// ASYNC-NEXT: %[[SIZE:.*]] = arith.select %[[IS_READ]], %[[BYTES]], %[[FIRST]] : i32
 // ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[SIZE]]
 // ASYNC: llvm.getelementptr %[[RHS_GLOBAL]]
 // ASYNC-NEXT: %[[TARGET:.*]] = llvm.getelementptr %[[RHS_TARGET]]
+// ASYNC-NEXT: %[[SIZE:.*]] = arith.select %[[INSIDE]], %[[BYTES]], %[[FIRST]] : i32
 // ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[SIZE]]
 // ASYNC-NEXT: nvvm.cp.async.commit.group
 // ASYNC-NEXT: }
@@ -217,9 +223,11 @@
 // ASYNC: %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %[[C256]]
 // ASYNC: arith.muli %[[TARGET_STAGE]], %[[STAGE]]
 // ASYNC: %[[TARGET:.*]] = llvm.getelementptr %[[LHS_TARGET]]
-// ASYNC: %[[SIZE:.*]] = arith.select %[[INSIDE]], %[[BYTES]], %[[FIRST]] : i32
+// ASYNC: %[[IS_READ:.*]] = arith.andi %[[INSIDE]], %[[IS_ROW]] : i1
+// ASYNC-NEXT: %[[SIZE:.*]] = arith.select %[[IS_READ]], %[[BYTES]], %[[FIRST]] : i32
 // ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[SIZE]]
 // ASYNC: %[[TARGET:.*]] = llvm.getelementptr %[[RHS_TARGET]]
+// ASYNC-NEXT: %[[SIZE:.*]] = arith.select %[[INSIDE]], %[[BYTES]], %[[FIRST]] : i32
 // ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[SIZE]]
 // ASYNC-NEXT: nvvm.cp.async.commit.group
 // ASYNC-NEXT: %[[R0_:.*]] = llvm.bitcast %[[R0]] : i32 to vector<2xf16>

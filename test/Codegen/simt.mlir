@@ -48,15 +48,19 @@
 // ASYNC: %[[RHS_SHARED:.*]] = llvm.getelementptr %{{.*}}[3840] : (!llvm.ptr<3>)
 // STAGED: %[[RHS_SHARED:.*]] = llvm.getelementptr %{{.*}}[2560] : (!llvm.ptr<3>)
 
-// What a thread copies: 4 elements of a row of the lhs, which is clamped to the
-// last one, and of four rows of the rhs.
-// CHECK: %[[LAST:.*]] = arith.subi %[[M]], %[[C1]]
+// What a thread copies: 4 elements of a row of the lhs and of four rows of the
+// rhs. Rows beyond the last one are clamped to it on the way through registers;
+// asynchronous copies read nothing there.
+// STAGED: %[[LAST:.*]] = arith.subi %[[M]], %[[C1]]
 // CHECK: %[[ROW:.*]] = arith.divui %[[THREAD]], %[[C4]]
 // CHECK: %[[LANE:.*]] = arith.remui %[[THREAD]], %[[C4]]
 // CHECK: %[[K:.*]] = arith.muli %[[LANE]], %[[C4]]
 // CHECK: %[[GLOBAL_ROW:.*]] = arith.addi %[[ROW0]], %[[ROW]]
-// CHECK: %[[CLAMPED:.*]] = arith.minsi %[[GLOBAL_ROW]], %[[LAST]]
-// CHECK: %[[LHS_ROW:.*]] = arith.muli %[[CLAMPED]], %[[C256]]
+// STAGED: %[[CLAMPED:.*]] = arith.minsi %[[GLOBAL_ROW]], %[[LAST]]
+// STAGED: %[[LHS_ROW:.*]] = arith.muli %[[CLAMPED]], %[[C256]]
+// ASYNC: %[[LEFT:.*]] = arith.subi %[[M]], %[[GLOBAL_ROW]]
+// ASYNC: %[[IS_ROW:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C0]]
+// ASYNC: %[[LHS_ROW:.*]] = arith.muli %[[GLOBAL_ROW]], %[[C256]]
 // CHECK: arith.addi %[[LHS_ROW]], %[[K]]
 // CHECK: %[[LHS_GLOBAL:.*]] = llvm.getelementptr %{{.*}} -> !llvm.ptr<1>, i8
 // CHECK: %[[SHARED_ROW:.*]] = arith.muli %[[ROW]], %[[C20]]
@@ -73,7 +77,8 @@
 // ASYNC-NEXT: scf.if %[[INSIDE]] {
 // ASYNC: arith.muli %[[STAGE]], %[[LHS_STAGE]]
 // ASYNC: %[[TARGET:.*]] = llvm.getelementptr %[[LHS_TARGET]]
-// ASYNC: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg : !llvm.ptr<3>, !llvm.ptr<1>
+// ASYNC: %[[BYTES:.*]] = arith.select %[[IS_ROW]], %{{.*}}, %{{.*}} : i32
+// ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[BYTES]] : !llvm.ptr<3>, !llvm.ptr<1>, i32
 // ASYNC: arith.muli %[[STAGE]], %[[RHS_STAGE]]
 // ASYNC: %[[TARGET:.*]] = llvm.getelementptr %[[RHS_TARGET]]
 // ASYNC: llvm.getelementptr %[[TARGET]][1024]
@@ -91,7 +96,7 @@
 // ASYNC-NEXT: gpu.barrier
 // ASYNC: scf.if
 // ASYNC: arith.muli %[[WRITE]], %[[LHS_STAGE]]
-// ASYNC: nvvm.cp.async.shared.global %{{.*}}, 16, cache = {{ *}}cg : !llvm.ptr<3>, !llvm.ptr<1>
+// ASYNC: nvvm.cp.async.shared.global %{{.*}}, 16, cache = {{ *}}cg, %{{.*}} : !llvm.ptr<3>, !llvm.ptr<1>, i32
 // ASYNC: arith.muli %[[WRITE]], %[[RHS_STAGE]]
 // ASYNC-COUNT-4: nvvm.cp.async.shared.global %{{.*}}, 16, cache = {{ *}}cg : !llvm.ptr<3>, !llvm.ptr<1>
 // ASYNC-NEXT: }

@@ -1,6 +1,7 @@
 // RUN: ftuner-opt %s --ukernel-lower-fallbacks --canonicalize --cse -split-input-file -verify-diagnostics | FileCheck %s
 
-// A thread for each row, the sum in a register.
+// A warp for each row, whose elements are neighbours: the first lane begins with
+// what is there, the others with nothing, and butterflies add up the lanes' sums.
 // CHECK-LABEL: func.func @sum(
 // CHECK-SAME:    %[[X:.*]]: memref<?x?xf32>, %[[Y:.*]]: memref<?xf32>)
 // CHECK-DAG:     %[[M:.*]] = memref.dim %[[X]], %c0
@@ -8,7 +9,7 @@
 // CHECK-DAG:     %[[O:.*]] = memref.dim %[[Y]], %c0
 // CHECK:         %[[EQ:.*]] = arith.cmpi eq, %[[O]], %[[M]]
 // CHECK:         cf.assert %[[EQ]], "linalg.reduce in kernel 'sum_fallback_0': sizes of the operands do not fit each other"
-// CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %[[M]], %c256
+// CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %[[M]], %c8
 // CHECK:         ukernel.launch @sum_fallback_0::@sum_fallback_0 blocks(%[[BLOCKS]])
 // CHECK-SAME:      args(%[[X]], %[[Y]] : memref<?x?xf32>, memref<?xf32>) sizes(%[[M]], %[[N]], %[[O]])
 // CHECK:       gpu.module @sum_fallback_0 attributes {ukernel.entry = #ukernel.entry<threads = 256, shared_memory_bytes = 0, alignment = 4,
@@ -19,15 +20,26 @@
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
 // CHECK-DAG:     %[[IN:.*]] = memref.reinterpret_cast %[[A]]
 // CHECK-DAG:     %[[OUT:.*]] = memref.reinterpret_cast %[[B]]
-// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[POINT:.*]], %{{.*}}
+// CHECK:         %[[LANE:.*]] = arith.remui %{{.*}}, %c32
+// CHECK:         %[[POINT:.*]] = arith.divui %{{.*}}, %c32
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[POINT]], %{{.*}}
 // CHECK:         scf.if %[[INSIDE]]
-// CHECK:           %[[INIT:.*]] = memref.load %[[OUT]][%[[POINT]]]
-// CHECK:           %[[SUM:.*]] = scf.for %[[J:[a-z0-9]*]] = %c0 to %{{.*}} iter_args(%[[ACC:.*]] = %[[INIT]]) -> (f32)
+// CHECK:           %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0
+// CHECK:           %[[INIT:.*]] = scf.if %[[FIRST]] -> (f32)
+// CHECK:             memref.load %[[OUT]][%[[POINT]]]
+// CHECK:           else
+// CHECK-NEXT:        scf.yield %{{.*}}cst
+// CHECK:           %[[SUM:.*]] = scf.for %[[J:[a-z0-9]*]] = %[[LANE]] to %{{.*}} step %c32 iter_args(%[[ACC:.*]] = %[[INIT]]) -> (f32)
 // CHECK:             memref.load %[[IN]][%[[POINT]], %[[J]]]
-// CHECK:           memref.store %[[SUM]], %[[OUT]][%[[POINT]]]
+// CHECK:           %[[OTHER:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[SUM]], %c16_i32, %c31_i32
+// CHECK:           arith.addf %[[SUM]], %[[OTHER]]
+// CHECK-COUNT-4:   nvvm.shfl.sync bfly
+// CHECK:           %[[TOTAL:.*]] = arith.addf
+// CHECK:           scf.if %[[FIRST]]
+// CHECK:             memref.store %[[TOTAL]], %[[OUT]][%[[POINT]]]
 func.func @sum(%x: memref<?x?xf32>, %y: memref<?xf32>)
     attributes {ukernel.abi_type = (tensor<?x?xf32>, tensor<?xf32>) -> ()} {
-  // expected-remark @below {{fallback: linalg.reduce runs as kernel 'sum_fallback_0', a thread for each point of its parallel loops}}
+  // expected-remark @below {{fallback: linalg.reduce runs as kernel 'sum_fallback_0', a warp for each point of its parallel loops}}
   linalg.reduce ins(%x : memref<?x?xf32>) outs(%y : memref<?xf32>) dimensions = [1]
     (%in: f32, %acc: f32) {
       %s = arith.addf %in, %acc : f32

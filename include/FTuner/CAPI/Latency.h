@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Changes with every function or the meaning of its arguments. */
-#define FTUNER_LATENCY_ABI 3
+#define FTUNER_LATENCY_ABI 4
 int ftuner_latency_abi(void);
 
 /** Name of field `index` of a "device", a "part" (a block, the number of such
@@ -65,9 +65,14 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
                            double *microseconds, double *terms, char *error,
                            size_t errorBytes);
 
-/** Launches of FTuner's own programs (f32 products) by a codegen path on a
-   device (a name or path of a file). programs: numRows records of whole
-   numbers, in the order of ftuner_latency_program_field(path, …); block_m,
+/** Name of the type with number `index` that programs multiply in: f32, tf32,
+    f16, bf16, i8. Null beyond the last. */
+const char *ftuner_latency_program_type(size_t index);
+
+/** Launches of FTuner's own programs, products, by a codegen path on a device
+   (a name or path of a file). programs: numRows records of whole numbers, in
+   the order of ftuner_latency_program_field(path, …); type is the number of a
+   type; block_m,
    block_n and block_k are the block tile; second_block is the height of a
    second one along combine_axis (0: m; 1: n), or 0: there is one; first_count
    and second_count 0: the partition that the compiler takes. Where rows of a

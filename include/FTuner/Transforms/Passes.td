@@ -284,11 +284,13 @@ def UKernelDispatchWorkloadsPass : Pass<"ukernel-dispatch-workloads", "::mlir::M
 }
 
 def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleOp"> {
-  let summary = "Turn operators that are not workloads into fallback kernels, a thread for each element";
+  let summary = "Turn operators that are not workloads into fallback kernels, a thread or a warp for each element";
   let description = [{
     Linalg operators, copies, stores of scalars and constants on memrefs each
     become a `gpu.module` with one kernel and a launch of it. A thread computes
-    one point of the parallel loops; the other loops run inside it. Values of f16
+    one point of the parallel loops; the other loops run inside it. A warp does
+    where an operand is contiguous along a loop that sums up, or takes a maximum
+    or the like: that loop runs across its lanes. Values of f16
     and bf16 are computed in f32 and rounded to their types each; accumulators
     are rounded when they are stored. A remark names each such operator; an
     operator without such a lowering is an error.
@@ -304,7 +306,8 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
     "::ftuner::ukernel::UKernelDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
-    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect"];
 }
 
 def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> {

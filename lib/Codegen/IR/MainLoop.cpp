@@ -46,12 +46,13 @@ void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
 }
 
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
-                           TileCopy &rhs, Value threadId) {
+                           TileCopy &rhs, bool isAsynchronous,
+                           Value threadId) {
   const ContractionAxes &axes = tile.axes;
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
     copy.prepare(threadId ? threadId : tile.threadId, offset,
                  tile.extents[axis], tile.exact[axis], tile.extents[axes.k],
-                 tile.exact[axes.k]);
+                 tile.exact[axes.k], isAsynchronous);
   };
   prepare(lhs, tile.rowOffset, axes.m);
   prepare(rhs, tile.columnOffset, axes.n);

@@ -107,16 +107,16 @@ TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
 int64_t TileCopy::vectorBytes() const { return vectorWidth * elementBytes; }
 
 void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
-                       bool spaceExact, Value reduceExtent, bool reduceExact) {
+                       bool spaceExact, Value reduceExtent, bool reduceExact,
+                       bool isAsynchronous) {
   this->reduceExtent = reduceExtent;
   this->reduceExact = reduceExact;
   int64_t vectors = tile.vectors(vectorWidth);
-  // Elements beyond the extent only reach rows or columns that are never
-  // stored, so reading any valid element does.
   spaceExact = spaceExact && !tile.isPadded;
+  bool isClamped = !spaceExact && !isAsynchronous;
   bool readsInputs = conversion && !conversion->inputs.empty();
   Value lastSpace;
-  if (!spaceExact || readsInputs)
+  if (isClamped || readsInputs)
     lastSpace = math.sub(spaceExtent, tile.reduceContiguous ? 1 : vectorWidth);
 
   for (int64_t first = 0; first < vectors; first += threads) {
@@ -130,16 +130,18 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     Value space = math.add(spaceOffset,
                            tile.reduceContiguous ? copied.outer : copied.inner);
     // Threads without a vector read inputs like all others.
-    if (!spaceExact || (readsInputs && slot.active))
+    if (isClamped || (readsInputs && slot.active))
       space = math.minimum(space, lastSpace);
     slot.space = space;
+    if (!spaceExact && isAsynchronous)
+      slot.isInside = inSpaceRange(space, spaceExtent);
     if (conversion)
       for (const CopyConversion::Input &input : conversion->inputs)
         if (!input.dependsOnReduce)
           slot.inputs.push_back(input.load(space, /*reduce=*/Value()));
     Value row = tile.reduceContiguous ? space : slot.reduce;
     Value inner = tile.reduceContiguous ? slot.reduce : space;
-    slot.globalDistance = nextGlobalDistance(spaceExact);
+    slot.globalDistance = nextGlobalDistance(isClamped);
     if (!slot.globalDistance)
       slot.global = offsetPointer(
           b, global,
@@ -158,19 +160,38 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
 /// Bytes that an instruction can add to an address: 24 bits with a sign.
 static constexpr int64_t kMostImmediate = (int64_t(1) << 23) - 1;
 
-std::optional<TileCopy::Distance>
-TileCopy::nextGlobalDistance(bool spaceExact) const {
-  // Rows that are clamped to the extent are at any distance.
-  std::optional<int64_t> stride = getConstantIntValue(rowStride);
-  if (slots.empty() || !stride || !spaceExact || !tile.reduceContiguous ||
-      tile.panels > 1 || tile.alternatesPairs ||
+std::optional<int64_t> TileCopy::rowsApart() const {
+  if (tile.panels > 1 || tile.alternatesPairs ||
       !copiesWholeRows(tile, threads, vectorWidth))
     return std::nullopt;
-  int64_t rows = threads / tile.vectorsPerRow(vectorWidth);
+  return threads / tile.vectorsPerRow(vectorWidth);
+}
+
+Value TileCopy::inSpaceRange(Value space, Value spaceExtent) {
+  std::optional<int64_t> rows = rowsApart();
+  if (!rows)
+    return math.less(space, spaceExtent);
+  // One number for all slots, as along the reduce axis. Those of one row have
+  // one condition.
+  if (slots.empty())
+    spaceLeft = arith::SubIOp::create(b, spaceExtent, space);
+  else if (!tile.reduceContiguous)
+    return slots.front().isInside;
+  return math.less(math.constant(static_cast<int64_t>(slots.size()) * *rows),
+                   spaceLeft);
+}
+
+std::optional<TileCopy::Distance>
+TileCopy::nextGlobalDistance(bool isClamped) const {
+  // Rows that are clamped to the extent are at any distance.
+  std::optional<int64_t> stride = getConstantIntValue(rowStride);
+  std::optional<int64_t> rows = rowsApart();
+  if (slots.empty() || !stride || isClamped || !tile.reduceContiguous || !rows)
+    return std::nullopt;
   Distance last{slots.size() - 1, 0};
   if (slots.back().globalDistance)
     last = *slots.back().globalDistance;
-  last.bytes += rows * *stride * elementBytes;
+  last.bytes += *rows * *stride * elementBytes;
   return last.bytes <= kMostImmediate ? std::optional(last) : std::nullopt;
 }
 
@@ -271,6 +292,9 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
       // Of no bytes nothing is read, wherever the pointer points.
       Value sourceBytes,
           isRead = reduceExact ? isInside : inReduceRange(slot, reduceOffset);
+      if (slot.isInside)
+        isRead = isRead ? arith::AndIOp::create(b, isRead, slot.isInside)
+                        : slot.isInside;
       if (isRead)
         sourceBytes = arith::SelectOp::create(b, isRead, createI32(b, bytes),
                                               createI32(b, 0));

@@ -7,6 +7,8 @@
 
 using namespace ftuner;
 
+static constexpr int64_t kWarpSize = 32;
+
 /// Splits `perThread` elements into chunks of 4, 2 and 1 for `threads` threads.
 static llvm::SmallVector<LaneChunk> splitIntoChunks(int64_t perThread,
                                                     int64_t threads) {
@@ -34,6 +36,28 @@ llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
 int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
   return lhs.copySlots(threads(), vectorWidth) +
          rhs.copySlots(threads(), vectorWidth);
+}
+
+/// Most products of a thread in one run of code, each an instruction of 16
+/// bytes. On an H200 blocks of 12 × 8 products a thread and step 32 took 343 µs
+/// with 3072 in a run and 188 µs with 768, as warps waited for instructions;
+/// pairs of blocks of 8 × 8 and 6 × 8 on an SM 115 and 81 µs with 2048 and 1024.
+/// Where one block of enough warps has an SM for itself, 2048 are faster than
+/// 1024 by 2 to 7 % (benchmarks/results/h200-2026-11-26, unrolling.md).
+static constexpr int64_t kMostUnrolled = 1024, kMostUnrolledAlone = 2048;
+static constexpr int64_t kLeastWarpsAlone = 8;
+
+int64_t SimtLayout::unrolledDepth(const DeviceSpec &device) const {
+  int64_t bytes = sharedMemoryBytes() + device.reservedSharedMemoryBytes();
+  bool isAlone = 2 * bytes > device.sharedMemoryPerSmBytes;
+  int64_t most = isAlone && threads() >= kLeastWarpsAlone * kWarpSize
+                     ? kMostUnrolledAlone
+                     : kMostUnrolled;
+  int64_t quads = bk / 4;
+  int64_t unrolled = std::clamp<int64_t>(most / (4 * rm * rn), 1, quads);
+  while (quads % unrolled != 0)
+    --unrolled;
+  return 4 * unrolled;
 }
 
 /// Lanes of a warp along m and n, or 0, 0.

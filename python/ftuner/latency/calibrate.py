@@ -25,6 +25,7 @@ from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
     TENSOR,
+    TENSOR_COMPILED,
     Fit,
     error,
     fit_global,
@@ -339,7 +340,8 @@ def share_tensor(calibrations: Sequence[Calibration]) -> None:
             continue
         for other in calibrations:
             if other.die == one.die and other.has_tensor:
-                one.constants = {**one.constants, **{n: other.constants[n] for n in TENSOR}}
+                shared = {name: other.constants[name] for name in (*TENSOR, *TENSOR_COMPILED)}
+                one.constants = {**one.constants, **shared}
                 break
 
 

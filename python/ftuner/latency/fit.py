@@ -51,6 +51,8 @@ TENSOR = (
     "i8_energy",
     "tensor_start",
 )
+# Of these what only kernels determine whose stages are known.
+TENSOR_COMPILED = ("tensor_latency",)
 # Rows that push a constant to a bound while these are free do not tell them: these stay first,
 # one after the other.
 _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
@@ -243,11 +245,12 @@ def fit_own(
     tensor = rows.is_tensor
     if tensor.any():
         # The others first: they know nothing of the tensor cores.
-        rest = [name for name in names if name not in TENSOR]
+        rest = [name for name in names if name not in (*TENSOR, *TENSOR_COMPILED)]
         others = Fit(dict(start), _offsets(rows, offset), [], [])
         if not tensor.all() and (rest or not names):
             others = fit_own(rows[~tensor], start, offset, rest)
-        return _with_tensor(rows[tensor], others, [n for n in TENSOR if not names or n in names])
+        usual = (*TENSOR, *(TENSOR_COMPILED if has_compiled(rows[tensor]) else ()))
+        return _with_tensor(rows[tensor], others, [n for n in usual if not names or n in names])
     free = names or dict.fromkeys([*OWN, *(COMPILED if has_compiled(rows) else ())])
     prior = prior_weight(len(rows))
     # Kinds of rows count the same, however many there are of each.
@@ -300,7 +303,7 @@ class GlobalFit:
 
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
-    every = dict.fromkeys((*OWN, *SHARED, *COMPILED, *TENSOR))
+    every = dict.fromkeys((*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_COMPILED))
     return [name for name in every if name not in _ODD]
 
 

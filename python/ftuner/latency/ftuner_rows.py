@@ -1,8 +1,8 @@
-"""FTuner rows: programs of this compiler, f32 products.
+"""FTuner rows: programs of this compiler, products.
 
 Columns: m, n, k; block_m, block_n, block_k (the tile of a block); the fields of the schedule
 that the program's codegen path has; us (microseconds); and where they differ from what is in
-brackets path (the compiler's first), device, batch (1), transpose_lhs, transpose_rhs (0),
+brackets type (f32; or tf32, f16, bf16, i8), path (the compiler's first), device, batch (1), transpose_lhs, transpose_rhs (0),
 combine_axis (m; or n), second_block (0: one uKernel; or the height of the other along that
 axis), first_count, second_count (0: the partition that the compiler takes), reduce_split (1), fold.
 
@@ -63,6 +63,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         for name, default in _DEFAULTS.items()
     }
     axes = {"m": 0, "n": 1, "": 0}
+    types = {name: number for number, name in enumerate(loaded.program_types)}
+    columns["type"] = table.choose(
+        "type", loaded.program_types[0], types.get, f"one of {', '.join(types)}"
+    ).astype(np.int64)
     columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
     _check_blocks(table, columns)
     microseconds = read_times(table, "us")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -135,10 +135,12 @@ class Model:
                 f"cannot use the latency model '{path}': "
                 f"expected version {ABI_VERSION}, but got {abi}"
             )
-        for function in ("field", "path", "program_field"):
+        for function in ("field", "path", "program_field", "program_type"):
             getattr(self._library, f"ftuner_latency_{function}").restype = ctypes.c_char_p
         # The codegen paths, in the compiler's order.
         self.paths = self._names("path")
+        # The types that programs multiply in, by their numbers.
+        self.program_types = self._names("program_type")
         self.device_fields = self._fields("device")
         self.part_fields = self._fields("part")
         self.grid_fields = self._fields("grid")

@@ -80,7 +80,7 @@ void emitIf(mlir::ImplicitLocOpBuilder &b, Value condition,
 /// Prepares the copies of a contraction's factors by a block's threads, or by
 /// those that have a number, of type index.
 void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs,
-                   Value threadId = {});
+                   bool isAsynchronous, Value threadId = {});
 
 /// The loop of one tile over the steps of the reduce axis.
 struct MainLoop {

@@ -68,9 +68,14 @@ public:
   /// of a step, and as many rows follow for the next step as it has. Comes
   /// before `prepare`.
   void setPackedRows(int64_t rows) { packedRows = rows; }
-  /// Computes the addresses that do not depend on the step.
+  /// Computes the addresses that do not depend on the step. Vectors beyond the
+  /// space extent only reach rows or columns that are never stored. Copies that
+  /// are not asynchronous read the last valid one in their place, which L1
+  /// holds. Asynchronous ones pass L1 by, and as many reads of one line as a
+  /// tile has rows too many hold up all blocks: they read nothing.
   void prepare(Value threadId, Value spaceOffset, Value spaceExtent,
-               bool spaceExact, Value reduceExtent, bool reduceExact);
+               bool spaceExact, Value reduceExtent, bool reduceExact,
+               bool isAsynchronous);
   /// Issues asynchronous copies of the step at `reduceOffset` into `stage`. Of
   /// a step that may lie beyond the reduce extent, `isInside` says whether it
   /// does not; else zeros are written. Of `parts` parts of the step, which
@@ -94,16 +99,18 @@ private:
     int64_t bytes;
   };
   struct Slot {
-    /// Pointers to the vector, at step 0 and in the first stage. Along the
-    /// space axis it is clamped into the tensor. Null where a distance says
-    /// what they are.
+    /// Pointers to the vector, at step 0 and in the first stage. Null where a
+    /// distance says what they are.
     Value global, shared;
     /// Where these are a constant behind those of another slot.
     std::optional<Distance> globalDistance, sharedDistance;
     /// Element along the reduce axis relative to the step.
     Value reduce;
-    /// First element along the space axis, clamped.
+    /// First element along the space axis, clamped into the tensor unless the
+    /// next says whether it is there.
     Value space;
+    /// Whether an asynchronous copy reads the vector; null if all are read.
+    Value isInside;
     /// Whether the thread takes part; null if all do.
     Value active;
     /// Of inputs that do not depend on the step.
@@ -114,11 +121,15 @@ private:
   Values loadSlot(const Slot &slot, Value pointer, Value reduceOffset);
   Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
+  /// Rows from one to the next slot, if slots copy whole rows in order.
+  std::optional<int64_t> rowsApart() const;
+  /// Whether the next slot, at `space`, is inside of the extent.
+  Value inSpaceRange(Value space, Value spaceExtent);
   /// Pointers of the step's slots into global memory, and into a stage.
   Values globalPointers(Value reduceOffset);
   Values sharedPointers(Value stage);
   /// The distances of the next slot.
-  std::optional<Distance> nextGlobalDistance(bool spaceExact) const;
+  std::optional<Distance> nextGlobalDistance(bool isClamped) const;
   std::optional<Distance> nextSharedDistance() const;
   /// What a step and a stage add to pointers.
   Value bytesOfStep(Value reduceOffset);
@@ -142,6 +153,8 @@ private:
   std::optional<int64_t> packedRows;
   Value reduceExtent;
   bool reduceExact = true;
+  /// Of asynchronous copies: elements from the first slot to the extent.
+  Value spaceLeft;
   llvm::SmallVector<Slot> slots;
 };
 

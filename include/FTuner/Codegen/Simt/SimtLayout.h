@@ -69,6 +69,11 @@ struct SimtLayout {
   llvm::SmallVector<LaneChunk> columnChunks() const;
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
+  /// Elements of a step along the reduce axis whose products are one run of
+  /// code; a loop goes over the runs of a step. Code of more than some 40 KiB
+  /// does not stay in the instruction cache of an SM, nor does that of two
+  /// blocks of different height if both are long.
+  int64_t unrolledDepth(const DeviceSpec &device) const;
 };
 
 /// The layout of a block tile for a matrix product workload.

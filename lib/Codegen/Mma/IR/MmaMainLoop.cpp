@@ -311,11 +311,11 @@ Values MmaTileEmitter::emitMainLoop() {
                             schedule.accessBytes);
   };
   TileCopy lhsCopy = copyOf(0, lhsShared), rhsCopy = copyOf(1, rhsShared);
-  prepareCopies(tile, lhsCopy, rhsCopy);
   isAsynchronous = copiesAsynchronously(
       tile.device,
       schedule.vectorWidth(layout.elementBytes) * layout.elementBytes,
       lhsCopy.isConverted() || rhsCopy.isConverted());
+  prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);
 
   Value rowsShared = lhsShared, columnsShared = rhsShared;
   if (layout.isSwapped())

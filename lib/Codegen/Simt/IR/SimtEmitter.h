@@ -21,6 +21,8 @@ private:
   Values emitMainLoop();
   /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, ValueRange accumulators);
+  /// Multiplies the part of a step that is unrolled, from `first` on.
+  Values multiplyUnrolled(Value stage, Value first, ValueRange accumulators);
   /// Multiplies the four reduce elements from `reduce` on.
   void multiplyQuad(Value stage, Value reduce, Values &accumulators);
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,

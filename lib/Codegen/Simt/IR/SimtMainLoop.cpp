@@ -1,7 +1,8 @@
 //===- SimtMainLoop.cpp - The reduction of one tile -------------*- C++ -*-===//
 //
 // Within a step a loop runs over quads of the reduce axis. It is compiled as a
-// loop until LLVM unrolls it in the end.
+// loop until LLVM unrolls it in the end, a part of the step at a time where all
+// of it would be too long for the instruction cache.
 //
 //===----------------------------------------------------------------------===//
 #include "../SimtAddresses.h"
@@ -55,9 +56,9 @@ Values SimtTileEmitter::emitMainLoop() {
             prologueOf(b, tile, /*factor=*/copy == &rhsCopy, elementType,
                        vectorWidth, kSharedElementBytes * vectorWidth))
       copy->convertBy(std::move(*conversion));
-  prepareCopies(tile, lhsCopy, rhsCopy);
   bool isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
                         !rhsCopy.isConverted();
+  prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);
   MainLoop loop{lhsCopy,
                 rhsCopy,
                 layout.stages,
@@ -133,12 +134,28 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 }
 
 Values SimtTileEmitter::multiply(Value stage, ValueRange accumulators) {
-  scf::ForOp loop = createLoop(b, Unrolling::Late, math.constant(layout.bk),
-                               kQuad, accumulators);
+  int64_t depth = layout.unrolledDepth(tile.device);
+  if (depth == layout.bk)
+    return multiplyUnrolled(stage, math.constant(0), accumulators);
+  scf::ForOp loop = createLoop(b, Unrolling::Never, math.constant(layout.bk),
+                               depth, accumulators);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(b, multiplyUnrolled(stage, loop.getInductionVar(),
+                                           loop.getRegionIterArgs()));
+  return Values(loop.getResults());
+}
+
+Values SimtTileEmitter::multiplyUnrolled(Value stage, Value first,
+                                         ValueRange accumulators) {
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Late,
+                 math.constant(layout.unrolledDepth(tile.device)), kQuad,
+                 accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next(loop.getRegionIterArgs());
-  multiplyQuad(stage, loop.getInductionVar(), next);
+  multiplyQuad(stage, math.add(first, loop.getInductionVar()), next);
   scf::YieldOp::create(b, next);
   return Values(loop.getResults());
 }

@@ -205,7 +205,10 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
                             isRoundedFactor(tile.workload, factor));
   };
   Copies copies{copyOf(0), copyOf(1)};
-  prepareCopies(tile, copies.lhs, copies.rhs, threadId);
+  isAsynchronous = copiesAsynchronously(tile.device, schedule.accessBytes,
+                                        copies.lhs.isConverted() ||
+                                            copies.rhs.isConverted());
+  prepareCopies(tile, copies.lhs, copies.rhs, isAsynchronous, threadId);
   return copies;
 }
 
@@ -228,9 +231,6 @@ void WgmmaTileEmitter::prepareMatrices() {
 
 Values WgmmaTileEmitter::emitMainLoop() {
   Copies copies = createCopies(tile.threadId);
-  isAsynchronous = copiesAsynchronously(tile.device, schedule.accessBytes,
-                                        copies.lhs.isConverted() ||
-                                            copies.rhs.isConverted());
   MainLoop loop{copies.lhs,
                 copies.rhs,
                 layout.stages,
