@@ -152,12 +152,12 @@ static constexpr Field<LatencyPrediction> termFields[] = {
 namespace {
 /// A program of FTuner, as a row says it.
 struct ProgramRow {
-  /// A place in `programTypes`.
-  int64_t type;
   int64_t batch, m, n, k, transposeLhs, transposeRhs;
   int64_t blockM, blockN, blockK;
   int64_t combineAxis, secondBlock, firstCount, secondCount;
   int64_t reduceSplit;
+  /// A place in `programTypes`.
+  int64_t type;
 };
 /// A field of it, and the least that it may be.
 struct ProgramField {
@@ -169,7 +169,6 @@ struct ProgramField {
 
 /// Those of every program. Behind them are the fields of its path's schedules.
 static constexpr ProgramField programFields[] = {
-    {"type", &ProgramRow::type, 0},
     {"batch", &ProgramRow::batch, 1},
     {"m", &ProgramRow::m, 1},
     {"n", &ProgramRow::n, 1},
@@ -184,6 +183,7 @@ static constexpr ProgramField programFields[] = {
     {"first_count", &ProgramRow::firstCount, 0},
     {"second_count", &ProgramRow::secondCount, 0},
     {"reduce_split", &ProgramRow::reduceSplit, 1},
+    {"type", &ProgramRow::type, 0},
 };
 
 namespace {

@@ -109,14 +109,15 @@ constexpr int64_t kSlotRegisters = 3;
 constexpr int64_t kRaggedSlotRegisters = 1;
 
 FactorCopies::Addresses FactorCopies::addresses(const SharedTile &tile,
-                                                const FactorCopy &copy) const {
+                                                const FactorCopy &copy,
+                                                bool isClamped) const {
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
   bool areWholeRows = copiesWholeRows(tile, threads, copy.vectorWidth);
   bool isInColumn = rowsOfSlot(tile, threads, copy.vectorWidth).has_value();
   // Rows that are clamped to an extent, or permuted, are at any distance.
-  bool isApart = copy.isPitchKnown &&
-                 (isInColumn ||
-                  (tile.reduceContiguous && areWholeRows && copy.isSpaceExact));
+  bool isApart =
+      copy.isPitchKnown &&
+      (isInColumn || (tile.reduceContiguous && areWholeRows && !isClamped));
   int64_t pointers = isApart      ? 1
                      : isInColumn ? ceilDiv(slots, slotsOfPointer(slots))
                                   : slots;
@@ -133,7 +134,10 @@ int64_t FactorCopies::registers(const SharedTile &tile,
   int64_t slots = tile.copySlots(threads, copy.vectorWidth);
   bool areWholeRows = copiesWholeRows(tile, threads, copy.vectorWidth);
   bool isInColumn = rowsOfSlot(tile, threads, copy.vectorWidth).has_value();
-  auto [pointers, places] = addresses(tile, copy);
+  // Conditions of rows that are not clamped take no more than their pointers
+  // would.
+  auto [pointers, places] =
+      addresses(tile, copy, /*isClamped=*/!copy.isSpaceExact);
   // Bounds of k, of 64 bits, of each row: rows along k have one in common, and
   // those of a column are a constant apart.
   int64_t bounds = 0;
@@ -179,10 +183,15 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
         double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
   // Of each thread, 64 bits for a pointer; where k has a rest, whether each
   // slot takes part.
-  auto [pointers, places] = addresses(tile, copy);
+  auto [pointers, places] =
+      addresses(tile, copy,
+                /*isClamped=*/!copy.isSpaceExact && !isAsynchronous);
   double ofAddresses = double(2 * pointers + places);
   if (!isReduceExact)
     ofAddresses += 2 * slots;
+  // Whether each is inside of m or n, together with what else decides.
+  if (isAsynchronous && !copy.isSpaceExact)
+    ofAddresses += slots;
   work.otherInstructions +=
       copies * (isAsynchronous ? 1 : 2) +
       copies * double(copy.vectorWidth) * copy.prologue.instructions +

@@ -89,23 +89,20 @@ static double overlap(const LatencyBlock &block,
 }
 
 /// What the busiest scheduler issues over the mean, at least 1: warps are dealt
-/// to schedulers whole.
+/// to schedulers whole. `more`: warps' worth of time that it takes beside.
 static double imbalance(const LatencyDevice &device, const LatencyBlock &block,
-                        double resident) {
-  return busiestScheduler(device, block.warps, resident) *
+                        double resident, double more = 0) {
+  return (busiestScheduler(device, block.warps, resident) + more) *
          device.warpSchedulers / (resident * block.warps);
 }
 
-/// What issue takes over what its instructions do: a warp waits for its
-/// fragments, and few warps do not fill each other's gaps. Of main loops on an
-/// H200, a scheduler with one warp issued in 66 % of its cycles, with two in 83 %
+/// Warps whose issue time a scheduler wastes: its warps wait for their
+/// fragments, and few do not fill each other's gaps. Of main loops on an H200, a
+/// scheduler with one warp issued in 66 % of its cycles, with two in 83 %
 /// (benchmarks/results/h200-2026-11-26, unrolling.md).
-static double issueGaps(const LatencyDevice &device, const LatencyBlock &block,
-                        const LatencyConstants &constants, double resident) {
-  if (block.isTensor())
-    return 1;
-  return 1 + constants.loneWarp * device.warpSchedulers /
-                 std::max(resident * block.warps, device.warpSchedulers);
+static double wastedWarps(const LatencyBlock &block,
+                          const LatencyConstants &constants) {
+  return block.isTensor() ? 0 : constants.loneWarp;
 }
 
 /// Cycles of a step of one block on each resource, by itself, when `resident`
@@ -114,8 +111,8 @@ static std::array<double, 4> stepTerms(const LatencyDevice &device,
                                        const LatencyTable &table,
                                        const LatencyConstants &constants,
                                        double resident) {
-  return {table.issue * imbalance(device, table.block, resident) *
-                  issueGaps(device, table.block, constants, resident) +
+  return {table.issue * imbalance(device, table.block, resident,
+                                  wastedWarps(table.block, constants)) +
               table.head / resident,
           table.sharedMemory, table.l2, table.latency / resident};
 }
@@ -271,10 +268,10 @@ static double mixedRoundCycles(const LatencyDevice &device,
   double blocks = numShorter + numTaller;
   double warps = busiestScheduler(device, block.warps, blocks);
   double tallWarps = busiestScheduler(device, block.warps, numTaller);
-  double issue = (tallWarps * ofTaller(&LatencyTable::issue) +
+  double wasted = wastedWarps(block, constants);
+  double issue = ((tallWarps + wasted) * ofTaller(&LatencyTable::issue) +
                   (warps - tallWarps) * ofShorter(&LatencyTable::issue)) *
-                 device.warpSchedulers / block.warps *
-                 issueGaps(device, block, constants, blocks);
+                 device.warpSchedulers / block.warps;
   issue += std::max(shorter.steps * shorter.table->head,
                     taller.steps * taller.table->head);
   return norm(overlap(block, constants, blocks),

@@ -668,6 +668,8 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
             str(GPU / "prepare.sh"),
             "--rehearsal",
             "--devices=h200",
+            # The others are rehearsed below, or need a GPU.
+            "--skip=proof,forward",
             f"--build={BUILD}",
             f"--out={folder}",
         ],
@@ -678,11 +680,34 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
+def test_rehearsal_of_whole_models(tmp_path: pathlib.Path) -> None:
+    """A layer of BERT and an operator by FTuner alone, beside PyTorch."""
+    folder, out = tmp_path / "bundle", tmp_path / "results"
+    command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h200", f"--build={BUILD}", f"--out={folder}"]
+    command += ["--workloads=dense", "--skip=proof,selection,models"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = run_script(folder, f"--out={out}", "--only=proof,forward", "--budget=150", "--skip-peers=compile")
+    assert done.returncode == 0, done.stdout + done.stderr
+    content = json.loads((out / "results.json").read_text())
+    assert {row["case"] for row in content["forward"]} == {"add_layer_norm_768_f32", "bert_base_f32_16"}
+    assert all(row["microseconds"].keys() == {"ftuner", "eager"} for row in content["forward"])
+    assert all(time > 0 for row in content["forward"] for time in row["microseconds"].values())
+    kernels = json.loads((out / "kernels.json").read_text())
+    assert {row["how"] for row in kernels} == {"ftuner", "eager"}
+    assert any("proof needs a GPU" in note["text"] for note in content["notes"])
+    # A library that computes something else.
+    packed = folder / "h200" / "forward"
+    shutil.copy(packed / "bert_base_f32_16.so.xz", packed / "add_layer_norm_768_f32.so.xz")
+    done = run_script(folder, f"--out={out}", "--only=forward", "--budget=150", "--skip-peers=compile")
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
 def test_rehearsal_of_named_paths(tmp_path: pathlib.Path) -> None:
     """Kernels that take tensor maps."""
     folder, out = tmp_path / "bundle", tmp_path / "results"
     command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h100", f"--build={BUILD}", f"--out={folder}"]
-    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=selection,models"]
+    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=proof,selection,models,forward"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = run_script(folder, f"--out={out}", "--only=correctness", f"--sizes={'1,5,64' if SCALE > 1 else 5}")
@@ -699,6 +724,7 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = run_script(
         rehearsal,
         f"--out={out}",
+        "--skip=proof,forward",
         f"--sizes={','.join(map(str, sizes))}",
         "--budget=400",
         "--skip-peers=compile,compile_max,torch_ftuner_inductor",

@@ -231,6 +231,25 @@ def test_pairs_and_vectors_of_rows(tmp_path: Path) -> None:
     assert counts.tolist()[:2] == [[0, 12], [4, 4]]
 
 
+def test_types_of_rows(tmp_path: Path) -> None:
+    """Programs of tensor cores, by their type and the fields of their path."""
+    header = "type path m n k transpose_rhs block_m block_n block_k warps_m warps_n stages access_bytes swap_operands us"
+    row = [128, 4096, 4096, 1, 64, 64, 64, 2, 2, 4, 16, 0, 20]
+    rows = [["f16", "mma", *row], ["bf16", "mma", *row], ["i8", "mma", *row]]
+    path = write_csv(tmp_path / "a.csv", header.split(), rows)
+    found = read([path], Devices(only="a100"))
+    fields = model().part_fields
+    parts = found.launches.parts[:, 1]
+    halves, bytes_ = (parts[:, fields.index(f"{name}_operations")] for name in ("f16", "i8"))
+    assert halves.tolist() == [2 * 64**3] * 2 + [0] and bytes_.tolist() == [0, 0, 2 * 64**3]
+    l2 = parts[:, fields.index("l2_bytes")]
+    assert l2[0] == l2[1] == 2 * l2[2] == 2 * 2 * 64 * 64
+    assert found.is_tensor.all()
+    path = write_csv(tmp_path / "b.csv", header.split(), [["f8", "mma", *row]])
+    with pytest.raises(ftuner.Error, match="b.csv:2: column 'type': expected one of f32, tf32, f16"):
+        read([path], Devices(only="a100"))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -99,7 +99,8 @@ private:
   struct Addresses {
     int64_t pointers, places;
   };
-  Addresses addresses(const SharedTile &tile, const FactorCopy &copy) const;
+  Addresses addresses(const SharedTile &tile, const FactorCopy &copy,
+                      bool isClamped) const;
 };
 
 /// Rows of tiles whose blocks are neighbours: groups of blocks that run at

@@ -78,10 +78,30 @@ static double stepsAhead(const MmaLayout &layout, const MmaCode &code) {
   return inStep + (code.isAsynchronous ? double(layout.stages) - 2 : 0);
 }
 
+/// Cycles of a warp alone for a register that it rounds to tf32. ptxas 13.0
+/// writes a comparison, an addition and a choice of bits for sm_80 and sm_90, and
+/// there are six predicates for the comparisons, so the warp waits for each six
+/// of them: the stall counts of a step of 24 × 32 × 32, 24 products and 56
+/// roundings, add up to 1015 cycles, and an H200 took 1237
+/// (benchmarks/results/h200-2026-11-26).
+static constexpr double kRoundingCycles = 11;
+
+/// Registers of a k block's fragments that a warp rounds.
+static double roundedRegisters(const MmaLayout &layout, const MmaCode &code) {
+  double registers = 0;
+  for (unsigned factor : {0, 1})
+    if (code.copies[factor].isRounded) {
+      bool areRows = (factor == 0) != layout.isSwapped();
+      registers += double(areRows ? 4 * layout.rows.fragments()
+                                  : 2 * layout.columns.fragments());
+    }
+  return registers;
+}
+
 /// Cycles in which a warp that has its scheduler to itself issues no product.
-/// Of each k block those that its loads take longer than the products of the
-/// k block before: shared memory serves the loads of all warps in turn. Of each
-/// step the barrier.
+/// Of each k block those that its loads, and what rounds them, take longer than
+/// the products of the k block before: shared memory serves the loads of all
+/// warps in turn. Of each step the barrier.
 static double headCycles(const BlockWork &work, const MmaLayout &layout,
                          const MmaCode &code) {
   auto kBlocks = double(layout.fragmentsOfStep());
@@ -91,7 +111,8 @@ static double headCycles(const BlockWork &work, const MmaLayout &layout,
   for (const WarpAccess &access : work.accesses)
     if (access.kind == WarpAccess::Kind::SharedLoad)
       loads += access.count * double(access.width);
-  loads = loads / kBlocks + kLoadCycles;
+  loads = loads / kBlocks + kLoadCycles +
+          kRoundingCycles * roundedRegisters(layout, code);
   // Those of an only k block come behind its products.
   if (kBlocks == 1)
     return kBarrierCycles + loads;
@@ -138,12 +159,10 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
                       code.isAsynchronous, code.isReduceExact};
   for (unsigned factor : {0, 1}) {
     const MmaCode::Copy &copy = code.copies[factor];
-    bool areRows = (factor == 0) != layout.isSwapped();
-    if (copy.isRounded)
-      work.otherInstructions +=
-          times * double(areRows ? 4 * rows : 2 * columns);
     copies.addTo(work, layout.tileOf(factor), copy);
   }
+  work.otherInstructions +=
+      times * roundedRegisters(layout, code);
   work.stepsAhead = stepsAhead(layout, code);
   work.headCycles = headCycles(work, layout, code);
   return work;

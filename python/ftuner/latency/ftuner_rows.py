@@ -2,7 +2,8 @@
 
 Columns: m, n, k; block_m, block_n, block_k (the tile of a block); the fields of the schedule
 that the program's codegen path has; us (microseconds); and where they differ from what is in
-brackets type (f32; or tf32, f16, bf16, i8), path (the compiler's first), device, batch (1), transpose_lhs, transpose_rhs (0),
+brackets type (f32; or tf32, f16, bf16, i8), path (the compiler's first), device, batch (1),
+transpose_lhs, transpose_rhs (0),
 combine_axis (m; or n), second_block (0: one uKernel; or the height of the other along that
 axis), first_count, second_count (0: the partition that the compiler takes), reduce_split (1), fold.
 

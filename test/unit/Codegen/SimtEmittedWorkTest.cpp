@@ -79,6 +79,25 @@ Band otherBand(const EmittedCase &emitted, bool isAsync) {
   return areWhole ? Band{0.5, 1.5} : Band{0.33, 1.4};
 }
 
+/// Copies by warps of a step that say of each vector whether it is read: of the
+/// factor whose extent may end within a tile, where copies pass L1 by.
+double sizedCopies(const EmittedCase &emitted, unsigned part,
+                   const DeviceSpec &device) {
+  SimtSchedule schedule = SimtSchedule::of(emitted.family.schedule);
+  Workload workload = emitted.workload();
+  if (!simtCopiesAsynchronously(workload, device))
+    return 0;
+  const BlockTile &tile = emitted.family.tiles[part];
+  SimtLayout layout = simtLayout(workload, tile, schedule);
+  auto copies = [&](const SharedTile &shared, unsigned axis) -> int64_t {
+    const SizeRange &range = workload.axes[axis].range;
+    bool isExact = range.isFixed() && range.min % tile[axis] == 0;
+    return isExact ? 0 : ceilDiv(shared.vectors(schedule.vectorWidth), 32);
+  };
+  return double(copies(layout.lhs, matmulAxes.m) +
+                copies(layout.rhs, matmulAxes.n));
+}
+
 /// The same for any kernel: 700 random ones had 0.39 to 3.0, and one of 700
 /// others 3.73.
 constexpr Band anyBand = {0.33, 4.2};
@@ -117,8 +136,11 @@ void SimtEmittedWork::compare(const EmittedCase &emitted) {
       return;
     EXPECT_EQ(predicted.fma, observed->fma);
     // All k iterations are whole.
+    // Of some vectors LLVM knows that they are inside.
     if (!emitted.isDynamic) {
-      EXPECT_EQ(observed->sizedCopies, 0);
+      double most = sizedCopies(emitted, part, deviceOf(emitted));
+      EXPECT_LE(observed->sizedCopies, most);
+      EXPECT_GE(observed->sizedCopies, most / 2);
     }
     joined.join(predicted, *observed);
     EXPECT_TRUE(predicted.patterns == observed->patterns)
@@ -201,7 +223,7 @@ void SimtEmittedWork::compareRandom(unsigned wanted) {
 
 TEST_F(SimtEmittedWork, OfFamiliesOfEveryKind) {
   compareRandom(24);
-  expectMedians(1.25, 1.84);
+  expectMedians(1.37, 1.84);
 }
 
 TEST_F(SimtEmittedWork, OfRandomFamilies) {

@@ -302,7 +302,7 @@ TEST(LatencyFormulas, FewBlocks) {
   launch.grid.blocksY = 1;
   launch.grid.lhsBytes = 4.0 * 128 * 1536;
   launch.add(tallBlock(), 18, 96);
-  expectTime(launch, 306.5340329070424);
+  expectTime(launch, 304.86991412502073);
   // One wave is no tail: all of it is what bounds its blocks.
   EXPECT_EQ(launch.terms().tail, 0);
   EXPECT_GT(launch.terms().latency, 0);
@@ -330,6 +330,60 @@ TEST(LatencyFormulas, Tail) {
   EXPECT_NEAR(tail(160), 0, 1e-9);
   EXPECT_GT(tail(161), 0.2);
   EXPECT_NEAR(tail(320), 0, 1e-9);
+}
+
+// 80 SMs hold 160 blocks. 80 more go to 40 SMs, two each, as their slots become
+// free: as long as a full round. Behind many rounds blocks have drifted apart.
+TEST(LatencyFormulas, LastRound) {
+  auto cycles = [](double blocks, bool isPersistent = false) {
+    Launch launch;
+    launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+    LatencyBlock block = tallBlock();
+    block.isPersistent = isPersistent;
+    launch.add(block, blocks, 96);
+    return launch.terms().smTime;
+  };
+  double round = cycles(160);
+  EXPECT_LT(cycles(80), 0.9 * round);
+  EXPECT_NEAR(cycles(240), 2 * round, 1e-9 * round);
+  EXPECT_LT(cycles(400), 2.98 * round);
+  EXPECT_GT(cycles(400), 2 * round + cycles(80));
+  EXPECT_LT(cycles(240, /*isPersistent=*/true), 1.9 * round);
+}
+
+// Blocks whose operands come from L2: SMs that are idle leave the others what L2
+// delivers, up to the port of an SM.
+TEST(LatencyFormulas, IdleSms) {
+  auto stepCycles = [](double blocks) {
+    Launch launch;
+    launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+    LatencyBlock block = tallBlock();
+    block.l2Bytes = 1e6;
+    launch.add(block, blocks, 1000);
+    return launch.terms().smTime * launch.device.clockMhz / 1000;
+  };
+  double delivered = studyConstants().l2BytesPerCycle;
+  EXPECT_NEAR(stepCycles(80), 1e6 / delivered, 0.01 * stepCycles(80));
+  EXPECT_NEAR(stepCycles(40), 1e6 / (2 * delivered), 0.01 * stepCycles(40));
+  EXPECT_NEAR(stepCycles(1), 1e6 / 64, 0.01 * stepCycles(1));
+}
+
+// A scheduler's only warp loses the whole of what the constant says, two of them
+// half each.
+TEST(LatencyFormulas, LoneWarps) {
+  auto issue = [](double loneWarp, double warps) {
+    Launch launch;
+    launch.device = issueOnlyDevice();
+    launch.constants = issueOnlyConstants();
+    launch.constants.loneWarp = loneWarp;
+    LatencyBlock block;
+    block.warps = warps;
+    block.fma = 1000 * warps;
+    launch.add(block, 1, 1000);
+    return launch.terms().smTime;
+  };
+  EXPECT_NEAR(issue(0.6, 4), 1.6 * issue(0, 4), 0.01 * issue(0, 4));
+  EXPECT_NEAR(issue(0.6, 8), 1.3 * issue(0, 8), 0.01 * issue(0, 8));
 }
 
 // Two blocks on an SM, one of each part: between two short and two tall ones,
@@ -386,7 +440,7 @@ TEST(LatencyFormulas, Slices) {
   launch.grid.secondKernels = 1;
   launch.grid.reduceLength = 384;
   launch.add(tallBlock(), 288 * 4, 96);
-  expectTime(launch, 15444.924458101032);
+  expectTime(launch, 15447.180632755777);
   EXPECT_EQ(launch.terms().secondKernel, 3);
 }
 

@@ -56,7 +56,7 @@ LatencyConstants freeMemory() {
   constants.tensorStart = 1e-9;
   constants.tensorL2BytesPerCycle = 1e12;
   constants.line = 1e-9;
-  constants.globalLatency = 1e-9;
+  constants.globalLatency = constants.tensorLatency = 1e-9;
   constants.overlap = 40;
   return constants;
 }
@@ -176,6 +176,19 @@ TEST(LatencyTensor, EnergyIsThatOfTheType) {
   }
 }
 
+// Copies that nothing hides wait for the cluster, too.
+TEST(LatencyTensor, StagesWaitForTheCluster) {
+  LatencyDevice device = deviceOfRates(2048);
+  LatencyConstants constants = freeMemory();
+  constants.tensorStart = 1e-9;
+  constants.tensorLatency = 1e6;
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  block.exposedLoads = 0.25;
+  double alone = timeOf(device, block, constants);
+  block.clusterCycles = 1e6;
+  EXPECT_NEAR(timeOf(device, block, constants), 2 * alone, 0.01 * alone);
+}
+
 TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
@@ -184,12 +197,13 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   double step = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
   block.isPersistent = true;
-  constants.globalLatency = 2000;
+  constants.tensorLatency = 2000;
   double behind = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11, 0.01);
-  // The wait for the cluster, once.
+  // The wait for the cluster, once, and with each exposed copy.
   block.clusterCycles = 500;
-  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * behind + 11.5, 0.01);
+  double together = timeOf(device, block, constants) - 5.5;
+  EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * together + 11.5, 0.01);
   block.clusterCycles = 0;
   block.hidesStores = true;
   double fast = timeOf(device, block, constants) - 5;

@@ -150,10 +150,10 @@ TEST_F(ExplanationTest, OneListedProgramHasANextOne) {
 TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
   costModel = "latency";
   options.leastGain = 1e-4;
-  workload = Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
+  workload = Workload::matmul({1, 512}, {1, 512}, SizeRange::fixed(512));
   workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
   Plan plan = solved();
-  std::vector<Shape> shapes = {{53, 53, 64}, {52, 52, 64}};
+  std::vector<Shape> shapes = {{213, 213, 512}, {212, 212, 512}};
   std::vector<ShapeExplanation> explanations = explained(plan, shapes);
   ASSERT_EQ(explanations.size(), 2u);
   EXPECT_FALSE(explanations[0].isAligned);
