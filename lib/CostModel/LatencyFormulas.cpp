@@ -236,7 +236,8 @@ static double roundCycles(const LatencyDevice &device, const LatencyPart &part,
                           const LatencyConstants &constants, double resident,
                           double blocks, double roundsBefore) {
   double rounds = std::floor(blocks / resident);
-  double rest = blocks - rounds * resident;
+  // Of counts beyond 2^53 whatever is left.
+  double rest = std::clamp(blocks - rounds * resident, 0.0, resident);
   double ofRound =
       resident * blockCycles(device, part, constants, resident);
   double cycles = rounds > 0 ? rounds * ofRound : 0;
