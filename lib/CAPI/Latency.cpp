@@ -423,10 +423,9 @@ static Workload productOf(const ProgramRow &row) {
                                   row.transposeLhs, row.transposeRhs)
           : Workload::matmul(m, n, k, row.transposeLhs, row.transposeRhs);
   for (Operand &operand : workload.operands) {
-    bool isSum = operand.role == OperandRole::Output &&
-                 isInteger(type.sums);
-    operand = Operand(operand.role, operand.axes,
-                      isSum ? type.sums : type.elements);
+    bool isSum = operand.role == OperandRole::Output && isInteger(type.sums);
+    operand =
+        Operand(operand.role, operand.axes, isSum ? type.sums : type.elements);
   }
   changeContraction(workload, [&](ContractionParts &parts) {
     parts.multipliedType = type.multiplied;

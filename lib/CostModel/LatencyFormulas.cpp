@@ -2,6 +2,7 @@
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 using namespace ftuner;
 
@@ -97,8 +98,8 @@ static double imbalance(const LatencyDevice &device, const LatencyBlock &block,
 }
 
 /// Warps whose issue time a scheduler wastes: its warps wait for their
-/// fragments, and few do not fill each other's gaps. Of main loops on an H200, a
-/// scheduler with one warp issued in 66 % of its cycles, with two in 83 %
+/// fragments, and few do not fill each other's gaps. Of main loops on an H200,
+/// a scheduler with one warp issued in 66 % of its cycles, with two in 83 %
 /// (benchmarks/results/h200-2026-11-26, unrolling.md).
 static double wastedWarps(const LatencyBlock &block,
                           const LatencyConstants &constants) {
@@ -162,14 +163,12 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   table.head =
       block.headCycles / std::max(block.warps / device.warpSchedulers, 1.0);
   // A stage is filled again when all blocks of the cluster have freed it.
-  table.latency =
-      (copyLatency(block, constants) + block.clusterCycles) *
-          block.exposedLoads +
-      constants.directLatency * block.directRegisters;
+  table.latency = (copyLatency(block, constants) + block.clusterCycles) *
+                      block.exposedLoads +
+                  constants.directLatency * block.directRegisters;
   for (unsigned r = 1; r <= table.resident; ++r)
-    table.step[r - 1] =
-        norm(overlap(block, constants, r),
-             stepTerms(device, table, constants, r));
+    table.step[r - 1] = norm(overlap(block, constants, r),
+                             stepTerms(device, table, constants, r));
   return table;
 }
 
@@ -217,9 +216,9 @@ static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
 /// Cycles of a round that is not full, behind `before` others: `ofRest` if its
 /// blocks were dealt evenly, `ofRound` if it were full.
 ///
-/// Blocks of the first round are dealt evenly. Those of the last go to the slots
-/// that become free first: where blocks began together they end together, so
-/// some SMs get as many as they hold, and others none. The more rounds there
+/// Blocks of the first round are dealt evenly. Those of the last go to the
+/// slots that become free first: where blocks began together they end together,
+/// so some SMs get as many as they hold, and others none. The more rounds there
 /// were, the more blocks have drifted apart. Measured on an H200: 396 blocks,
 /// two at once on each of 132 SMs, take two full rounds
 /// (benchmarks/results/h200-2026-11-26).
@@ -238,8 +237,7 @@ static double roundCycles(const LatencyDevice &device, const LatencyPart &part,
   double rounds = std::floor(blocks / resident);
   // Of counts beyond 2^53 whatever is left.
   double rest = std::clamp(blocks - rounds * resident, 0.0, resident);
-  double ofRound =
-      resident * blockCycles(device, part, constants, resident);
+  double ofRound = resident * blockCycles(device, part, constants, resident);
   double cycles = rounds > 0 ? rounds * ofRound : 0;
   if (rest == 0)
     return cycles;
@@ -314,8 +312,8 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
                        const LatencyConstants &constants) {
   double hidden = hiddenCycles(device, waves, parts[0], constants);
   if (numParts == 1)
-    return roundCycles(device, parts[0], constants, waves.resident,
-                       waves.perSm, /*roundsBefore=*/0) -
+    return roundCycles(device, parts[0], constants, waves.resident, waves.perSm,
+                       /*roundsBefore=*/0) -
            hidden;
   auto round = [&](double blocks, double tall) {
     return mixedRoundCycles(device, parts[0], blocks - tall, parts[1], tall,
@@ -450,9 +448,9 @@ struct Times {
 };
 } // namespace
 
-/// Bytes per cycle of the port between an SM and L2 (Luo et al., "Benchmarking
-/// and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking",
-/// 2024, arXiv:2402.13499).
+/// Bytes per cycle that an SM takes from L2 at most: as many as each of 64
+/// blocks got that had an H200 for themselves
+/// (benchmarks/results/h200-2026-11-26, clusters.md).
 static constexpr double kPortBytesPerCycle = 64;
 
 namespace {
@@ -467,25 +465,26 @@ public:
     for (unsigned i = 0; i < numParts; ++i)
       blocks += all[i].count;
     bool isTensor = all[0].table->block.isTensor();
-    double share = std::max(blocks / device.smCount,
-                            l2BytesPerCycle(isTensor, constants) /
-                                kPortBytesPerCycle);
+    double share =
+        std::max(blocks / device.smCount,
+                 l2BytesPerCycle(isTensor, constants) / kPortBytesPerCycle);
     if (share >= 1)
       return;
     for (unsigned i = 0; i < numParts; ++i) {
-      tables[i] = *all[i].table;
-      tables[i].l2 *= share;
-      tables[i].step[0] = norm(overlap(tables[i].block, constants, 1),
-                               stepTerms(device, tables[i], constants, 1));
+      LatencyTable &table = tables[i].emplace(*all[i].table);
+      table.l2 *= share;
+      table.step[0] = norm(overlap(table.block, constants, 1),
+                           stepTerms(device, table, constants, 1));
       busy[i] = all[i];
-      busy[i].table = &tables[i];
+      busy[i].table = &table;
     }
     parts = busy;
   }
   const LatencyPart *get() const { return parts; }
 
 private:
-  LatencyTable tables[2];
+  /// Made where they are needed alone: tables are large.
+  std::optional<LatencyTable> tables[2];
   LatencyPart busy[2];
   const LatencyPart *parts;
 };

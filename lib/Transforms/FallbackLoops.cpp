@@ -51,8 +51,7 @@ combinersOf(linalg::LinalgOp op, const LoopSplit &split) {
     SmallVector<Operation *> combiners;
     BlockArgument sum = op.getMatchingBlockArgument(&output);
     if (!staysInRegister(op, split, output) ||
-        !matchReduction(sums, kinds.size(), combiners) ||
-        combiners.size() != 1)
+        !matchReduction(sums, kinds.size(), combiners) || combiners.size() != 1)
       return std::nullopt;
     auto kind = linalg::getCombinerOpKind(combiners.front());
     bool isPromoted = canPromote(op) && isNarrowFloat(sum.getType());
@@ -341,7 +340,8 @@ Value PointEmitter::startOfLane(OpOperand &output, vector::CombiningKind kind) {
   Type type = getElementTypeOrSelf(output.get());
   if (promote && isNarrowFloat(type))
     type = b.getF32Type();
-  auto ifOp = scf::IfOp::create(b, type, isFirstLane(), /*withElseRegion=*/true);
+  auto ifOp =
+      scf::IfOp::create(b, type, isFirstLane(), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   scf::YieldOp::create(b, load(output));

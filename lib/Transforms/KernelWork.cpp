@@ -70,8 +70,7 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
 
   AffineExpr steps = getAffineConstantExpr(1, context);
   for (unsigned loop : split.sequential) {
-    bool isAcrossLanes =
-        split.isAcrossLanes && loop == split.sequential.back();
+    bool isAcrossLanes = split.isAcrossLanes && loop == split.sequential.back();
     steps = steps * (isAcrossLanes ? extents[loop].ceilDiv(LoopSplit::kLanes)
                                    : extents[loop]);
   }

@@ -49,7 +49,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--out",
         type=pathlib.Path,
         default=pathlib.Path("ftuner-results"),
-        help="folder of the results, at most 8 files (default: %(default)s)",
+        help="folder of the results, at most 10 files (default: %(default)s)",
     )
     parser.add_argument("--only", default="", metavar="PART,…", help=f"of {names}")
     parser.add_argument("--skip", default="", metavar="PART,…", help="the others run")

@@ -46,8 +46,7 @@ void ftuner::emitIf(ImplicitLocOpBuilder &b, Value condition,
 }
 
 void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
-                           TileCopy &rhs, bool isAsynchronous,
-                           Value threadId) {
+                           TileCopy &rhs, bool isAsynchronous, Value threadId) {
   const ContractionAxes &axes = tile.axes;
   auto prepare = [&](TileCopy &copy, Value offset, unsigned axis) {
     copy.prepare(threadId ? threadId : tile.threadId, offset,

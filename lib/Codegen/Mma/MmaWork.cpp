@@ -79,9 +79,9 @@ static double stepsAhead(const MmaLayout &layout, const MmaCode &code) {
 }
 
 /// Cycles of a warp alone for a register that it rounds to tf32. ptxas 13.0
-/// writes a comparison, an addition and a choice of bits for sm_80 and sm_90, and
-/// there are six predicates for the comparisons, so the warp waits for each six
-/// of them: the stall counts of a step of 24 × 32 × 32, 24 products and 56
+/// writes a comparison, an addition and a choice of bits for sm_80 and sm_90,
+/// and there are six predicates for the comparisons, so the warp waits for each
+/// six of them: the stall counts of a step of 24 × 32 × 32, 24 products and 56
 /// roundings, add up to 1015 cycles, and an H200 took 1237
 /// (benchmarks/results/h200-2026-11-26).
 static constexpr double kRoundingCycles = 11;
@@ -161,8 +161,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
     const MmaCode::Copy &copy = code.copies[factor];
     copies.addTo(work, layout.tileOf(factor), copy);
   }
-  work.otherInstructions +=
-      times * roundedRegisters(layout, code);
+  work.otherInstructions += times * roundedRegisters(layout, code);
   work.stepsAhead = stepsAhead(layout, code);
   work.headCycles = headCycles(work, layout, code);
   return work;

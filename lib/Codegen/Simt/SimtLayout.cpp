@@ -41,9 +41,9 @@ int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
 /// Most products of a thread in one run of code, each an instruction of 16
 /// bytes. On an H200 blocks of 12 × 8 products a thread and step 32 took 343 µs
 /// with 3072 in a run and 188 µs with 768, as warps waited for instructions;
-/// pairs of blocks of 8 × 8 and 6 × 8 on an SM 115 and 81 µs with 2048 and 1024.
-/// Where one block of enough warps has an SM for itself, 2048 are faster than
-/// 1024 by 2 to 7 % (benchmarks/results/h200-2026-11-26, unrolling.md).
+/// pairs of blocks of 8 × 8 and 6 × 8 on an SM 115 and 81 µs with 2048 and
+/// 1024. Where one block of enough warps has an SM for itself, 2048 are faster
+/// than 1024 by 2 to 7 % (benchmarks/results/h200-2026-11-26, unrolling.md).
 static constexpr int64_t kMostUnrolled = 1024, kMostUnrolledAlone = 2048;
 static constexpr int64_t kLeastWarpsAlone = 8;
 

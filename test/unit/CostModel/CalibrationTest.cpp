@@ -115,8 +115,8 @@ TEST(Calibration, TheGlobalOneNamesEveryConstant) {
   EXPECT_EQ(toJson(load("global")).getObject("constants")->size(), count);
 }
 
-// A fit is one: better than what it started from, and nowhere at a bound, but for
-// what is none where nothing measured it.
+// A fit is one: better than what it started from, and nowhere at a bound, but
+// for what is none where nothing measured it.
 TEST(Calibration, BuiltinOnesAreFits) {
   for (const std::string &name : builtinCalibrationNames()) {
     Calibration calibration = load(name);

@@ -351,8 +351,8 @@ TEST(LatencyFormulas, LastRound) {
   EXPECT_LT(cycles(240, /*isPersistent=*/true), 1.9 * round);
 }
 
-// Blocks whose operands come from L2: SMs that are idle leave the others what L2
-// delivers, up to the port of an SM.
+// Blocks whose operands come from L2: SMs that are idle leave the others what
+// L2 delivers, up to the port of an SM.
 TEST(LatencyFormulas, IdleSms) {
   auto stepCycles = [](double blocks) {
     Launch launch;
@@ -368,8 +368,8 @@ TEST(LatencyFormulas, IdleSms) {
   EXPECT_NEAR(stepCycles(1), 1e6 / 64, 0.01 * stepCycles(1));
 }
 
-// A scheduler's only warp loses the whole of what the constant says, two of them
-// half each.
+// A scheduler's only warp loses the whole of what the constant says, two of
+// them half each.
 TEST(LatencyFormulas, LoneWarps) {
   auto issue = [](double loneWarp, double warps) {
     Launch launch;

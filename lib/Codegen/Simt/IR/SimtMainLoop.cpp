@@ -148,10 +148,9 @@ Values SimtTileEmitter::multiply(Value stage, ValueRange accumulators) {
 
 Values SimtTileEmitter::multiplyUnrolled(Value stage, Value first,
                                          ValueRange accumulators) {
-  scf::ForOp loop =
-      createLoop(b, Unrolling::Late,
-                 math.constant(layout.unrolledDepth(tile.device)), kQuad,
-                 accumulators);
+  scf::ForOp loop = createLoop(b, Unrolling::Late,
+                               math.constant(layout.unrolledDepth(tile.device)),
+                               kQuad, accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next(loop.getRegionIterArgs());
