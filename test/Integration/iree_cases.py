@@ -560,7 +560,7 @@ class _Build:
 
     def translate(self, path, *options):
         """Problems of ftuner-translate."""
-        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", "--device=h200", "-o",
+        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", "--device=h100", "-o",
                                  self.compiled.output, f"--emulated-kernels={self.compiled.kernels}", *options)
         return [answer.stderr] if answer.returncode else []
 

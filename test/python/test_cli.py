@@ -188,7 +188,7 @@ def test_calibration(source: Path, tmp_path: Path) -> None:
         path.write_text(json.dumps(mine))
     explain = ("explain", source, "--size", "T=5", "--json")
     for path, name in (
-        ("mine.json", "mine"), ("mine", "mine"), ("v100-pcie", "v100-pcie"), ("", "h100")
+        ("mine.json", "mine"), ("mine", "mine"), ("v100-pcie", "v100-pcie"), ("", "h200")
     ):  # fmt: skip
         data = json.loads(ok(*explain, f"--calibration={path}", cwd=tmp_path))
         assert data["calibration"] == name

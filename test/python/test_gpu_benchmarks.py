@@ -623,7 +623,7 @@ def test_late_parts_are_killed(tmp_path: pathlib.Path, monkeypatch: Any) -> None
 def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
     folder = small_bundle(tmp_path / "bundle")
     done = run_script(folder, "--only", "speed")
-    assert done.returncode == 2 and "expected a part of correctness," in done.stderr
+    assert done.returncode == 2 and "expected a part of proof," in done.stderr
     done = run_script(folder, "--sizes", "1,x")
     assert done.returncode == 2 and "expected positive integers, but got 'x'" in done.stderr
     done = run_script(folder, "--device", "k80")
@@ -650,7 +650,8 @@ def test_parts() -> None:
     def names(*arguments: str) -> list[str]:
         return [part.name for part in run.chosen_parts(run.parse(["--bundle=x", *arguments]))]
 
-    everything = ["correctness", "selection", "products", "models", "overhead"]
+    everything = [part.name for part in run.PARTS]
+    assert everything[0] == "proof" and len(everything) == 7
     assert names() == everything
     assert names("--only=models,correctness") == ["correctness", "models"]
     assert names("--skip=products") == [name for name in everything if name != "products"]

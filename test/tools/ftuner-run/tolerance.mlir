@@ -9,10 +9,10 @@
 // RUN: ftuner-run %s --device=h200 --function=chosen --args=64xf32,1 --check | FileCheck %s --check-prefix=BOTH
 // RUN: ftuner-run %s --device=h200 --function=repeated --args=64xf32 --check | FileCheck %s --check-prefix=BOTH
 // RUN: ftuner-run %s --device=h200 --function=through_half --args=64xf32 --check --tolerance=0
-// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 | FileCheck %s --check-prefix=TF32
-// RUN: not ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32 --tolerance=1e-5 2>&1 | FileCheck %s --check-prefix=ROUNDED
-// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check --precision=tf32-truncate | FileCheck %s --check-prefix=TRUNCATED
-// RUN: ftuner-run %s --device=h200 --function=products --args=256x64xf32,64x64xf32,64x64xf32 --check --precision=tf32-truncate | FileCheck %s --check-prefix=CHAIN
+// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --paths=mma --check --precision=tf32 | FileCheck %s --check-prefix=TF32
+// RUN: not ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --paths=mma --check --precision=tf32 --tolerance=1e-5 2>&1 | FileCheck %s --check-prefix=ROUNDED
+// RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --paths=mma --check --precision=tf32-truncate | FileCheck %s --check-prefix=TRUNCATED
+// RUN: ftuner-run %s --device=h200 --function=products --args=256x64xf32,64x64xf32,64x64xf32 --paths=mma --check --precision=tf32-truncate | FileCheck %s --check-prefix=CHAIN
 // RUN: ftuner-run %s --device=h200 --function=product --args=64x64xf32,64x32xf32 --check | FileCheck %s --check-prefix=EXACT
 
 // The reference rounds to f16, too: what remains is less than the rounding

@@ -49,7 +49,7 @@ def check_workload(workload, rows):
         covered = sum(count * tile for count, tile in zip(program["blocks"], tiles))
         check(covered == program["size"] + program["padded"], f"partition {program}")
     check(workload["statistics"], "statistics")
-    check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "h100",
+    check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "h200",
                                  "paths": ["simt", "mma"], "proven_paths": []}, "search")
     check([p["shape"][0] for p in workload["predictions"]] == list(range(1, rows + 1)), "predictions of all sizes")
     programs = {program["size"]: program for program in workload["programs"]}
