@@ -17,6 +17,9 @@ from typing import Any, Callable
 import iree_many
 import numpy as np
 
+#: The device whose plans the cases expect.
+DEVICE = "h100"
+
 HEAD = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>}}"
 
 DENSE = HEAD + """ {
@@ -560,7 +563,7 @@ class _Build:
 
     def translate(self, path, *options):
         """Problems of ftuner-translate."""
-        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", "--device=h100", "-o",
+        answer = self.tests.tool("ftuner-translate", path, f"--iree-target={self.compiled.target}", f"--device={DEVICE}", "-o",
                                  self.compiled.output, f"--emulated-kernels={self.compiled.kernels}", *options)
         return [answer.stderr] if answer.returncode else []
 

@@ -29,7 +29,7 @@ def check(tests, name, phase=None, has_plan=True, flags=()):
 def check_choice(tests, name, launched):
     """Each size runs by the family that the plan has for it; rows that are not aligned by one for those."""
     answer = tests.tool("ftuner-translate", tests.write(f"{name}.mlir", iree_cases.CASES[name].text(0)), "--ftuner-to-manifest",
-                        "--device=h200", environment=harness.NO_TOOLKIT)
+                        f"--device={iree_cases.DEVICE}", environment=harness.NO_TOOLKIT)
     if answer.returncode != 0:
         return [answer.stderr]
     (plan,) = json.loads(answer.stdout)["workloads"]

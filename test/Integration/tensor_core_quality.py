@@ -19,7 +19,6 @@ sm_75 and newer.
 """
 
 import json
-import math
 import os
 import re
 import sys
@@ -75,7 +74,7 @@ class TileLoop:
     """The main loop of a tile of a kernel."""
     kernel: str
     tile: str
-    warps: tuple[int, int]
+    warps: str
     stages: int
     registers: int
     loop: sass.MainLoop
@@ -100,7 +99,7 @@ def main_loops(manifest, functions, facts):
         for tile, loop in loops:
             schedule = family["schedule"]
             rows.append(TileLoop(kernel["entry"], "x".join(map(str, tile)),
-                                 (schedule["warps_m"], schedule["warps_n"]), schedule["stages"],
+                                 f"{schedule['warps_m']}x{schedule['warps_n']}", schedule["stages"],
                                  (kernel["resources"] or {}).get("registers_per_thread", 0), loop,
                                  loop.products * 2 * 16 * 8 * 16 / per_cycle))
     return rows
@@ -235,7 +234,7 @@ def check_stalls(tests, name, text, manifest, facts):
         is_wide = max(map(int, row.tile.split("x")[:2])) >= 128
         most = next((most for products, most in MOST_STALLS.items()
                      if row.loop.products >= products and (products < 64 or is_wide)), None)
-        if most and math.prod(row.warps) <= 2:
+        if most and row.warps in ("1x1", "1x2", "2x1"):
             most = MOST_STALLS_OF_FEW_WARPS
         if most and row.ratio > most:
             problems.append(f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "

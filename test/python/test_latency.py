@@ -44,8 +44,8 @@ def test_devices_and_calibrations_by_name() -> None:
     assert name == "v100" and figures["sm_count"] == 80
     assert set(model().calibration("global")) == set(model().constants)
     assert model().default_calibration("rtx4090") == model().calibration("global")
-    # A board of the H100's die.
-    assert model().default_calibration("h200") == model().calibration("h100")
+    # A board of the V100's die.
+    assert model().default_calibration("v100") == model().calibration("v100-pcie")
     assert model().default_calibration("t4") != model().calibration("global")
     with pytest.raises(ftuner.Error, match="unknown device 'nothing'"):
         model().device("nothing")
@@ -160,9 +160,9 @@ def test_wrong_constants(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("programs", "message"),
     [
-        (np.ones((2, 3), int), "programs: expected an array of n × 18, but got 2 × 3"),
-        (np.ones(18, int), "programs: expected an array of n × 18, but got 18"),
-        (np.full((2, 18), 1.5), "programs: expected numbers of type int64, but got float64"),
+        (np.ones((2, 3), int), "programs: expected an array of n × 19, but got 2 × 3"),
+        (np.ones(19, int), "programs: expected an array of n × 19, but got 19"),
+        (np.full((2, 19), 1.5), "programs: expected numbers of type int64, but got float64"),
     ],
 )
 def test_wrong_programs(programs: Any, message: str) -> None:
