@@ -87,7 +87,7 @@ def check(h, text, inputs):
             problems.append(f"the correct kernel fails with {flags}: exit {status}, error {error}: {output[:400]}")
     expect("missing_wait", drop_waits(text), [], "")
     expect("missing_barrier", drop_barriers(text), ["--check-races"], "race")
-    expect("out_of_bounds_load", lose_zero_fill(text), ["--check-bounds"], "out of bounds")
+    expect("out_of_bounds_load", lose_zero_fill(text), ["--check-bounds"], "out-of-bounds read")
     expect("shared_too_small", shrink_shared(text), ["--check-bounds"], "")
     expect("wrong_zero_fill", lose_zero_fill(text), [], "")
     return problems
