@@ -19,6 +19,7 @@ sm_75 and newer.
 """
 
 import json
+import math
 import os
 import re
 import sys
@@ -62,10 +63,10 @@ ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|ad
 #: Stall counts over cycles of the tensor pipe, at most, from so many products of a warp and iteration on. Those of the
 #: former are of tiles with 128 rows or columns.
 MOST_STALLS = {64: 1.05, 32: 1.12}
-#: The same for blocks of one or two warps, where a thread copies ten pieces and more in an iteration, each with the
+#: The same for blocks of so many warps, where a thread copies ten pieces and more in an iteration, each with the
 #: condition that its row exists. Reading rows that do not exist costs more on a GPU
 #: (benchmarks/results/h200-2026-11-26/rows_beyond.md), and other blocks of the SM issue meanwhile.
-MOST_STALLS_OF_FEW_WARPS = 1.8
+MOST_STALLS_OF_FEW_WARPS = {2: 1.16, 1: 1.8}
 STALLS_DEVICE = "a100"
 
 
@@ -234,8 +235,8 @@ def check_stalls(tests, name, text, manifest, facts):
         is_wide = max(map(int, row.tile.split("x")[:2])) >= 128
         most = next((most for products, most in MOST_STALLS.items()
                      if row.loop.products >= products and (products < 64 or is_wide)), None)
-        if most and row.warps in ("1x1", "1x2", "2x1"):
-            most = MOST_STALLS_OF_FEW_WARPS
+        if most:
+            most = MOST_STALLS_OF_FEW_WARPS.get(math.prod(map(int, row.warps.split("x"))), most)
         if most and row.ratio > most:
             problems.append(f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "
                             f"{row.pipe_cycles:.0f} of the tensor pipe")

@@ -18,30 +18,27 @@ from typing import Any
 
 import torch
 
-from . import bundle, models
+from . import buffers, bundle, models
 from .machine import Call
 from .session import Session, within
 from .timing import compare_captured
 
 ROUNDS = 7
 SAMPLE_MICROSECONDS = 1000.0
-TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 # Of results in each type, where PyTorch's own error is not larger.
 TOLERANCES = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 # Calls that are profiled; of each kernel the median counts.
 PROFILED = 5
 # What torch.compile needs for a model; with less time left it is left out.
 COMPILE_SECONDS = 45.0
-# Inputs for a cold cache hold this many times the L2 cache together.
-COLD_FACTOR = 2.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A module with one dynamic size T, the extent `axis` of its arguments.
+    """A module with one dynamic size T, the extent along `axes` of each of its arguments.
 
-    build: the module, small or of full size. arguments: shapes for T = size, whether small; of
-    tokens where `tokens` is their number of values.
+    build: the module, small or of full size. shapes: of the arguments for T = size, whether small.
+    tokens: the number of values where arguments are tokens, else 0.
     """
 
     name: str
@@ -62,7 +59,7 @@ class Case:
                 for shape in self.shapes(size, small)
             )
         return tuple(
-            torch.randn(shape, generator=generator).to(device=device, dtype=TYPES[self.type])
+            torch.randn(shape, generator=generator).to(device, buffers.TYPES[self.type])
             for shape in self.shapes(size, small)
         )
 
@@ -169,7 +166,7 @@ def cases(small: bool) -> tuple[Case, ...]:
 
 def module_of(case: Case, small: bool) -> torch.nn.Module:
     torch.manual_seed(0)
-    return case.build(small).to(TYPES[case.type]).eval().requires_grad_(False)
+    return case.build(small).to(buffers.TYPES[case.type]).eval().requires_grad_(False)
 
 
 def prepare(
@@ -304,10 +301,7 @@ def _size(
         try:
             result = forward(*inputs)
             session.machine.synchronize()
-            errors[way] = float(
-                torch.linalg.vector_norm(result.double() - expected)
-                / torch.linalg.vector_norm(expected)
-            )
+            errors[way] = buffers.relative_error(result, expected)
             most = max(TOLERANCES[case.type], 1.5 * (errors.get("eager") or 0.0))
             if not errors[way] <= most:
                 raise ValueError(f"relative error {errors[way]:.3g} above {most:g}")
@@ -344,7 +338,7 @@ def _copies(
 ) -> list[tuple[torch.Tensor, ...]]:
     """As many as a cold cache takes; results need about as much memory as inputs."""
     bytes_each = 2 * sum(tensor.numel() * tensor.element_size() for tensor in inputs)
-    count = min(64, max(1, round(COLD_FACTOR * session.machine.cache_bytes / bytes_each)))
+    count = min(64, max(1, round(buffers.COLD_FACTOR * session.machine.cache_bytes / bytes_each)))
     return [tuple(tensor.clone() for tensor in inputs) for _ in range(count)]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
+from . import buffers
 from .machine import Call
 from .session import Session, within
 from .timing import compare_captured
@@ -248,10 +249,7 @@ def _length(
         try:
             result = forward(ids)
             session.machine.synchronize()
-            errors[way] = float(
-                torch.linalg.vector_norm(result.double() - expected)
-                / torch.linalg.vector_norm(expected)
-            )
+            errors[way] = buffers.relative_error(result, expected)
             calls[way] = functools.partial(forward, ids)
             if not (errors[way] or 0.0) <= TOLERANCE:
                 raise ValueError(f"relative error {errors[way]:.3g} above {TOLERANCE:g}")
