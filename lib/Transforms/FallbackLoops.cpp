@@ -41,25 +41,28 @@ static bool staysInRegister(linalg::LinalgOp op, const LoopSplit &split,
   });
 }
 
-/// How the sequential loops combine what they add to each output, in order;
-/// none unless each has one combiner, of numbers of 32 bits, and a register.
-static std::optional<SmallVector<vector::CombiningKind>>
+/// What combines each output with what the sequential loops add to it, in
+/// order; none unless each has one combiner, of numbers of 32 bits, and a
+/// register.
+static std::optional<SmallVector<Operation *>>
 combinersOf(linalg::LinalgOp op, const LoopSplit &split) {
-  SmallVector<vector::CombiningKind> kinds;
+  SmallVector<Operation *> all;
   ArrayRef<BlockArgument> sums = op.getRegionOutputArgs();
   for (OpOperand &output : op.getDpsInitsMutable()) {
     SmallVector<Operation *> combiners;
     BlockArgument sum = op.getMatchingBlockArgument(&output);
     if (!staysInRegister(op, split, output) ||
-        !matchReduction(sums, kinds.size(), combiners) || combiners.size() != 1)
+        !matchReduction(sums, all.size(), combiners) || combiners.size() != 1)
       return std::nullopt;
-    auto kind = linalg::getCombinerOpKind(combiners.front());
+    bool isKnown = linalg::getCombinerOpKind(combiners.front()) &&
+                   arith::getNeutralElement(combiners.front());
     bool isPromoted = canPromote(op) && isNarrowFloat(sum.getType());
-    if (!kind || (!isPromoted && sum.getType().getIntOrFloatBitWidth() != 32))
+    if (!isKnown ||
+        (!isPromoted && sum.getType().getIntOrFloatBitWidth() != 32))
       return std::nullopt;
-    kinds.push_back(*kind);
+    all.push_back(combiners.front());
   }
-  return kinds;
+  return all;
 }
 
 /// The sequential loop along which an operand is contiguous, if there is one.
@@ -171,9 +174,9 @@ private:
   SmallVector<Value> emitBody(ValueRange sums);
   Value isFirstLane();
   /// What lanes begin with: the first one alone reads where it will write.
-  Value startOfLane(OpOperand &output, vector::CombiningKind kind);
+  Value startOfLane(OpOperand &output, Operation *combiner);
   /// What all lanes have together.
-  Value combineLanes(vector::CombiningKind kind, Value value);
+  Value combineLanes(Operation *combiner, Value value);
   void cloneOp(Operation &inner);
   Value load(OpOperand &operand);
   void store(OpOperand &operand, Value value);
@@ -292,43 +295,19 @@ SmallVector<Value> PointEmitter::emitLoops(unsigned depth, ValueRange sums) {
   return SmallVector<Value>(forOp.getResults());
 }
 
-/// The value that changes nothing when it is combined.
-static TypedAttr neutralOf(ImplicitLocOpBuilder &b, vector::CombiningKind kind,
-                           Type type) {
-  auto atomic = [&]() -> arith::AtomicRMWKind {
-    using Kind = vector::CombiningKind;
-    bool isFloat = isa<FloatType>(type);
-    switch (kind) {
-    case Kind::ADD:
-      return isFloat ? arith::AtomicRMWKind::addf : arith::AtomicRMWKind::addi;
-    case Kind::MUL:
-      return isFloat ? arith::AtomicRMWKind::mulf : arith::AtomicRMWKind::muli;
-    case Kind::MINUI:
-      return arith::AtomicRMWKind::minu;
-    case Kind::MINSI:
-      return arith::AtomicRMWKind::mins;
-    case Kind::MINNUMF:
-      return arith::AtomicRMWKind::minnumf;
-    case Kind::MINIMUMF:
-      return arith::AtomicRMWKind::minimumf;
-    case Kind::MAXUI:
-      return arith::AtomicRMWKind::maxu;
-    case Kind::MAXSI:
-      return arith::AtomicRMWKind::maxs;
-    case Kind::MAXNUMF:
-      return arith::AtomicRMWKind::maxnumf;
-    case Kind::MAXIMUMF:
-      return arith::AtomicRMWKind::maximumf;
-    case Kind::AND:
-      return arith::AtomicRMWKind::andi;
-    case Kind::OR:
-      return arith::AtomicRMWKind::ori;
-    case Kind::XOR:
-      return arith::AtomicRMWKind::xori;
-    }
-    llvm_unreachable("all kinds are handled");
-  };
-  return arith::getIdentityValueAttr(atomic(), type, b, b.getLoc());
+/// The value that changes nothing when it is combined, in `type`, which is that
+/// of the combiner or f32 in its place.
+static TypedAttr neutralOf(OpBuilder &b, Operation *combiner, Type type) {
+  TypedAttr neutral = *arith::getNeutralElement(combiner);
+  if (neutral.getType() == type)
+    return neutral;
+  return b.getFloatAttr(type, cast<FloatAttr>(neutral).getValueAsDouble());
+}
+
+static Value combine(OpBuilder &b, Operation *combiner, Value one,
+                     Value other) {
+  return vector::makeArithReduction(
+      b, combiner->getLoc(), *linalg::getCombinerOpKind(combiner), one, other);
 }
 
 Value PointEmitter::isFirstLane() {
@@ -336,7 +315,7 @@ Value PointEmitter::isFirstLane() {
                                arith::ConstantIndexOp::create(b, 0));
 }
 
-Value PointEmitter::startOfLane(OpOperand &output, vector::CombiningKind kind) {
+Value PointEmitter::startOfLane(OpOperand &output, Operation *combiner) {
   Type type = getElementTypeOrSelf(output.get());
   if (promote && isNarrowFloat(type))
     type = b.getF32Type();
@@ -346,12 +325,12 @@ Value PointEmitter::startOfLane(OpOperand &output, vector::CombiningKind kind) {
   b.setInsertionPointToStart(ifOp.thenBlock());
   scf::YieldOp::create(b, load(output));
   b.setInsertionPointToStart(ifOp.elseBlock());
-  Value neutral = arith::ConstantOp::create(b, neutralOf(b, kind, type));
+  Value neutral = arith::ConstantOp::create(b, neutralOf(b, combiner, type));
   scf::YieldOp::create(b, neutral);
   return ifOp.getResult(0);
 }
 
-Value PointEmitter::combineLanes(vector::CombiningKind kind, Value value) {
+Value PointEmitter::combineLanes(Operation *combiner, Value value) {
   auto constant = [&](int32_t number) -> Value {
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(number));
   };
@@ -360,7 +339,7 @@ Value PointEmitter::combineLanes(vector::CombiningKind kind, Value value) {
         b, value.getType(), /*thread_mask=*/constant(-1), value,
         constant(distance), /*mask_and_clamp=*/constant(LoopSplit::kLanes - 1),
         NVVM::ShflKind::bfly, UnitAttr());
-    value = vector::makeArithReduction(b, b.getLoc(), kind, value, other);
+    value = combine(b, combiner, value, other);
   }
   return value;
 }
@@ -385,13 +364,14 @@ void PointEmitter::emit(Value point) {
 }
 
 void PointEmitter::emitAcrossLanes() {
-  SmallVector<vector::CombiningKind> kinds = *combinersOf(op, split);
+  SmallVector<Operation *> combiners = *combinersOf(op, split);
   SmallVector<Value> sums;
-  for (auto [output, kind] : llvm::zip_equal(op.getDpsInitsMutable(), kinds))
-    sums.push_back(startOfLane(output, kind));
+  for (auto [output, combiner] :
+       llvm::zip_equal(op.getDpsInitsMutable(), combiners))
+    sums.push_back(startOfLane(output, combiner));
   SmallVector<Value> results = emitLoops(0, sums);
-  for (auto [value, kind] : llvm::zip_equal(results, kinds))
-    value = combineLanes(kind, value);
+  for (auto [value, combiner] : llvm::zip_equal(results, combiners))
+    value = combineLanes(combiner, value);
   auto ifOp = scf::IfOp::create(b, isFirstLane(), /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
