@@ -66,7 +66,7 @@ MOST_STALLS = {64: 1.05, 32: 1.12}
 #: The same for blocks of so many warps, where a thread copies ten pieces and more in an iteration, each with the
 #: condition that its row exists. Reading rows that do not exist costs more on a GPU
 #: (benchmarks/results/h200-2026-11-26/rows_beyond.md), and other blocks of the SM issue meanwhile.
-MOST_STALLS_OF_FEW_WARPS = {2: 1.16, 1: 1.8}
+MOST_STALLS_OF_FEW_WARPS = {2: 1.45, 1: 1.8}
 STALLS_DEVICE = "a100"
 
 
