@@ -451,7 +451,7 @@ struct Times {
 /// Bytes per cycle that an SM takes from L2 at most: as many as each of 64
 /// blocks got that had an H200 for themselves
 /// (benchmarks/results/h200-2026-11-26, clusters.md).
-static constexpr double kPortBytesPerCycle = 64;
+static constexpr double kPortBytesPerCycle = 80;
 
 namespace {
 /// The parts of a launch that leaves SMs idle: those that work share what L2

@@ -399,12 +399,28 @@ llvm::json::Object ftuner::toJson(const DeviceSpec &device) {
   return object;
 }
 
-int64_t DeviceSpec::registersPerThreadOf(int64_t threads) const {
+int64_t DeviceSpec::registersPerThreadOf(int64_t threads,
+                                         int64_t blocks) const {
   int64_t schedulers = smFacts().warpSchedulers;
-  int64_t warps = (threads + 31) / 32;
+  int64_t warps = (threads + 31) / 32 * blocks;
   warps = (warps + schedulers - 1) / schedulers * schedulers;
-  return std::min(maxRegistersPerThread,
-                  registersPerBlock / (32 * warps) / 8 * 8);
+  int64_t registers = blocks == 1 ? registersPerBlock : registersPerSm;
+  return std::min(maxRegistersPerThread, registers / (32 * warps) / 8 * 8);
+}
+
+int64_t DeviceSpec::blocksPerSm(int64_t threads, int64_t registersPerThread,
+                                int64_t sharedMemoryBytes) const {
+  int64_t warps = (threads + 31) / 32;
+  int64_t most =
+      std::min({maxBlocksPerSm, maxThreadsPerSm / (32 * warps),
+                sharedMemoryPerSmBytes /
+                    std::max<int64_t>(
+                        sharedMemoryBytes + reservedSharedMemoryBytes(), 1)});
+  int64_t blocks = 1;
+  while (blocks < most &&
+         registersPerThread <= registersPerThreadOf(threads, blocks + 1))
+    ++blocks;
+  return blocks;
 }
 
 std::vector<std::string> ftuner::builtinDeviceNames() {

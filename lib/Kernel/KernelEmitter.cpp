@@ -388,7 +388,8 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
         b.getDenseI32ArrayAttr({int32_t(grid.clusterBlocks), 1, 1}));
   // Without it, ptxas aims at an occupancy of its own and may spill for it.
   func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                b.getI32IntegerAttr(1));
+                b.getI32IntegerAttr(static_cast<int32_t>(
+                    family.path().minBlocksPerSm(described, family, device))));
   module->setAttr(
       ukernel::UKernelDialect::kEntryAttrName,
       ukernel::EntryAttr::get(

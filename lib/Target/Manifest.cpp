@@ -255,7 +255,7 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
     });
     json.attributeArray("results", [&] {
       for (auto [index, output] : llvm::enumerate(type.getResults()))
-        json.object([&] {
+        json.object([&, index = index, output = output] {
           writeValueType(
               output, {},
               llvm::is_contained(getUnsigned(function, "results"), index));

@@ -32,7 +32,7 @@ static llvm::Error checkPacked(const Workload &workload) {
   for (auto [index, operand] : llvm::enumerate(workload.operands)) {
     if (!operand.isPacked)
       continue;
-    auto isFixed = [&](unsigned axis) {
+    auto isFixed = [&, &operand = operand](unsigned axis) {
       return llvm::is_contained(operand.axes, axis) &&
              workload.axes[axis].range.isFixed();
     };

@@ -128,8 +128,9 @@
 // IR: %[[HALF:.*]] = arith.divui %[[LANE]], %[[C16]]
 // IR: arith.addi %[[WARP_ROW]], %[[ROW]]
 // IR: %[[SWIZZLED:.*]] = arith.xori %[[HALF]], %{{.*}}
-// IR: %[[BYTE:.*]] = arith.muli %[[SWIZZLED]], %[[C16]]
-// IR: %[[OF_ROW:.*]] = arith.muli %{{.*}}, %[[C64]]
+// Factors of a sum come in the order in which the compiler of FTuner evaluates them.
+// IR-DAG: %[[BYTE:.*]] = arith.muli %[[SWIZZLED]], %[[C16]]
+// IR-DAG: %[[OF_ROW:.*]] = arith.muli %{{.*}}, %[[C64]]
 // IR: arith.addi %[[OF_ROW]], %[[BYTE]]
 // IR: %[[LHS0:.*]] = llvm.getelementptr %[[LHS_SHARED]]
 // IR: %[[SWIZZLED1:.*]] = arith.xori %[[SWIZZLED]], %[[C2]]

@@ -33,13 +33,17 @@ def key(text: str) -> str:
 
 @contextlib.contextmanager
 def replaced(compile_: Callable[..., ftuner.Module]) -> Iterator[None]:
-    """`ftuner.compile` is `compile_` inside."""
-    original = ftuner.compile
+    """`ftuner.compile` is `compile_` inside, and no times of graphs are predicted: a bundle has no
+    library of the cost model."""
+    from ftuner.torch import replacement
+
+    originals = ftuner.compile, replacement.predict
     ftuner.compile = compile_
+    replacement.predict = lambda *_: None
     try:
         yield
     finally:
-        ftuner.compile = original
+        ftuner.compile, replacement.predict = originals
 
 
 def recorder(

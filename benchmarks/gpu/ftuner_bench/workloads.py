@@ -296,6 +296,10 @@ FULL = (
     _dense("f32", 16),
     Workload("batch_nt", "BatchMatmul NT [192, T, 64] · [192, T, 64]", "nt", 1, 192, 0, 64, 128),
     Workload("batch_nn", "BatchMatmul NN [192, T, T] · [192, T, 64]", "nn", 1, 192, 64, 0, 128),
+    # As a model has it: weights [N, K], the up-projection of BERT-base.
+    Workload(
+        "linear", "Linear (T, 3072, 768)", "linear", 1, 1, 3072, 768, TOKENS[-3], sizes=TOKENS[:-2]
+    ),
     _dense("f16"),
     _dense("f16", 16),
     _dense("bf16"),
@@ -316,6 +320,7 @@ SMALL = (
     Workload("dense16", "Dense (4·T, 96, 32)", "dense", 4, 1, 96, 32, 16),
     Workload("batch_nt", "BatchMatmul NT [3, T, 16] · [3, T, 16]", "nt", 1, 3, 0, 16, 16),
     Workload("batch_nn", "BatchMatmul NN [3, T, T] · [3, T, 16]", "nn", 1, 3, 16, 0, 16),
+    Workload("linear", "Linear (T, 96, 32)", "linear", 1, 1, 96, 32, 16),
     Workload("dense_f16", "Dense (T, 96, 32), f16", "dense", 1, 1, 96, 32, 16, "f16"),
     Workload("dense_bf16", "Dense (T, 96, 32), bf16", "dense", 1, 1, 96, 32, 16, "bf16"),
     Workload("dense_tf32", "Dense (T, 96, 32), tf32", "dense", 1, 1, 96, 32, 16, "tf32"),

@@ -93,10 +93,13 @@ struct DeviceSpec {
   std::string chip() const { return "sm_" + std::to_string(smVersion()); }
   /// Shared memory bandwidth in GB/s: SMs · clock · 128 B (32 banks of 4 B).
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
-  /// Most registers that each thread of a block may have: every scheduler
-  /// serves the same number of warps, and registers come in units of 8 for each
-  /// thread.
-  int64_t registersPerThreadOf(int64_t threads) const;
+  /// Most registers that each thread of a block may have where an SM holds
+  /// `blocks` of them: the busiest scheduler counts, and registers come in
+  /// units of 8 for each thread.
+  int64_t registersPerThreadOf(int64_t threads, int64_t blocks = 1) const;
+  /// Blocks that an SM holds at once, at least 1.
+  int64_t blocksPerSm(int64_t threads, int64_t registersPerThread,
+                      int64_t sharedMemoryBytes) const;
   /// Shared memory that CUDA keeps for itself in each block.
   int64_t reservedSharedMemoryBytes() const {
     return computeCapabilityMajor >= 8 ? 1024 : 0;

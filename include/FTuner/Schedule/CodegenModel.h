@@ -141,6 +141,14 @@ public:
   /// search asks that the device has as many. At least those of `resources`.
   virtual int64_t spillFreeRegisters(const Workload &workload,
                                      const KernelFamily &family) const = 0;
+  /// Blocks for which an SM has registers at least, as ptxas is told
+  /// (`.minnctapersm`): without a word it takes what makes one block fastest,
+  /// and kernels of which an SM was to hold two are left with one.
+  virtual int64_t minBlocksPerSm(const Workload &workload,
+                                 const KernelFamily &family,
+                                 const DeviceSpec &device) const {
+    return 1;
+  }
   /// What a block of a part executes. The family must pass `check` for the
   /// device.
   virtual BlockWork work(const Workload &workload, const KernelFamily &family,

@@ -234,17 +234,26 @@ public:
       code.prologues[number] = prologueWork(workload, number, simt.vectorWidth);
     }
     BlockWork work = simtWork(layout, code);
-    // Where nothing asks for few, ptxas takes more than the kernel needs: it
-    // moves loads ahead and keeps addresses, of each slot where they are many.
-    // Of random kernels it tells the blocks of an SM right for two in three
-    // (benchmarks/register_model/results.md).
-    int64_t taken =
-        layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
-    if (simt.vectorWidth == 1 || !isExact)
-      taken += layout.copySlots(simt.vectorWidth) / 2;
     work.registersPerThread = static_cast<double>(
-        std::min(taken, device.registersPerThreadOf(layout.threads())));
+        std::min(expectedRegisters(workload, family, part),
+                 device.registersPerThreadOf(layout.threads())));
     return work;
+  }
+
+  /// As many as leave a kernel with wide accesses the registers with which it
+  /// does not spill. Of those with accesses of single elements the estimate is
+  /// too far off.
+  int64_t minBlocksPerSm(const Workload &workload, const KernelFamily &family,
+                         const DeviceSpec &device) const override {
+    if (SimtSchedule::of(family.schedule).vectorWidth == 1)
+      return 1;
+    int64_t registers = 0;
+    for (unsigned part = 0; part < family.tiles.size(); ++part)
+      registers =
+          std::max(registers, expectedRegisters(workload, family, part));
+    KernelResources needed = resources(workload, family);
+    return device.blocksPerSm(needed.threads, registers,
+                              needed.sharedMemoryBytes);
   }
 
   double peakFlops(const Workload &workload,
@@ -284,6 +293,28 @@ private:
     // chunk, and ptxas reads them late.
     return kAddressRegisters + scalars +
            quads * (quads <= kMostQuadsAtOnce ? kQuad : kQuad / 2);
+  }
+
+  /// Registers of a part as the model expects them: more than the kernel needs,
+  /// since ptxas moves loads ahead and keeps addresses, of each slot where they
+  /// are many. Of random kernels that ask for no blocks it tells the blocks of
+  /// an SM right for two in three (benchmarks/register_model/results.md).
+  static int64_t expectedRegisters(const Workload &workload,
+                                   const KernelFamily &family, unsigned part) {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    const BlockTile &tile = family.tiles[part];
+    SimtLayout layout = simtLayout(workload, tile, simt);
+    int64_t expected =
+        layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
+    if (simt.vectorWidth == 1 ||
+        !isWhole(workload, tile, family.contractionAxes().k))
+      expected += layout.copySlots(simt.vectorWidth) / 2;
+    if (simt.vectorWidth == 1)
+      return expected;
+    // What the kernel asks for (minBlocksPerSm).
+    return std::max(expected, partRegisters(layout) +
+                                  spillMargin(workload, family, tile, layout,
+                                              simt.vectorWidth));
   }
 
   /// Estimate of the registers of a thread of one part.

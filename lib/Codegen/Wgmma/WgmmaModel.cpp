@@ -165,6 +165,16 @@ public:
     return most;
   }
 
+  /// What a block with roles starts with follows from how many an SM is to
+  /// hold.
+  int64_t minBlocksPerSm(const Workload &workload, const KernelFamily &family,
+                         const DeviceSpec &device) const override {
+    if (!WgmmaSchedule::of(family.schedule).producers)
+      return 1;
+    auto registers = wgmmaRegisters(workload, family);
+    return registers ? registers->blocks : 1;
+  }
+
   BlockWork work(const Workload &workload, const KernelFamily &family,
                  unsigned part, const DeviceSpec &device) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);

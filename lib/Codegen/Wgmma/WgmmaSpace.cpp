@@ -16,7 +16,7 @@ static constexpr int64_t kColumns[] = {8,   16,  24,  32,  48,  64,  80,  96,
 static constexpr int64_t kSwappedColumns[] = {8,   16,  24,  32,  40,  48,  56,
                                               64,  80,  96,  112, 128, 144, 160,
                                               176, 192, 208, 224, 240, 256};
-static constexpr int64_t kStages[] = {4, 3, 5, 6, 8};
+static constexpr int64_t kStages[] = {4, 3, 5, 6, 8, 10, 12, 16};
 /// Blocks of clusters along m and n.
 static constexpr std::pair<int64_t, int64_t> kClusters[] = {
     {1, 1}, {2, 1}, {1, 2}};

@@ -35,9 +35,8 @@ static void addLoads(BlockWork &work, double bytes) {
 static void addBoxes(BlockWork &work, unsigned factor,
                      const WgmmaLayout &layout) {
   const SharedTile &tile = layout.tileOf(factor);
-  // What a cluster shares is read once, and written to the memory of each.
-  work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes) /
-                      double(layout.sharersOf(factor));
+  // What a cluster shares is read once, but arrives at each of its SMs.
+  work.globalBytes += double(tile.outer * tile.inner * layout.elementBytes);
   // A wait, its share of the loop, and the box: ptxas 13.0 makes 33
   // instructions of a step of two boxes.
   work.otherInstructions += kInstructionsOfBox * double(layout.boxesOf(factor));

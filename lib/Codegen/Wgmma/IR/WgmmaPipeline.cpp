@@ -195,12 +195,6 @@ LogicalResult Pipeline::forEach(Body body) {
 LogicalResult Pipeline::emitRoles() {
   // The model has found them.
   WgmmaRegisters registers = *wgmmaRegisters(workload, block.family);
-  // What a block starts with follows from how many an SM is to hold.
-  b.getInsertionBlock()
-      ->getParent()
-      ->getParentOfType<gpu::GPUFuncOp>()
-      ->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                b.getI32IntegerAttr(static_cast<int32_t>(registers.blocks)));
   auto setRegisters = [&](int64_t count, NVVM::SetMaxRegisterAction action) {
     if (registers.areMoved)
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);
