@@ -52,6 +52,11 @@ function(ftuner_precompile library)
   list(TRANSFORM FTUNER_${library}_HEADERS REPLACE "(.+)" "<\\1>" OUTPUT_VARIABLE headers)
   add_library(${target} OBJECT ${source})
   target_precompile_headers(${target} PRIVATE ${headers})
+  # Precompiled headers name files of this build, so no other may get them from ccache. What
+  # is compiled with them may be shared: it depends on what the file here says.
+  set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  file(CONFIGURE OUTPUT CMakeFiles/${target}.dir/cmake_pch.hxx.pch.sum
+    CONTENT "LLVM ${LLVM_PACKAGE_VERSION}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: ${headers}\n" @ONLY)
 endfunction()
 
 if(FTUNER_PRECOMPILED_HEADERS)
@@ -64,18 +69,31 @@ endif()
 # ftuner_use_precompiled_headers(TARGET library...): those of MLIR or LLVM, where the target
 # links one of these.
 function(ftuner_use_precompiled_headers target)
-  if(FTUNER_PRECOMPILED_HEADERS)
-    foreach(library MLIR LLVM)
-      if(library IN_LIST ARGN)
-        target_precompile_headers(${target} REUSE_FROM FTuner${library}Headers)
-        # Headers serve libraries and programs if both are compiled alike.
-        get_target_property(type ${target} TYPE)
-        if(type STREQUAL "EXECUTABLE")
-          set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-          target_compile_options(${target} PRIVATE -fPIC)
-        endif()
-        return()
-      endif()
-    endforeach()
+  if(NOT FTUNER_PRECOMPILED_HEADERS)
+    return()
   endif()
+  foreach(library MLIR LLVM)
+    if(NOT library IN_LIST ARGN)
+      continue()
+    endif()
+    # As CMake's REUSE_FROM, but with Ninja by a path within the build: so builds in other
+    # folders find in ccache what this one compiled.
+    set(folder CMakeFiles/FTuner${library}Headers.dir)
+    if(NOT CMAKE_GENERATOR MATCHES "Ninja")
+      set(folder ${PROJECT_BINARY_DIR}/${folder})
+    endif()
+    get_target_property(sources ${target} SOURCES)
+    set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS
+      ${PROJECT_BINARY_DIR}/CMakeFiles/FTuner${library}Headers.dir/cmake_pch.hxx.pch)
+    add_dependencies(${target} FTuner${library}Headers)
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include-pch ${folder}/cmake_pch.hxx.pch>")
+    # Headers serve libraries and programs if both are compiled alike.
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
+    return()
+  endforeach()
 endfunction()

@@ -128,9 +128,8 @@
 // IR: %[[HALF:.*]] = arith.divui %[[LANE]], %[[C16]]
 // IR: arith.addi %[[WARP_ROW]], %[[ROW]]
 // IR: %[[SWIZZLED:.*]] = arith.xori %[[HALF]], %{{.*}}
-// Factors of a sum come in the order in which the compiler of FTuner evaluates them.
-// IR-DAG: %[[BYTE:.*]] = arith.muli %[[SWIZZLED]], %[[C16]]
-// IR-DAG: %[[OF_ROW:.*]] = arith.muli %{{.*}}, %[[C64]]
+// IR: %[[OF_ROW:.*]] = arith.muli %{{.*}}, %[[C64]]
+// IR: %[[BYTE:.*]] = arith.muli %[[SWIZZLED]], %[[C16]]
 // IR: arith.addi %[[OF_ROW]], %[[BYTE]]
 // IR: %[[LHS0:.*]] = llvm.getelementptr %[[LHS_SHARED]]
 // IR: %[[SWIZZLED1:.*]] = arith.xori %[[SWIZZLED]], %[[C2]]
@@ -231,12 +230,12 @@
 // ASYNC-NEXT: %[[SIZE:.*]] = arith.select %[[INSIDE]], %[[BYTES]], %[[FIRST]] : i32
 // ASYNC-NEXT: nvvm.cp.async.shared.global %[[TARGET]], %{{.*}}, 16, cache = {{ *}}cg, %[[SIZE]]
 // ASYNC-NEXT: nvvm.cp.async.commit.group
-// ASYNC-NEXT: %[[R0_:.*]] = llvm.bitcast %[[R0]] : i32 to vector<2xf16>
-// ASYNC-NEXT: %[[R1_:.*]] = llvm.bitcast %[[R1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[L0_:.*]] = llvm.bitcast %[[L0]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[L1_:.*]] = llvm.bitcast %[[L1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[L2_:.*]] = llvm.bitcast %[[L2]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[L3_:.*]] = llvm.bitcast %[[L3]] : i32 to vector<2xf16>
+// ASYNC-NEXT: %[[R0_:.*]] = llvm.bitcast %[[R0]] : i32 to vector<2xf16>
+// ASYNC-NEXT: %[[R1_:.*]] = llvm.bitcast %[[R1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[P0:.*]] = nvvm.mma.sync A[%[[L0_]], %[[L1_]], %[[L2_]], %[[L3_]]] B[%[[R0_]], %[[R1_]]] C[%[[S0]], %[[S1]], %[[S2]], %[[S3]]] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}
 // ASYNC-NEXT: %[[T0:.*]] = llvm.extractvalue %[[P0]][0]
 // ASYNC-NEXT: %[[T1:.*]] = llvm.extractvalue %[[P0]][1]
@@ -265,12 +264,12 @@
 // ASYNC-NEXT: %[[F1:.*]] = llvm.extractvalue %[[FRAGMENT]][1]
 // ASYNC-NEXT: %[[F2:.*]] = llvm.extractvalue %[[FRAGMENT]][2]
 // ASYNC-NEXT: %[[F3:.*]] = llvm.extractvalue %[[FRAGMENT]][3]
-// ASYNC-NEXT: %[[D0_:.*]] = llvm.bitcast %[[D0]] : i32 to vector<2xf16>
-// ASYNC-NEXT: %[[D1_:.*]] = llvm.bitcast %[[D1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[C0_:.*]] = llvm.bitcast %[[C0]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[C1_:.*]] = llvm.bitcast %[[C1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[C2_:.*]] = llvm.bitcast %[[C2]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[C3_:.*]] = llvm.bitcast %[[C3]] : i32 to vector<2xf16>
+// ASYNC-NEXT: %[[D0_:.*]] = llvm.bitcast %[[D0]] : i32 to vector<2xf16>
+// ASYNC-NEXT: %[[D1_:.*]] = llvm.bitcast %[[D1]] : i32 to vector<2xf16>
 // ASYNC-NEXT: %[[P2:.*]] = nvvm.mma.sync A[%[[C0_]], %[[C1_]], %[[C2_]], %[[C3_]]] B[%[[D0_]], %[[D1_]]] C[%[[T0]], %[[T1]], %[[T2]], %[[T3]]] {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 16, n = 8, k = 16>}
 // ASYNC: nvvm.mma.sync A[%[[C0_]], %[[C1_]], %[[C2_]], %[[C3_]]]
 // ASYNC-NOT: nvvm.mma.sync
@@ -313,11 +312,13 @@
 // IR-NEXT: %[[ROUNDED:.*]] = arith.truncf %[[PAIR]] : vector<2xf32> to vector<2xf16>
 // IR-NEXT: vector.store %[[ROUNDED]], %[[SCRATCH]][%[[ROW:.*]], %[[PLACE:.*]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
 // IR-NEXT: vector.from_elements %[[SUMS]]#2, %[[SUMS]]#3 : vector<2xf32>
+// IR-NEXT: arith.truncf
 // IR-NEXT: %[[ROW8:.*]] = arith.addi %[[ROW]], %[[C8]]
-// IR: vector.store %{{.*}}, %[[SCRATCH]][%[[ROW8]], %[[PLACE]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
+// IR-NEXT: vector.store %{{.*}}, %[[SCRATCH]][%[[ROW8]], %[[PLACE]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
 // IR-NEXT: vector.from_elements %[[SUMS]]#4, %[[SUMS]]#5 : vector<2xf32>
+// IR-NEXT: arith.truncf
 // IR-NEXT: %[[PLACE8:.*]] = arith.addi %[[PLACE]], %[[C8]]
-// IR: vector.store %{{.*}}, %[[SCRATCH]][%[[ROW]], %[[PLACE8]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
+// IR-NEXT: vector.store %{{.*}}, %[[SCRATCH]][%[[ROW]], %[[PLACE8]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
 // IR-NEXT: vector.from_elements %[[SUMS]]#6, %[[SUMS]]#7 : vector<2xf32>
 // IR: vector.store %{{.*}}, %[[SCRATCH]][%[[ROW8]], %[[PLACE8]]] {alignment = 4 : i64} : {{.*}}, vector<2xf16>
 // IR-NEXT: nvvm.bar.warp.sync

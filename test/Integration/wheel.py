@@ -81,11 +81,8 @@ def main():
         programs = os.path.join(prefix, "bin")
         environment["PATH"] = programs + os.pathsep + environment["PATH"]
         environment["FTUNER_CACHE_DIR"] = os.path.join(folder, "cache")
-        # What the release build compiled need not be compiled again. CMake takes these by itself,
-        # the build backend takes those that Python was compiled with.
+        # What the release build compiled need not be compiled again.
         environment["CCACHE_BASEDIR"] = ROOT
-        environment.setdefault("CC", "cc")
-        environment.setdefault("CXX", "c++")
         print("pip install .", flush=True)
         run([os.path.join(programs, "pip"), "install", "--quiet", ROOT], cwd=folder, env=environment)
 

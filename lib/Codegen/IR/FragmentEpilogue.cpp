@@ -117,8 +117,9 @@ void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
                               fragment + number % together) +
                          2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
+      Value stored = rounded(b, b.getLoc(), run, slabType.getElementType());
       vector::StoreOp::create(
-          b, rounded(b, b.getLoc(), run, slabType.getElementType()), slab,
+          b, stored, slab,
           ValueRange{math.add(row, 8 * half),
                      math.add(column, fragment * kColumns)},
           /*nontemporal=*/false,

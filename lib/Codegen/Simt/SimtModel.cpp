@@ -311,10 +311,12 @@ private:
       expected += layout.copySlots(simt.vectorWidth) / 2;
     if (simt.vectorWidth == 1)
       return expected;
-    // What the kernel asks for (minBlocksPerSm).
+    // What the kernel asks for (minBlocksPerSm). With 96 to 168 registers ptxas
+    // spills sooner than near the limit of a thread, the more quads the sooner.
     return std::max(expected, partRegisters(layout) +
                                   spillMargin(workload, family, tile, layout,
-                                              simt.vectorWidth));
+                                              simt.vectorWidth) +
+                                  fragmentQuads(layout));
   }
 
   /// Estimate of the registers of a thread of one part.

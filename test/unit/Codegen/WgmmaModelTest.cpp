@@ -414,8 +414,8 @@ TEST_F(WgmmaModelTest, PersistentPartsShareMemory) {
   }
 }
 
-/// Blocks of a cluster read what they share once.
-TEST_F(WgmmaModelTest, ClustersReadLess) {
+/// What blocks of a cluster share arrives at each of them.
+TEST_F(WgmmaModelTest, ClustersReceiveWhatTheyShare) {
   auto bytesOf = [&](int64_t clusterM, int64_t clusterN) {
     WgmmaSchedule schedule = {2, 1, 4, 16, false, 1, true};
     schedule.clusterM = clusterM;
@@ -425,8 +425,8 @@ TEST_F(WgmmaModelTest, ClustersReadLess) {
         .globalBytes;
   };
   EXPECT_EQ(bytesOf(1, 1), (128 + 256) * 128);
-  EXPECT_EQ(bytesOf(2, 1), (128 + 128) * 128);
-  EXPECT_EQ(bytesOf(1, 2), (64 + 256) * 128);
+  EXPECT_EQ(bytesOf(2, 1), (128 + 256) * 128);
+  EXPECT_EQ(bytesOf(1, 2), (128 + 256) * 128);
 }
 
 TEST_F(WgmmaModelTest, ChecksProducersAndMaps) {

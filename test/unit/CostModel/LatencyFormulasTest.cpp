@@ -365,7 +365,7 @@ TEST(LatencyFormulas, IdleSms) {
   double delivered = studyConstants().l2BytesPerCycle;
   EXPECT_NEAR(stepCycles(80), 1e6 / delivered, 0.01 * stepCycles(80));
   EXPECT_NEAR(stepCycles(40), 1e6 / (2 * delivered), 0.01 * stepCycles(40));
-  EXPECT_NEAR(stepCycles(1), 1e6 / 64, 0.01 * stepCycles(1));
+  EXPECT_NEAR(stepCycles(1), 1e6 / 80, 0.01 * stepCycles(1));
 }
 
 // A scheduler's only warp loses the whole of what the constant says, two of

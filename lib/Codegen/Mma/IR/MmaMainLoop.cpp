@@ -49,9 +49,10 @@ MmaTileEmitter::prepareFragments(const SharedTile &shared, Value memory,
     return addresses;
   }
   auto addBase = [&](Value row, Value chunk) {
-    Value bytes =
-        math.add(math.mul(row, pitchBytes), math.mul(chunk, kMmaChunkBytes));
-    addresses.bases.push_back(offsetPointer(b, memory, bytes));
+    Value ofRow = math.mul(row, pitchBytes);
+    Value ofChunk = math.mul(chunk, kMmaChunkBytes);
+    addresses.bases.push_back(
+        offsetPointer(b, memory, math.add(ofRow, ofChunk)));
   };
   if (shared.reduceContiguous) {
     Value row = math.add(origin, lane.row), chunk = pattern(lane.chunk);
@@ -242,8 +243,8 @@ Value MmaTileEmitter::multiplyOnce(ValueRange row, ValueRange column,
     types = {typeOf(layout.rows), typeOf(layout.columns)};
     overflow = NVVM::MMAIntOverflow::wrapped;
   }
-  return NVVM::MmaOp::create(b, resultType, toOperands(row), toOperands(column),
-                             sum,
+  Values rows = toOperands(row), columns = toOperands(column);
+  return NVVM::MmaOp::create(b, resultType, rows, columns, sum,
                              {instruction.rows, kMmaColumns, instruction.depth},
                              std::nullopt, overflow, types,
                              std::array<NVVM::MMALayout, 2>{
