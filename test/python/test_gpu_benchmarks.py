@@ -738,7 +738,7 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert content["rehearsal"] and set(content["statuses"].values()) == {0}
     # Every workload at the sizes of the range, two at a single one, and all at four beyond it,
     # threads, a graph.
-    assert content["checks"]["checks"] == 7 * (len(sizes) + 4) + 2 * (1 + 4) + 2 and not content["checks"]["failures"]
+    assert content["checks"]["checks"] == 8 * (len(sizes) + 4) + 2 * (1 + 4) + 2 and not content["checks"]["failures"]
     assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL if not w.packs}
     assert len(content["selection_by_size"]) == 5 * 1 * 2
     assert [row["what"] for row in content["host_time"]] == [

@@ -280,7 +280,8 @@ TEST(Nest, FingerprintsTellKernelsAndSearchesApart) {
   };
   Workload product =
       Workload::matmul({1, 64}, SizeRange::fixed(64), SizeRange::fixed(64));
-  auto [kernels, search] = of(product);
+  std::string kernels, search;
+  std::tie(kernels, search) = of(product);
   // Ranges are the search's alone.
   Workload longer = product;
   longer.axes[0].range.max = 128;
