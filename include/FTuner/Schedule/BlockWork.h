@@ -61,8 +61,8 @@ struct BlockWork {
   double otherInstructions = 0;
   /// Registers of a warp that loads of a step write: 4 for a vector of 4.
   double loadedRegisters = 0;
-  /// Bytes of the operands' tiles that arrive at the SM for a step, by whichever
-  /// block of a cluster they were read.
+  /// Bytes of the operands' tiles that arrive at the SM for a step, by
+  /// whichever block of a cluster they were read.
   double globalBytes = 0;
   /// Registers that the compiled code is expected to take, which decides how
   /// many blocks an SM holds. More than it needs (KernelResources): ptxas takes

@@ -330,6 +330,37 @@ static Workload withTypes(Workload workload, ElementType lhs, ElementType rhs,
   return workload;
 }
 
+// What a kernel asks for leaves it the registers with which it does not spill,
+// and is what the cost model counts on.
+TEST_F(SimtModelTest, AsksForTheBlocksThatItIsPricedWith) {
+  for (int64_t threadsM : {4, 8, 16})
+    for (int64_t rows : {2, 4, 6, 9, 12}) {
+      schedule.threadsM = threadsM;
+      KernelFamily family =
+          simtFamily(schedule, {rows}, /*columns=*/4, /*depth=*/16);
+      int64_t threads = model.threads(family);
+      int64_t blocks = model.minBlocksPerSm(workload, family, device);
+      int64_t left = device.registersPerThreadOf(threads, blocks);
+      double priced =
+          model.work(workload, family, 0, device).registersPerThread;
+      EXPECT_EQ(blocks,
+                device.blocksPerSm(
+                    threads, static_cast<int64_t>(priced),
+                    model.resources(workload, family).sharedMemoryBytes))
+          << threadsM << " x " << rows;
+      if (blocks > 1) {
+        EXPECT_LE(model.spillFreeRegisters(workload, family), left);
+        EXPECT_LE(priced, static_cast<double>(left));
+      }
+      // Of single elements one block is all that is asked for.
+      SimtSchedule scalar = schedule;
+      scalar.vectorWidth = 1;
+      EXPECT_EQ(model.minBlocksPerSm(workload,
+                                     simtFamily(scalar, {rows}, 4, 16), device),
+                1);
+    }
+}
+
 TEST_F(SimtModelTest, SaysWhichTypesItComputes) {
   using T = ElementType;
   auto reason = [&](T lhs, T rhs, T accumulator, T output) {

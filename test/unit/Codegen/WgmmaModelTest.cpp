@@ -117,7 +117,7 @@ TEST_F(WgmmaModelTest, RoundsWordsBeforeInstructionsReadThem) {
   EXPECT_EQ(more.tensor[0].operations, 2.0 * 128 * 128 * 32);
   EXPECT_EQ(more.globalBytes, same.globalBytes);
   // Asynchronous copies ask whether rows are there: two tiles in words of 16.
-  double asked = 2 * 128 * 32 / 4 / 32;
+  double asked = 2.0 * 128 * 32 / 4 / 32;
   EXPECT_GE(more.otherInstructions - same.otherInstructions + asked,
             2 * 128 * 32 / 32);
   EXPECT_EQ(more.stepsAhead, 1);

@@ -304,4 +304,21 @@ TEST(DeviceSpec, GivesEverySchedulerAsManyWarps) {
   EXPECT_EQ(device.registersPerThreadOf(384), 168);
   EXPECT_EQ(device.registersPerThreadOf(1024), 64);
   EXPECT_EQ(device.registersPerThreadOf(1), 255);
+  // Two blocks of 6 warps, three of 5: 12 and 15 warps, the room of 12 and 16.
+  EXPECT_EQ(device.registersPerThreadOf(192, 2), 168);
+  EXPECT_EQ(device.registersPerThreadOf(160, 3), 128);
+}
+
+TEST(DeviceSpec, CountsBlocksOfAnSm) {
+  DeviceSpec device = load("h200");
+  EXPECT_EQ(device.blocksPerSm(192, 168, 0), 2);
+  EXPECT_EQ(device.blocksPerSm(192, 169, 0), 1);
+  // A kilobyte of each block's shared memory is CUDA's.
+  EXPECT_EQ(device.blocksPerSm(192, 80, 76 << 10), 2);
+  EXPECT_EQ(device.blocksPerSm(192, 80, 75 << 10), 3);
+  // Threads, and blocks however small.
+  EXPECT_EQ(device.blocksPerSm(1024, 32, 0), 2);
+  EXPECT_EQ(device.blocksPerSm(32, 16, 0), 32);
+  // One, even if it has no room.
+  EXPECT_EQ(device.blocksPerSm(1024, 255, 1 << 20), 1);
 }
