@@ -7,6 +7,9 @@ else()
   set(ftuner_precompiles OFF)
 endif()
 option(FTUNER_PRECOMPILED_HEADERS "Precompile headers of MLIR and LLVM" ${ftuner_precompiles})
+if(FTUNER_PRECOMPILED_HEADERS AND NOT ftuner_precompiles)
+  message(FATAL_ERROR "FTUNER_PRECOMPILED_HEADERS needs Clang, but the compiler is ${CMAKE_CXX_COMPILER_ID}")
+endif()
 
 set(FTUNER_LLVM_HEADERS
   llvm/ADT/APFloat.h
@@ -78,16 +81,15 @@ function(ftuner_use_precompiled_headers target)
     endif()
     # As CMake's REUSE_FROM, but with Ninja by a path within the build: so builds in other
     # folders find in ccache what this one compiled.
-    set(folder CMakeFiles/FTuner${library}Headers.dir)
-    if(NOT CMAKE_GENERATOR MATCHES "Ninja")
-      set(folder ${PROJECT_BINARY_DIR}/${folder})
-    endif()
+    set(headers ${PROJECT_BINARY_DIR}/CMakeFiles/FTuner${library}Headers.dir/cmake_pch.hxx.pch)
     get_target_property(sources ${target} SOURCES)
-    set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS
-      ${PROJECT_BINARY_DIR}/CMakeFiles/FTuner${library}Headers.dir/cmake_pch.hxx.pch)
+    set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS ${headers})
     add_dependencies(${target} FTuner${library}Headers)
+    if(CMAKE_GENERATOR MATCHES "Ninja")
+      file(RELATIVE_PATH headers ${CMAKE_BINARY_DIR} ${headers})
+    endif()
     target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include-pch ${folder}/cmake_pch.hxx.pch>")
+      "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include-pch ${headers}>")
     # Headers serve libraries and programs if both are compiled alike.
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")

@@ -6,6 +6,7 @@ the limit of registers, assembles them, and prints
 
   spills        how many kernels spill, how many of these the estimate of
                 `CodegenModel::spillFreeRegisters` refuses, and how many others it refuses
+  asked         how many kernels that ask for several blocks of an SM spill for it
   registers     what `BlockWork::registersPerThread` says beside what ptxas takes: how many
                 blocks an SM holds by either
   least         with --least: by how many registers the estimate exceeds the least with which
@@ -55,6 +56,8 @@ def draw(options, folder):
     kernels = [json.loads(line) for line in run.stdout.splitlines()]
     for number, kernel in enumerate(kernels if folder else []):
         kernel["ptx"] = os.path.join(folder, f"{number}.ptx")
+        with open(kernel["ptx"], encoding="utf-8") as file:
+            kernel["asked"] = int(re.search(r"\.minnctapersm (\d+)", file.read()).group(1))
     return kernels
 
 
@@ -157,6 +160,13 @@ def report_spills(kernels):
               f"estimate {kernel['spill_free']} of {kernel['limit']}")
 
 
+def report_asked(kernels):
+    asked = [k for k in kernels if k.get("asked", 1) > 1 and k["spill_free"] <= k["limit"]]
+    if asked:
+        print(f"\nOf {len(asked)} legal kernels that ask for several blocks of an SM, "
+              f"{sum(k['spilled'] > 0 for k in asked)} spill.")
+
+
 def report_registers(kernels):
     fitting = [k for k in kernels if k["spill_free"] <= k["limit"]]
     pairs = [(blocks_of_registers(k, int(k["taken"])), blocks_of_registers(k, k["registers"]))
@@ -229,6 +239,7 @@ def main():
             with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
                 list(pool.map(lambda kernel: assemble(kernel, options), kernels))
     report_spills(kernels)
+    report_asked(kernels)
     report_least(kernels)
     report_registers(kernels)
     report_instructions(kernels)

@@ -449,8 +449,8 @@ struct Times {
 } // namespace
 
 /// Bytes per cycle that an SM takes from L2 at most: as many as each of 64
-/// blocks got that had an H200 for themselves
-/// (benchmarks/results/h200-2026-11-26, clusters.md).
+/// blocks of 64 x 128 elements got that had an H200 for themselves
+/// (benchmarks/results/h200-2026-11-26, clusters.md, T = 128 with 8 stages).
 static constexpr double kPortBytesPerCycle = 80;
 
 namespace {

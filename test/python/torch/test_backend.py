@@ -293,7 +293,7 @@ def test_tf32_by_pytorchs_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ftuner, "compile", record)
     setting = torch.backends.cuda.matmul
     # Sizes for which tensor cores are predicted to be faster.
-    x, layer = torch.randn(190, 256), nn.Linear(256, 2304, bias=False)
+    x, layer = torch.randn(190, 768), nn.Linear(768, 2304, bias=False)
     exact = x.double() @ layer.weight.double().t()
     torch._dynamo.mark_dynamic(x, 0, min=2, max=256)
     compiled = compile_model(layer)
