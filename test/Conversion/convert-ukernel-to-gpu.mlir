@@ -13,7 +13,9 @@
 // Pointers, then the sizes and strides that are dynamic, then the part count.
 // CHECK-LABEL: gpu.module @k attributes {ukernel.entry = #ukernel.entry<threads = 32, shared_memory_bytes = {{[0-9]+}}, alignment = 16,
 // CHECK-SAME: name = "lhs"{{.*}}name = "rhs"{{.*}}name = "output"{{.*}}kind = "size", name = "m"{{.*}}name = "first_part_blocks"
-// CHECK: gpu.func @k(%{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: i32, %[[PART:.*]]: i32) kernel attributes {known_block_size = array<i32: 32, 1, 1>, nvvm.minctasm = {{8|3}} : i32}
+// CHECK: gpu.func @k(%{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: memref<f32>, %{{.*}}: i32, %[[PART:.*]]: i32) kernel attributes {known_block_size = array<i32: 32, 1, 1>, nvvm.minctasm =
+// ASYNC-SAME: 8 : i32}
+// STAGED-SAME: 3 : i32}
 // CHECK: gpu.dynamic_shared_memory
 // CHECK: scf.if %{{.*}} {
 // One barrier in each step, and the copies or loads of a later step before the multiplications.

@@ -235,7 +235,7 @@ public:
     }
     BlockWork work = simtWork(layout, code);
     work.registersPerThread = static_cast<double>(
-        std::min(expectedRegisters(workload, family, part),
+        std::min(expectedRegisters(workload, family, tile, layout),
                  device.registersPerThreadOf(layout.threads())));
     return work;
   }
@@ -245,12 +245,14 @@ public:
   /// too far off.
   int64_t minBlocksPerSm(const Workload &workload, const KernelFamily &family,
                          const DeviceSpec &device) const override {
-    if (SimtSchedule::of(family.schedule).vectorWidth == 1)
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    if (simt.vectorWidth == 1)
       return 1;
     int64_t registers = 0;
-    for (unsigned part = 0; part < family.tiles.size(); ++part)
-      registers =
-          std::max(registers, expectedRegisters(workload, family, part));
+    for (const BlockTile &tile : family.tiles)
+      registers = std::max(registers,
+                           expectedRegisters(workload, family, tile,
+                                             simtLayout(workload, tile, simt)));
     KernelResources needed = resources(workload, family);
     return device.blocksPerSm(needed.threads, registers,
                               needed.sharedMemoryBytes);
@@ -300,23 +302,23 @@ private:
   /// are many. Of random kernels that ask for no blocks it tells the blocks of
   /// an SM right for two in three (benchmarks/register_model/results.md).
   static int64_t expectedRegisters(const Workload &workload,
-                                   const KernelFamily &family, unsigned part) {
-    SimtSchedule simt = SimtSchedule::of(family.schedule);
-    const BlockTile &tile = family.tiles[part];
-    SimtLayout layout = simtLayout(workload, tile, simt);
+                                   const KernelFamily &family,
+                                   const BlockTile &tile,
+                                   const SimtLayout &layout) {
+    int64_t vectorWidth = SimtSchedule::of(family.schedule).vectorWidth;
     int64_t expected =
         layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
-    if (simt.vectorWidth == 1 ||
+    if (vectorWidth == 1 ||
         !isWhole(workload, tile, family.contractionAxes().k))
-      expected += layout.copySlots(simt.vectorWidth) / 2;
-    if (simt.vectorWidth == 1)
+      expected += layout.copySlots(vectorWidth) / 2;
+    if (vectorWidth == 1)
       return expected;
     // What the kernel asks for (minBlocksPerSm). With 96 to 168 registers ptxas
     // spills sooner than near the limit of a thread, the more quads the sooner.
-    return std::max(expected, partRegisters(layout) +
-                                  spillMargin(workload, family, tile, layout,
-                                              simt.vectorWidth) +
-                                  fragmentQuads(layout));
+    return std::max(
+        expected, partRegisters(layout) +
+                      spillMargin(workload, family, tile, layout, vectorWidth) +
+                      fragmentQuads(layout));
   }
 
   /// Estimate of the registers of a thread of one part.
