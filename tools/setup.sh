@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 packages=(
   build-essential cmake ninja-build ccache git python3 python3-venv python3-pip
-  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools lld-22 clang-22 clang-format-22 clang-tidy-22
+  libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools lld-22 clang-22 libclang-rt-22-dev
+  clang-format-22 clang-tidy-22
   libboost-context-dev libgtest-dev)
 
 missing=()
