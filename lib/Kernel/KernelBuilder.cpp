@@ -36,7 +36,7 @@ void ftuner::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
     Value copy = memref::AllocOp::create(
         b, MemRefType::get(type.getShape(), type.getElementType()),
         dynamicSizes);
-    bool isOutput = &operand == &op.getOutputOperand();
+    bool isOutput = op.isOutput(operand.getOperandNumber());
     if (!isOutput || op.readsOutput())
       linalg::CopyOp::create(b, view, copy);
     operand.set(copy);
@@ -175,25 +175,31 @@ FailureOr<EmittedKernel>
 ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
                        ukernel::FamilyAttr family, StringRef name,
                        const DeviceSpec &device, StringAttr workload) {
-  Operation *sums = nullptr;
+  SmallVector<Value, 1> states;
   ukernel::OperatorOpInterface computed = op;
   if (op.supportsSlices() && family.getSplit() != 1 && !op.hasTensors()) {
-    // The first slice of a buffer that nothing here needs.
-    auto type = cast<MemRefType>(op.getOutputOperand().get().getType());
-    sums = UnrealizedConversionCastOp::create(
-        b, op.getLoc(),
-        MemRefType::get(type.getShape(), op.getAccumulatorType()),
-        ValueRange());
-    computed = cast<ukernel::OperatorOpInterface>(
-        op.buildSlice(b, sums->getResult(0)));
+    // The first slice of buffers that nothing here needs.
+    for (const SliceBuffer &buffer : sliceBuffersOf(op))
+      states.push_back(UnrealizedConversionCastOp::create(
+                           b, op.getLoc(),
+                           MemRefType::get(buffer.type.getShape().drop_front(),
+                                           buffer.type.getElementType()),
+                           ValueRange())
+                           .getResult(0));
+    computed = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, states));
   }
   FailureOr<ukernel::KernelOp> kernel =
       buildKernel(b, computed, family, name, workload);
-  if (sums) {
-    Operation *zero = computed.getStartOperand().get().getDefiningOp();
+  if (!states.empty()) {
+    // With what it made for itself: constants that it starts from.
+    SmallVector<Operation *> made;
+    for (Value operand : computed->getOperands())
+      if (!llvm::is_contained(op->getOperands(), operand) &&
+          !llvm::is_contained(made, operand.getDefiningOp()))
+        made.push_back(operand.getDefiningOp());
     computed->erase();
-    zero->erase();
-    sums->erase();
+    for (Operation *operation : made)
+      operation->erase();
   }
   if (failed(kernel))
     return failure();

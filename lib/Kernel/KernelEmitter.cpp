@@ -212,7 +212,7 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                  ? distance
                  : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
   };
-  bool isOutput = workload.getOperandRole(index) == OperandRole::Output;
+  bool isOutput = workload.isOutput(index);
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     AffineForm access = described.operands[index].position(dim);
     OpFoldResult stride = b.getIndexAttr(strides[dim]);

@@ -20,7 +20,7 @@ KernelSignature ftuner::signatureOf(ukernel::OperatorOpInterface op,
         signature.addScalar(index, name, operand.getType());
       continue;
     }
-    bool isOutput = op.getOperandRole(index) == OperandRole::Output;
+    bool isOutput = op.isOutput(index);
     if (isOutput && slices)
       signature.addPointer(op->getNumOperands(), "slices", slices,
                            ParameterAccess::Read);

@@ -13,9 +13,18 @@ ukernel::FamilyAttr ftuner::wholeFamily(ukernel::FamilyAttr family) {
       family.getTiles(), family.getReduce(), /*split=*/1, family.getBalanced());
 }
 
-MemRefType ftuner::slicesType(ukernel::OperatorOpInterface op) {
-  auto output = cast<MemRefType>(op.getOutputOperand().get().getType());
-  SmallVector<int64_t> shape = {ShapedType::kDynamic};
-  llvm::append_range(shape, output.getShape());
-  return MemRefType::get(shape, op.getAccumulatorType());
+SmallVector<SliceBuffer, 1>
+ftuner::sliceBuffersOf(ukernel::OperatorOpInterface op) {
+  SmallVector<SliceBuffer, 1> buffers;
+  SmallVector<int64_t, 4> extents = op.getStaticExtents();
+  for (const ukernel::SliceState &state : op.getSliceStates()) {
+    SliceBuffer &buffer = buffers.emplace_back();
+    SmallVector<int64_t> shape = {ShapedType::kDynamic};
+    for (AffineExpr position : state.map.getResults()) {
+      buffer.axes.push_back(cast<AffineDimExpr>(position).getPosition());
+      shape.push_back(extents[buffer.axes.back()]);
+    }
+    buffer.type = MemRefType::get(shape, state.elementType);
+  }
+  return buffers;
 }

@@ -29,6 +29,7 @@ using namespace ftuner;
 using iree::WorkloadKernels;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
+using ukernel::ReductionOpInterface;
 
 /// What IREE's runtimes pass at most.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
@@ -145,7 +146,7 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
   auto signature = [&](bool hasSlices) {
     Type slices;
     if (hasSlices)
-      slices = op.getAccumulatorType();
+      slices = op.getSliceStates().front().elementType;
     KernelSignature result = signatureOf(op, slices);
     if (llvm::any_of(used, [&](unsigned family) {
           return families[family].getTiles().size() == 2 &&
@@ -334,9 +335,15 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (!work.operators.empty() || !work.unknown.empty())
       kernels.work.push_back(std::move(work));
   }
-  SmallVector<std::pair<OperatorOpInterface, WorkloadKernels *>> dispatches;
+  SmallVector<std::pair<ReductionOpInterface, WorkloadKernels *>> dispatches;
   llvm::StringMap<int64_t> workloadsOfFunction;
-  WalkResult walk = module.walk([&](OperatorOpInterface op) {
+  WalkResult walk = module.walk([&](OperatorOpInterface any) {
+    auto op = dyn_cast<ReductionOpInterface>(any.getOperation());
+    if (!op) {
+      any->emitOpError("expected an operator with one reduction and one "
+                       "output: others have no dispatch in IREE yet");
+      return WalkResult::interrupt();
+    }
     if (!op.hasTensors()) {
       op->emitOpError("expected an operator on tensors");
       return WalkResult::interrupt();

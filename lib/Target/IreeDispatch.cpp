@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace ftuner;
 using iree::WorkloadKernels;
-using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
+using ukernel::ReductionOpInterface;
 
 /// A value in 32 bits, or one half of one in 64.
 static Value toI32(ImplicitLocOpBuilder &b, Value value, ParameterKind kind) {
@@ -46,7 +46,7 @@ namespace {
 /// The host's side of one workload.
 class DispatchBuilder {
 public:
-  DispatchBuilder(OperatorOpInterface op, const WorkloadKernels &workload)
+  DispatchBuilder(ReductionOpInterface op, const WorkloadKernels &workload)
       : b(op.getLoc(), op), math(b), op(op), workload(workload) {
     for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
       auto [source, dim] = op.getExtentSource(axis);
@@ -79,7 +79,7 @@ private:
 
   ImplicitLocOpBuilder b;
   ukernel::IndexArithmetic math;
-  OperatorOpInterface op;
+  ReductionOpInterface op;
   const WorkloadKernels &workload;
   SmallVector<Value> extents;
 };
@@ -275,7 +275,7 @@ iree::Kernel iree::toKernel(gpu::GPUModuleOp kernel, int64_t number,
           entry.getSharedMemoryBytes(), alignment};
 }
 
-Value iree::buildDispatches(OperatorOpInterface op,
+Value iree::buildDispatches(ReductionOpInterface op,
                             const WorkloadKernels &workload,
                             IreeTarget target) {
   return DispatchBuilder(op, workload).build(target);

@@ -52,7 +52,7 @@ Kernel toKernel(mlir::gpu::GPUModuleOp kernel, int64_t number,
                 int64_t alignment);
 
 /// Dispatches an operator on tensors, in front of it. Returns its result.
-mlir::Value buildDispatches(ukernel::OperatorOpInterface op,
+mlir::Value buildDispatches(ukernel::ReductionOpInterface op,
                             const WorkloadKernels &workload, IreeTarget target);
 
 } // namespace ftuner::iree

@@ -81,17 +81,19 @@ private:
                             StringAttr prefix, ArrayRef<Value> extents);
   Value countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                     ArrayRef<Value> extents);
-  Value buildSlices(ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
-                    ArrayRef<NamedPlan> plans, ArrayRef<Value> extents);
+  SmallVector<Value, 1> buildSlices(ImplicitLocOpBuilder &b,
+                                    ukernel::OperatorOpInterface op,
+                                    ArrayRef<NamedPlan> plans,
+                                    ArrayRef<Value> extents);
   LogicalResult buildDispatch(ImplicitLocOpBuilder &b,
                               ukernel::OperatorOpInterface op,
                               const NamedPlan &plan, ArrayRef<Value> extents,
-                              Value slices);
+                              ValueRange slices);
   LogicalResult buildSplit(ImplicitLocOpBuilder &b,
                            ukernel::OperatorOpInterface op,
                            ukernel::FamilyAttr family, const Twine &name,
                            StringAttr prefix, ArrayRef<Value> extents,
-                           Value slices);
+                           ValueRange slices);
   LogicalResult buildWhole(ImplicitLocOpBuilder &b,
                            ukernel::OperatorOpInterface op,
                            ukernel::FamilyAttr family, const Twine &name,
@@ -214,12 +216,11 @@ Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
   return count;
 }
 
-/// The buffer of slices for whichever plan serves the shape; null for plans
+/// The buffers of slices for whichever plan serves the shape; none for plans
 /// that never split.
-Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
-                                      ukernel::OperatorOpInterface op,
-                                      ArrayRef<NamedPlan> plans,
-                                      ArrayRef<Value> extents) {
+SmallVector<Value, 1> WorkloadDispatcher::buildSlices(
+    ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
+    ArrayRef<NamedPlan> plans, ArrayRef<Value> extents) {
   ukernel::IndexArithmetic math(b);
   Value count;
   for (const NamedPlan &plan : plans) {
@@ -227,42 +228,49 @@ Value WorkloadDispatcher::buildSlices(ImplicitLocOpBuilder &b,
     count = count && other ? math.select(math.less(count, other), other, count)
                            : (count ? count : other);
   }
+  SmallVector<Value, 1> slices;
   if (!count)
-    return {};
-  MemRefType type = slicesType(op);
-  SmallVector<Value> sizes = {count};
-  AffineMap output =
-      op.getMapOfOperand(op.getOutputOperand().getOperandNumber());
-  for (auto [dim, position] : llvm::enumerate(output.getResults()))
-    if (type.isDynamicDim(dim + 1))
-      sizes.push_back(extents[cast<AffineDimExpr>(position).getPosition()]);
-  return memref::AllocOp::create(b, type, sizes);
+    return slices;
+  for (const SliceBuffer &buffer : sliceBuffersOf(op)) {
+    SmallVector<Value> sizes = {count};
+    for (auto [dim, axis] : llvm::enumerate(buffer.axes))
+      if (buffer.type.isDynamicDim(dim + 1))
+        sizes.push_back(extents[axis]);
+    slices.push_back(memref::AllocOp::create(b, buffer.type, sizes));
+  }
+  return slices;
 }
 
 LogicalResult WorkloadDispatcher::buildSplit(
     ImplicitLocOpBuilder &b, ukernel::OperatorOpInterface op,
     ukernel::FamilyAttr family, const Twine &name, StringAttr prefix,
-    ArrayRef<Value> extents, Value slices) {
-  auto rank = cast<MemRefType>(slices.getType()).getRank();
-  // One output behind the other, as the kernel takes them.
-  SmallVector<ReassociationIndices> groups = {{0, 1}};
-  for (int64_t dim = 2; dim < rank; ++dim)
-    groups.push_back({dim});
-  Value outputs = memref::CollapseShapeOp::create(b, slices, groups);
-  auto slice = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, outputs));
+    ArrayRef<Value> extents, ValueRange slices) {
+  // One slice behind the other, as the kernel takes them.
+  SmallVector<Value, 1> states;
+  for (Value buffer : slices) {
+    SmallVector<ReassociationIndices> groups = {{0, 1}};
+    auto rank = cast<MemRefType>(buffer.getType()).getRank();
+    for (int64_t dim = 2; dim < rank; ++dim)
+      groups.push_back({dim});
+    states.push_back(memref::CollapseShapeOp::create(b, buffer, groups));
+  }
+  auto slice = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, states));
   LogicalResult launched = buildLaunch(b, slice, family, name, prefix, extents);
   slice->erase();
   if (failed(launched))
     return failure();
-  Operation *sum = op.buildMerge(b, family.getSplit(), slices);
-  sum->setAttr(
-      kKernelAttrName,
-      b.getDictionaryAttr(
-          {b.getNamedAttr("name", b.getStringAttr(name + "_sum")),
-           b.getNamedAttr("site",
-                          siteOf(b, current, prefix, family.getSplit())),
-           b.getNamedAttr(
-               "use", ukernel::UseAttr::get(b.getContext(), family, prefix))}));
+  auto merges = op.buildMerge(b, family.getSplit(), slices);
+  for (auto [number, merge] : llvm::enumerate(merges)) {
+    std::string suffix = number == 0 ? "_sum" : "_sum" + std::to_string(number);
+    merge->setAttr(
+        kKernelAttrName,
+        b.getDictionaryAttr(
+            {b.getNamedAttr("name", b.getStringAttr(name + suffix)),
+             b.getNamedAttr("site",
+                            siteOf(b, current, prefix, family.getSplit())),
+             b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
+                                                         prefix))}));
+  }
   return success();
 }
 
@@ -368,7 +376,7 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
     auto [source, dim] = op.getExtentSource(axis);
     extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
   }
-  Value slices;
+  SmallVector<Value, 1> slices;
   if (mayHaveSlices(op))
     slices = buildSlices(b, op, plans, extents);
   if (plans.size() == 1) {
@@ -393,7 +401,7 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
                                                 ukernel::OperatorOpInterface op,
                                                 const NamedPlan &named,
                                                 ArrayRef<Value> extents,
-                                                Value slices) {
+                                                ValueRange slices) {
   const Plan &decoded = named.plan;
   StringAttr prefix = named.prefix;
   ukernel::IndexArithmetic math(b);
@@ -422,7 +430,7 @@ LogicalResult WorkloadDispatcher::buildDispatch(ImplicitLocOpBuilder &b,
     LogicalResult built = success();
     if (chosen.getSplit() == 1)
       built = buildLaunch(b, op, chosen, name, prefix, extents);
-    else if (slices)
+    else if (!slices.empty())
       built = buildSplit(b, op, chosen, name, prefix, extents, slices);
     else
       built = buildWhole(b, op, chosen, name + "_whole", prefix, extents);

@@ -116,8 +116,26 @@ DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
        b.getNamedAttr("location", b.getStringAttr(position))});
 }
 
-AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface op,
+/// Those of every computation, at each of its points.
+static AffineExpr flopsOfNest(ukernel::OperatorOpInterface op,
+                              ArrayRef<AffineExpr> extents) {
+  MLIRContext *context = op.getContext();
+  AffineExpr result = getAffineConstantExpr(0, context);
+  for (const Computation &computation : toUnrangedWorkload(op).computations) {
+    auto along = llvm::map_to_vector(
+        computation.axes.list(), [&](unsigned axis) { return extents[axis]; });
+    result = result +
+             productOf(context, along,
+                       static_cast<int64_t>(flopsOf(computation.operations)));
+  }
+  return result;
+}
+
+AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface operation,
                            ArrayRef<AffineExpr> extents) {
+  auto op = dyn_cast<ukernel::ReductionOpInterface>(operation.getOperation());
+  if (!op)
+    return flopsOfNest(operation, extents);
   MLIRContext *context = op.getContext();
   AffineExpr result =
       productOf(context, extents, flopsOf(op.getCombiner().front()));

@@ -19,14 +19,15 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::OperatorOpInterface op,
   ukernel::OperatorOpInterface alone = isolated.op;
   func::FuncOp function = *isolated.function;
   unsigned numArguments = function.getNumArguments();
-  if (failed(function.insertArgument(numArguments, slicesType(alone), {},
-                                     op.getLoc())))
+  SliceBuffer buffer = sliceBuffersOf(alone).front();
+  if (failed(
+          function.insertArgument(numArguments, buffer.type, {}, op.getLoc())))
     return failure();
   Value slices = function.getArgument(numArguments);
 
   OpBuilder b(alone);
-  auto sum =
-      cast<linalg::GenericOp>(alone.buildMerge(b, family.getSplit(), slices));
+  auto sum = cast<linalg::GenericOp>(
+      alone.buildMerge(b, family.getSplit(), slices).front());
   sum->setAttr(
       kKernelAttrName,
       b.getDictionaryAttr(
@@ -37,8 +38,6 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::OperatorOpInterface op,
   if (failed(outlined))
     return failure();
 
-  AffineMap output =
-      alone.getMapOfOperand(alone.getOutputOperand().getOperandNumber());
   // Its own parameters are those of the buffers that it reads.
   auto valueOf = [&](ImplicitLocOpBuilder &b, unsigned number,
                      ValueRange arguments) -> Value {
@@ -54,10 +53,9 @@ ftuner::buildSumKernel(ModuleOp module, ukernel::OperatorOpInterface op,
     };
     if (isSlices && own.index == 0)
       return constant(family.getSplit());
-    AffineExpr position =
-        isSlices ? output.getResult(own.index - 1)
-                 : alone.getMapOfOperand(operand).getResult(own.index);
-    unsigned axis = cast<AffineDimExpr>(position).getPosition();
+    unsigned axis =
+        isSlices ? buffer.axes[own.index - 1]
+                 : alone.getMapOfOperand(operand).getDimPosition(own.index);
     if (std::optional<unsigned> size =
             findParameter(signature, ParameterKind::Size, std::nullopt, axis))
       return arguments[*size];

@@ -102,3 +102,75 @@ func.func @f(%x: tensor<8x?xf32>, %o: tensor<8xf32>) {
   } {ukernel.extents = [unit]} -> tensor<8xf32>
   return
 }
+
+// -----
+
+// operator_c5: an output without an axis of rows would be written by each row.
+func.func @lost_axis(%x: tensor<?x?x4xf32>, %y: tensor<4x?xf32>) {
+  // expected-error @+1 {{'test.rows' op computation 'map'}}
+  %r = test.rows ins(%x : tensor<?x?x4xf32>) outs(%y : tensor<4x?xf32>)
+    maps = [affine_map<(m, n, r) -> (m, n, r)>, affine_map<(m, n, r) -> (r, n)>]
+    identities = [0.0 : f32]
+    reduce {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield %s : f32
+    } merge "sum" {
+    ^bb0(%s: f32, %t: f32):
+      ukernel.yield %s : f32
+    } finish {
+    ^bb0(%s: f32):
+      ukernel.yield %s : f32
+    } map {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield %s : f32
+    } -> tensor<4x?xf32>
+  return
+}
+
+// -----
+
+// Regions that do not agree on the state.
+func.func @state(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
+  // expected-error @+1 {{'test.rows' op expected merge to take ('f32', 'f32', 'f32', 'f32'), but got ('f32', 'f32')}}
+  %r = test.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>]
+    identities = [0.0 : f32, 0.0 : f32]
+    reduce {
+    ^bb0(%a: f32, %s: f32, %t: f32):
+      ukernel.yield %s, %t : f32, f32
+    } merge "sum" {
+    ^bb0(%s: f32, %t: f32):
+      ukernel.yield %s, %t : f32, f32
+    } finish {
+    ^bb0(%s: f32, %t: f32):
+      ukernel.yield %s : f32
+    } map {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield
+    } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A statistic of another type than the value of the row.
+func.func @statistic(%x: tensor<?x4xf32>, %y: tensor<?xf16>) {
+  // expected-error @+1 {{'test.rows' op expected finish to yield 'f16' first, for outputs of rows, but got 'f32'}}
+  %r = test.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf16>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>]
+    identities = [0.0 : f32]
+    reduce {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield %s : f32
+    } merge "sum" {
+    ^bb0(%s: f32, %t: f32):
+      ukernel.yield %s : f32
+    } finish {
+    ^bb0(%s: f32):
+      ukernel.yield %s : f32
+    } map {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield
+    } -> tensor<?xf16>
+  return
+}

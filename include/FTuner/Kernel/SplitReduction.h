@@ -2,8 +2,8 @@
 //
 // A family with a split-K factor of s becomes two kernels. Blocks of the first
 // reduce one of s slices of the reduce axis each (Schedule/Grid.h) and leave
-// the states as they are, in the type of the accumulator, in a buffer of s
-// outputs, one behind the other. An empty slice leaves the identity. The second
+// the states as they are, each accumulator in its type in a buffer of s slices,
+// one behind the other. An empty slice leaves the identity. The second
 // merges the slices in their order, so that results do not depend on which
 // block ends first. What both compute, the operator says
 // (`OperatorOpInterface`).
@@ -24,9 +24,17 @@ namespace ftuner {
 /// The same family for the whole reduce axis.
 ukernel::FamilyAttr wholeFamily(ukernel::FamilyAttr family);
 
-/// The type of the buffer of slices: a dimension of slices, which is dynamic,
-/// before those of the operator's output.
-mlir::MemRefType slicesType(ukernel::OperatorOpInterface op);
+/// A buffer of an accumulator of all slices: a dimension of slices, which is
+/// dynamic, before those of the accumulator.
+struct SliceBuffer {
+  mlir::MemRefType type;
+  /// The axis of each dimension behind that of slices.
+  llvm::SmallVector<unsigned> axes;
+};
+
+/// The buffers of slices, one for each accumulator.
+llvm::SmallVector<SliceBuffer, 1>
+sliceBuffersOf(ukernel::OperatorOpInterface op);
 
 } // namespace ftuner
 

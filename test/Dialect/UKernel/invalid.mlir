@@ -1116,7 +1116,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>) {
 
 // -----
 
-// operator_c5: a wider start
+// reduction_c2: a wider start
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: f64) {
   // expected-error @below {{expected init of 'f32', where the accumulator starts, or of a narrower float type, but got 'f64'}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) init(%z : f64) outs(%O : tensor<4x6xf32>)
@@ -1130,7 +1130,7 @@ func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xf32>, %z: 
 
 // -----
 
-// operator_c5: a start of another kind, from the output
+// reduction_c2: a start of another kind, from the output
 func.func @f(%A: tensor<4x8xf32>, %B: tensor<8x6xf32>, %O: tensor<4x6xi8>) {
   // expected-error @below {{expected output of 'f32', where the accumulator starts, or of a narrower float type, but got 'i8'}}
   %r = ukernel.workload ins(%A, %B : tensor<4x8xf32>, tensor<8x6xf32>) outs(%O : tensor<4x6xi8>)

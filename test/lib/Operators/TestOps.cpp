@@ -11,6 +11,7 @@ using namespace mlir;
 using namespace ftuner;
 using namespace ftuner::test;
 using ukernel::OperatorOpInterface;
+using ukernel::ReductionOpInterface;
 
 #include "TestDialect.cpp.inc"
 
@@ -23,7 +24,7 @@ void TestDialect::initialize() {
 #include "TestOps.cpp.inc"
       >();
   declarePromisedInterfaces<bufferization::BufferizableOpInterface, RowSumOp,
-                            ConvOp>();
+                            ConvOp, RowsOp>();
 }
 
 void ftuner::test::registerTestDialect(DialectRegistry &registry) {
@@ -32,11 +33,12 @@ void ftuner::test::registerTestDialect(DialectRegistry &registry) {
     RowSumOp::attachInterface<ukernel::OperatorBufferization<RowSumOp>>(
         *context);
     ConvOp::attachInterface<ukernel::OperatorBufferization<ConvOp>>(*context);
+    RowsOp::attachInterface<ukernel::OperatorBufferization<RowsOp>>(*context);
   });
 }
 
 /// Elements of the inputs and the accumulator in, the next accumulator out.
-static LogicalResult verifyCombiner(OperatorOpInterface op) {
+static LogicalResult verifyCombiner(ReductionOpInterface op) {
   SmallVector<Type> arguments;
   for (OpOperand &operand : op->getOpOperands())
     if (op.isInput(operand.getOperandNumber()))

@@ -20,6 +20,11 @@ namespace ftuner::test {
 void registerTestDialect(mlir::DialectRegistry &registry);
 /// Registers `test-form-row-sums`.
 void registerTestPasses();
+
+/// Clones a region of one block for these arguments: what it yields.
+llvm::SmallVector<mlir::Value> inlineRegion(mlir::OpBuilder &b,
+                                            mlir::Region &region,
+                                            mlir::ValueRange arguments);
 } // namespace ftuner::test
 
 #endif // FTUNER_TEST_LIB_OPERATORS_TESTOPS_H

@@ -16,7 +16,7 @@ def Test_Dialect : Dialect {
 
 class Test_OperatorOp<string mnemonic> : Op<Test_Dialect, mnemonic, [
     IsolatedFromAbove, SingleBlock, DestinationStyleOpInterface,
-    UKernel_OperatorOpInterface,
+    UKernel_OperatorOpInterface, UKernel_ReductionOpInterface,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -85,6 +85,90 @@ def Test_ConvOp : Test_OperatorOp<"conv"> {
     (`ranges` `=` $ranges^)? $combiner attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = commonDeclarations;
+}
+
+def Test_RowsOp : Op<Test_Dialect, "rows", [
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
+    DestinationStyleOpInterface,
+    UKernel_OperatorOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a reduction of each row, and what follows from it";
+  let description = [{
+    The last dimension of the maps is the axis `r`, along which a row lies; the
+    others, `m`, `n` and so on, number the rows. Of each row,
+
+      * `reduce` takes an element of each input and the state, which starts from
+        `identities`, and yields the next state;
+      * `merge` takes the states of two parts of the row and yields that of both;
+      * `finish` takes the state and yields the row's values. The outputs without
+        `r` are the first of them;
+      * `map` takes an element of each input and the row's values, and yields an
+        element of each output with `r`.
+
+    A softmax has a maximum and a sum as its state; a layer norm a count, a mean
+    and a sum of squared distances, and its mean and its scale as outputs.
+
+    ```mlir
+    %y = test.rows ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>)
+      maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m, r)>]
+      identities = [0.0 : f32]
+      reduce {
+      ^bb0(%a: f32, %s: f32):
+        %t = arith.addf %s, %a : f32
+        ukernel.yield %t : f32
+      } merge "sum" {
+      ^bb0(%s: f32, %t: f32):
+        %u = arith.addf %s, %t : f32
+        ukernel.yield %u : f32
+      } finish {
+      ^bb0(%s: f32):
+        ukernel.yield %s : f32
+      } map {
+      ^bb0(%a: f32, %s: f32):
+        %b = arith.divf %a, %s : f32
+        ukernel.yield %b : f32
+      } -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyShaped>:$inputs, Variadic<AnyShaped>:$outputs,
+                       AffineMapArrayAttr:$indexing_maps, ArrayAttr:$identities,
+                       StrAttr:$merge_rule,
+                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$reduce, SizedRegion<1>:$merge,
+                        SizedRegion<1>:$finish, SizedRegion<1>:$map);
+  let assemblyFormat = [{
+    (`plan` `(` $plan^ `)`)? `ins` `(` $inputs `:` type($inputs) `)`
+    `outs` `(` $outputs `:` type($outputs) `)` `maps` `=` $indexing_maps
+    `identities` `=` $identities (`ranges` `=` $ranges^)?
+    `reduce` $reduce `merge` $merge_rule $merge `finish` $finish `map` $map
+    attr-dict (`->` type($results)^)?
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputsMutable(); }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::StringRef getAxisName(unsigned axis);
+    ::ftuner::OperandRole getOperandRole(unsigned number);
+    void describe(::ftuner::Workload &workload);
+    bool readsOutput() { return false; }
+    bool supportsSlices() { return true; }
+    ::llvm::SmallVector<::ftuner::ukernel::SliceState> getSliceStates();
+    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::ValueRange states);
+    ::llvm::SmallVector<::mlir::Operation *> buildMerge(
+        ::mlir::OpBuilder &builder, int64_t numSlices, ::mlir::ValueRange states);
+    /// The axis along which a row lies, the last one.
+    unsigned getRowAxis() { return getIndexingMapsArray().front().getNumDims() - 1; }
+    /// Whether an output has an element for each of a row, and not one alone.
+    bool isAlongRow(::mlir::OpOperand &output) {
+      return getMatchingIndexingMap(&output).isFunctionOfDim(getRowAxis());
+    }
+    /// The outputs that are or are not so, by their numbers as operands.
+    ::llvm::SmallVector<unsigned, 2> getOutputNumbers(bool alongRow);
+    ::llvm::SmallVector<::mlir::Type, 3> getStateTypes();
+  }];
 }
 
 #endif

@@ -267,9 +267,10 @@ TEST_F(OperatorWorkloadTest, InterfaceNamesOperandsByRole) {
   EXPECT_EQ(op.getOperandName(2), "output");
   EXPECT_FALSE(op.readsOutput());
   EXPECT_TRUE(op.hasTensors());
-  EXPECT_TRUE(op.getAccumulatorType().isF32());
-  ASSERT_TRUE(op.getCombiningOp());
-  EXPECT_TRUE(isa<arith::AddFOp>(op.getCombiningOp()));
+  auto reduction = cast<ukernel::ReductionOpInterface>(op.getOperation());
+  EXPECT_TRUE(reduction.getAccumulatorType().isF32());
+  ASSERT_TRUE(reduction.getCombiningOp());
+  EXPECT_TRUE(isa<arith::AddFOp>(reduction.getCombiningOp()));
   EXPECT_EQ(op.getStaticExtents(),
             (llvm::SmallVector<int64_t, 4>{ShapedType::kDynamic, 64}));
 }

@@ -25,13 +25,15 @@ LogicalResult ftuner::ukernel::detail::bufferizeOperator(
       return failure();
     operands.push_back(*buffer);
   }
-  Value output = operands[op.getOutputOperand().getOperandNumber()];
+  SmallVector<Value> outputs;
+  for (OpOperand &output : op.getDpsInitsMutable())
+    outputs.push_back(operands[output.getOperandNumber()]);
   OperationState newState(op->getLoc(), op->getName(), operands, TypeRange(),
                           op->getAttrs());
   for (Region &region : op->getRegions())
     newState.addRegion()->takeBody(region);
   rewriter.create(newState);
-  replaceOpWithBufferizedValues(rewriter, op, output);
+  replaceOpWithBufferizedValues(rewriter, op, outputs);
   return success();
 }
 

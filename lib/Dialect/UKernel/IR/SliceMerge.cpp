@@ -15,7 +15,7 @@ namespace {
 /// The operator's axes as loops over its output.
 class OutputLoops {
 public:
-  explicit OutputLoops(OperatorOpInterface op) : context(op.getContext()) {
+  explicit OutputLoops(ReductionOpInterface op) : context(op.getContext()) {
     AffineMap output =
         op.getMapOfOperand(op.getOutputOperand().getOperandNumber());
     for (AffineExpr position : output.getResults())
@@ -66,13 +66,14 @@ static Value buildSum(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
   return arith::AddFOp::create(b, lhs, rhs);
 }
 
-Operation *ftuner::ukernel::detail::buildSumOfSlices(OperatorOpInterface op,
-                                                     OpBuilder &builder,
-                                                     int64_t numSlices,
-                                                     Value states) {
+Operation *
+ftuner::ukernel::detail::buildSumOfSlices(OperatorOpInterface operation,
+                                          OpBuilder &builder, int64_t numSlices,
+                                          ValueRange states) {
+  auto op = cast<ReductionOpInterface>(operation.getOperation());
   ImplicitLocOpBuilder b(op.getLoc(), builder);
   OutputLoops loops(op);
-  SmallVector<Value> inputs(numSlices, states);
+  SmallVector<Value> inputs(numSlices, states.front());
   SmallVector<AffineMap> maps;
   for (int64_t slice = 0; slice < numSlices; ++slice)
     maps.push_back(loops.all(slice));

@@ -101,12 +101,12 @@ std::string ftuner::ukernel::detail::getOperandName(OperatorOpInterface op,
   case OperandRole::Extra:
     return numbered("extra");
   case OperandRole::Output:
-    return "output";
+    return op.getNumDpsInits() == 1 ? "output" : numbered("output");
   }
   llvm_unreachable("every role has a name");
 }
 
-Operation *ftuner::ukernel::detail::getCombiningOp(OperatorOpInterface op) {
+Operation *ftuner::ukernel::detail::getCombiningOp(ReductionOpInterface op) {
   Block &body = op.getCombiner().front();
   SmallVector<Operation *, 4> operations;
   if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
@@ -115,29 +115,41 @@ Operation *ftuner::ukernel::detail::getCombiningOp(OperatorOpInterface op) {
   return operations.front();
 }
 
-Type ftuner::ukernel::detail::getAccumulatorType(OperatorOpInterface op) {
+Type ftuner::ukernel::detail::getAccumulatorType(ReductionOpInterface op) {
   Region &combiner = op.getCombiner();
   if (combiner.empty() || combiner.getNumArguments() == 0)
     return getElementTypeOrSelf(op.getStartOperand().get().getType());
   return combiner.getArguments().back().getType();
 }
 
-OpOperand &ftuner::ukernel::detail::getStartOperand(OperatorOpInterface op) {
+OpOperand &ftuner::ukernel::detail::getStartOperand(ReductionOpInterface op) {
   for (OpOperand &operand : op->getOpOperands())
     if (op.getOperandRole(operand.getOperandNumber()) == OperandRole::Init)
       return operand;
   return op.getOutputOperand();
 }
 
+bool ftuner::ukernel::detail::startsFromOutput(OperatorOpInterface op) {
+  auto reduction = dyn_cast<ReductionOpInterface>(op.getOperation());
+  return reduction &&
+         &reduction.getStartOperand() == &reduction.getOutputOperand();
+}
+
+SmallVector<SliceState>
+ftuner::ukernel::detail::getSliceStates(OperatorOpInterface op) {
+  auto reduction = cast<ReductionOpInterface>(op.getOperation());
+  return {{reduction.getAccumulatorType(),
+           op.getMatchingIndexingMap(&reduction.getOutputOperand())}};
+}
+
 void ftuner::ukernel::getOperatorEffects(
     OperatorOpInterface op,
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
-  OpOperand &output = op.getOutputOperand();
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
-    bool isOutput = &operand == &output;
+    bool isOutput = op.isOutput(operand.getOperandNumber());
     if (!isOutput || op.readsOutput())
       effects.emplace_back(MemoryEffects::Read::get(), &operand,
                            SideEffects::DefaultResource::get());
@@ -218,8 +230,8 @@ static LogicalResult verifyMaps(OperatorOpInterface op) {
   return success();
 }
 
-/// operator_c5.
-static LogicalResult verifyStart(OperatorOpInterface op) {
+/// reduction_c2.
+static LogicalResult verifyStart(ReductionOpInterface op) {
   OpOperand &operand = op.getStartOperand();
   Type start = getElementTypeOrSelf(operand.get().getType());
   Type accumulator = op.getAccumulatorType();
@@ -234,9 +246,8 @@ static LogicalResult verifyStart(OperatorOpInterface op) {
          << "float type, but got " << start;
 }
 
-/// That what is read or written once for each point of the space axes runs
-/// along no others.
-static LogicalResult verifySpaceOperands(OperatorOpInterface op) {
+/// reduction_c3.
+static LogicalResult verifySpaceOperands(ReductionOpInterface op) {
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned number = operand.getOperandNumber();
     if (op.isInput(number))
@@ -262,13 +273,10 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
       return op->emitOpError("expected a dimension that ")
              << op.getAxisName(axis) << " indexes alone";
   for (OpOperand &operand : op->getOpOperands())
-    if ((op.getOperandRole(operand.getOperandNumber()) ==
-         OperandRole::Output) != (&operand == &op.getOutputOperand()))
-      return op->emitOpError("expected the operand that is written to be the "
-                             "output, but got operand ")
+    if (op.isOutput(operand.getOperandNumber()) != op.isDpsInit(&operand))
+      return op->emitOpError("expected operands that are written to be "
+                             "outputs, but got operand ")
              << operand.getOperandNumber();
-  if (failed(verifySpaceOperands(op)) || failed(verifyStart(op)))
-    return failure();
   StringRef extentsName = UKernelDialect::kExtentsAttrName;
   auto extents = op->getAttrOfType<ArrayAttr>(extentsName);
   if (extents && extents.size() != numAxes)
@@ -283,11 +291,18 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   return success();
 }
 
+LogicalResult
+ftuner::ukernel::detail::verifyReduction(ReductionOpInterface op) {
+  if (int64_t outputs = op.getNumDpsInits(); outputs != 1)
+    return op->emitOpError("expected one output, but got ") << outputs;
+  return failure(failed(verifySpaceOperands(op)) || failed(verifyStart(op)));
+}
+
 LogicalResult ftuner::ukernel::verifyScalarRegion(OperatorOpInterface op,
                                                   Region &region,
                                                   StringRef name,
                                                   ArrayRef<Type> arguments,
-                                                  Type result) {
+                                                  ArrayRef<Type> results) {
   if (region.empty() || region.getArgumentTypes() != TypeRange(arguments))
     return op->emitOpError("expected ")
            << name << " to take (" << arguments << "), but got ("
@@ -296,10 +311,10 @@ LogicalResult ftuner::ukernel::verifyScalarRegion(OperatorOpInterface op,
   if (!yield)
     return op->emitOpError("expected ")
            << name << " to end with 'ukernel.yield'";
-  if (yield.getValue().getType() != result)
+  if (yield.getOperandTypes() != TypeRange(results))
     return op->emitOpError("expected ")
-           << name << " to yield " << result << ", but got "
-           << yield.getValue().getType();
+           << name << " to yield " << results << ", but got "
+           << yield.getOperandTypes();
   return success();
 }
 

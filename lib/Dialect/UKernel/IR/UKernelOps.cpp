@@ -216,7 +216,7 @@ LogicalResult CombineOp::verifyRegions() {
     return success();
   // Slices are sums: what comes once for all of them is another kernel's.
   for (auto tile : getBody().front().getOps<TileOp>()) {
-    OperatorOpInterface op = tile.getOperator();
+    auto op = dyn_cast<ReductionOpInterface>(tile.getOperator().getOperation());
     if (op && (op.hasEpilogue() ||
                isa<ShapedType>(op.getStartOperand().get().getType())))
       return emitOpError("expected operators without epilogue that start from "

@@ -1,5 +1,5 @@
 //===- WorkloadOp.cpp - A contraction with its fused epilogue -------------===//
-#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/IR/Computations.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
@@ -8,9 +8,8 @@
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
+using namespace ftuner;
 using namespace ftuner::ukernel;
-using ftuner::OperandRole;
-using ftuner::PackedOrder;
 
 //===----------------------------------------------------------------------===//
 // Accessors
@@ -70,7 +69,6 @@ SmallVector<AffineMap> WorkloadOp::getIndexingMapsArray() {
 }
 
 ftuner::OperandRole WorkloadOp::getOperandRole(unsigned number) {
-  using ftuner::OperandRole;
   if (number < 2)
     return number == 0 ? OperandRole::Lhs : OperandRole::Rhs;
   if (number + 1 == (*this)->getNumOperands())
@@ -318,7 +316,18 @@ LogicalResult WorkloadOp::reifyResultShapes(
   return success();
 }
 
-Operation *WorkloadOp::buildSlice(OpBuilder &builder, Value states) {
+void WorkloadOp::describe(Workload &workload) {
+  if (getPacked())
+    workload.operands[getRhsMutable().getOperandNumber()].isPacked = true;
+  describeReduction(*this, workload, [&](ContractionParts &parts) {
+    if (!getPrecision() || parts.multipliedType != ElementType::F32)
+      return;
+    parts.multipliedType = toElementType(*getPrecision());
+    parts.truncatesFactors = getTruncated();
+  });
+}
+
+Operation *WorkloadOp::buildSlice(OpBuilder &builder, ValueRange states) {
   WorkloadOp op = *this;
   ImplicitLocOpBuilder b(op.getLoc(), builder);
   Type type = op.getAccumulatorType();
@@ -329,7 +338,7 @@ Operation *WorkloadOp::buildSlice(OpBuilder &builder, Value states) {
   maps.push_back(op.getOutputMap());
   auto slice = WorkloadOp::create(
       b, TypeRange(), op.getLhs(), op.getRhs(), op.getInputs(), zero,
-      /*extras=*/ValueRange(), states, b.getAffineMapArrayAttr(maps),
+      /*extras=*/ValueRange(), states.front(), b.getAffineMapArrayAttr(maps),
       /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
       op.getPrecisionAttr(), op.getTruncatedAttr(), op.getPackedAttr(),
       /*epiloguesCount=*/0);

@@ -109,6 +109,12 @@ public:
                      device.computeCapabilityMinor);
     if (workload.spaceAxes().empty() || workload.reduceAxes().empty())
       return invalid("%s: expected a space and a reduce axis", name().data());
+    const Computation &last = workload.computations.back();
+    if (workload.computations.size() > 2 || last.writes.size() != 1 ||
+        last.space() != workload.spaceAxes())
+      return invalid("%s: expected one reduction and one output of its space "
+                     "axes",
+                     name().data());
     for (const Operand &operand : workload.operands)
       if (operand.elementType == ElementType::F64 ||
           operand.elementType == ElementType::Other)

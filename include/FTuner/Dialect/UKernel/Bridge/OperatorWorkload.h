@@ -8,9 +8,8 @@
 #define FTUNER_DIALECT_UKERNEL_BRIDGE_OPERATORWORKLOAD_H
 
 #include "FTuner/Device/DeviceSpec.h"
-#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/IR/Computations.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Workload/Contraction.h"
 
 namespace ftuner {
 
@@ -31,40 +30,6 @@ bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
 
 /// The name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
-
-//===----------------------------------------------------------------------===//
-// Parts, for what is no operator yet
-//===----------------------------------------------------------------------===//
-
-/// The type of the elements of a shaped type, or of a scalar. Integers without
-/// a sign go up to 64 bits, to the next size that there is.
-ElementType toElementType(mlir::Type type);
-
-/// An operand of that type, or a scalar, that the map accesses: sums of
-/// multiples of axes.
-Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
-
-/// What an operation computes of elements; none for what counts for nothing
-/// and has no type of its own: constants, indices, terminators.
-std::optional<Operations> operationsOf(mlir::Operation &op);
-
-/// The operations of a body of scalars, equal ones counted.
-std::vector<Operations> collectOperations(mlir::Block &body);
-
-/// Scalar bodies of an operator: of the combiner, with inputs and then the
-/// accumulator as arguments, and of the epilogue, null for none.
-struct ComputationBodies {
-  mlir::Block *combiner;
-  mlir::Block *epilogue = nullptr;
-  /// The accumulator's type, null for the combiner's.
-  mlir::Type accumulator = {};
-};
-
-/// Makes the computations of a workload that has axes and operands. `change`
-/// may change the parts of a contraction, and what follows another reduction.
-void setComputations(Workload &workload, AxisSet reduce,
-                     const ComputationBodies &bodies,
-                     llvm::function_ref<void(ContractionParts &)> change = {});
 
 //===----------------------------------------------------------------------===//
 // Support

@@ -4,7 +4,7 @@
 //
 //   MyOp::attachInterface<ftuner::ukernel::OperatorBufferization<MyOp>>(context)
 //
-// An operator writes its output and reads everything else; it reads the output
+// An operator writes its outputs and reads everything else; it reads an output
 // only where no init is given. init and extras are read once, at the point that
 // is written, so one that equals the output in value and map may share its
 // buffer. Inputs are read at many points and may not.
@@ -34,14 +34,18 @@ struct OperatorBufferization
   bufferizesToMemoryRead(mlir::Operation *operation, mlir::OpOperand &operand,
                          const mlir::bufferization::AnalysisState &) const {
     auto op = llvm::cast<OperatorOpInterface>(operation);
-    return &operand != &op.getOutputOperand() || op.readsOutput();
+    return !op.isOutput(operand.getOperandNumber()) || op.readsOutput();
   }
 
   bool bufferizesToElementwiseAccess(
       mlir::Operation *operation, const mlir::bufferization::AnalysisState &,
       llvm::ArrayRef<mlir::OpOperand *> operands) const {
     auto op = llvm::cast<OperatorOpInterface>(operation);
-    mlir::AffineMap written = op.getMatchingIndexingMap(&op.getOutputOperand());
+    // Of several outputs, one may be written before another's point is read.
+    if (op.getNumDpsInits() != 1)
+      return false;
+    mlir::AffineMap written =
+        op.getMatchingIndexingMap(op.getDpsInitOperand(0));
     return llvm::all_of(operands, [&](mlir::OpOperand *operand) {
       return !op.isInput(operand->getOperandNumber()) &&
              op.getMatchingIndexingMap(operand) == written;

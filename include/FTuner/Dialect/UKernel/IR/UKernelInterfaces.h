@@ -19,6 +19,14 @@
 
 namespace ftuner::ukernel {
 class OperatorOpInterface;
+class ReductionOpInterface;
+
+/// One accumulator of a slice: the type of its elements, and a map from the
+/// operator's axes to its dimensions, one axis each.
+struct SliceState {
+  mlir::Type elementType;
+  mlir::AffineMap map;
+};
 
 // The interfaces that an operator inherits name these without a namespace.
 using mlir::AffineMap;
@@ -35,16 +43,21 @@ llvm::SmallVector<int64_t, 4> getStaticExtents(OperatorOpInterface op);
 std::pair<mlir::Value, int64_t> getExtentSource(OperatorOpInterface op,
                                                 unsigned axis);
 std::string getOperandName(OperatorOpInterface op, unsigned number);
-mlir::Operation *getCombiningOp(OperatorOpInterface op);
-mlir::Type getAccumulatorType(OperatorOpInterface op);
-mlir::OpOperand &getStartOperand(OperatorOpInterface op);
+mlir::Operation *getCombiningOp(ReductionOpInterface op);
+mlir::Type getAccumulatorType(ReductionOpInterface op);
+mlir::OpOperand &getStartOperand(ReductionOpInterface op);
+// Defaults of an operator, for those with one reduction.
+void describeReduction(OperatorOpInterface op, Workload &workload);
+bool startsFromOutput(OperatorOpInterface op);
+llvm::SmallVector<SliceState> getSliceStates(OperatorOpInterface op);
 mlir::Operation *cloneIntoTile(OperatorOpInterface op, mlir::OpBuilder &builder,
                                mlir::ValueRange operands,
                                llvm::ArrayRef<int64_t> tile);
 mlir::Operation *buildSumOfSlices(OperatorOpInterface op,
                                   mlir::OpBuilder &builder, int64_t numSlices,
-                                  mlir::Value states);
+                                  mlir::ValueRange states);
 mlir::LogicalResult verifyOperator(OperatorOpInterface op);
+mlir::LogicalResult verifyReduction(ReductionOpInterface op);
 } // namespace detail
 } // namespace ftuner::ukernel
 
@@ -53,12 +66,12 @@ mlir::LogicalResult verifyOperator(OperatorOpInterface op);
 namespace ftuner::ukernel {
 
 /// Says what is wrong with a region of an operator, called `name`, that should
-/// take scalars of these types and yield one of type `result`.
+/// take scalars of these types and yield some of types `results`.
 mlir::LogicalResult verifyScalarRegion(OperatorOpInterface op,
                                        mlir::Region &region,
                                        llvm::StringRef name,
                                        llvm::ArrayRef<mlir::Type> arguments,
-                                       mlir::Type result);
+                                       llvm::ArrayRef<mlir::Type> results);
 /// Says what is wrong with the plan that the operator names, if it names one:
 /// SymbolUserOpInterface of an operator.
 mlir::LogicalResult verifyPlanUse(OperatorOpInterface op,

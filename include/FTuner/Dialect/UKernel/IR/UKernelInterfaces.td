@@ -9,24 +9,18 @@ include "mlir/Interfaces/IndexingMapOpInterface.td"
 def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     DestinationStyleOpInterface, IndexingMapOpInterface]> {
   let description = [{
-    An operator that kernels are searched for. It computes, for every point of
-    its space axes,
+    An operator that kernels are searched for: a nest of computations over one
+    iteration space (`Workload`). The axes are the dimensions of the indexing
+    maps. A map says which element of its operand a point reads or writes: an
+    affine expression over the axes for each dimension, one axis alone in the
+    simple case, sums of multiples of axes for windows and strides. Scalars have
+    a map without results.
 
-      out = epilogue(combiner over the points of the reduce axes, extras…)
-
-    The axes are the dimensions of the indexing maps. A map says which element
-    of its operand a point reads or writes: an affine expression over the axes
-    for each dimension, one axis alone in the simple case, sums of multiples of
-    axes for windows and strides. Scalars have a map without results.
-
-    Every operand has a role. Inputs (`Lhs` and `Rhs` are those of a
-    contraction, `Input` any other) are read at every point, init, extras and
-    the output once for every point of the space axes. The combiner takes an
-    element of each input, in the order of operands, and the accumulator, and
-    yields the next accumulator. It starts from init, or from the output where
-    there is none, whose elements are of the accumulator's type or of a narrower
-    float type, and are extended. The epilogue takes the accumulator and an element of each
-    extra, and yields an element of the output; both end with `ukernel.yield`.
+    Each computation has axes of its own, some of which it may reduce, and
+    writes outputs once for each point of the others. An axis that any
+    computation reduces is a reduce axis of the operator: blocks step along it,
+    or hold it whole. The others, the space axes, lie over the grid. An operator
+    with one reduction implements `ReductionOpInterface`, which says the rest.
 
     Passes ask this interface and no certain operator: they form a core
     `Workload` from it, plan, bufferize and dispatch it, and a codegen path says
@@ -36,12 +30,11 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       dimensions it indexes alone.
     * `operator_c2`: there is a map of all axes for each operand, of sums of
       multiples of axes, one for each of its dimensions.
-    * `operator_c3`: there is one output, the operand that is written.
+    * `operator_c3`: outputs are the operands that are written, one or more.
     * `operator_c4`: the declared ranges, if there are any, are one
       `#ukernel.range` for each axis.
-    * `operator_c5`: what the accumulator starts from has elements of its type,
-      or of a narrower float type.
-    * `operator_c6`: init, extras and the output run along space axes alone.
+    * `operator_c5`: every output is written by one computation, along axes that
+      this does not reduce; computations read operands along their own axes.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [
@@ -85,39 +78,18 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
       }]>,
 
     //===------------------------------------------------------------------===//
-    // Computation
+    // Computations
     //===------------------------------------------------------------------===//
     InterfaceMethod<[{
-        The scalar computation of one point.
-      }], "::mlir::Region &", "getCombiner">,
-    InterfaceMethod<[{
-        The one operation of the combiner that updates the accumulator, which is
-        its operand; null if there are several. Of two halves of the reduce axes
-        it makes one, and upstream knows its neutral element
-        (`arith::getNeutralElement`).
-      }], "::mlir::Operation *", "getCombiningOp", (ins), "", [{
-        return ::ftuner::ukernel::detail::getCombiningOp($_op);
+        Makes the computations of a workload that has the operator's axes and
+        operands.
+      }], "void", "describe", (ins "::ftuner::Workload &":$workload), "", [{
+        ::ftuner::ukernel::detail::describeReduction($_op, workload);
       }]>,
     InterfaceMethod<[{
-        What the accumulator starts from: init, or the output where there is
-        none.
-      }], "::mlir::OpOperand &", "getStartOperand", (ins), "", [{
-        return ::ftuner::ukernel::detail::getStartOperand($_op);
-      }]>,
-    InterfaceMethod<[{
-        The type of the accumulator, the last argument of the combiner.
-      }], "::mlir::Type", "getAccumulatorType", (ins), "", [{
-        return ::ftuner::ukernel::detail::getAccumulatorType($_op);
-      }]>,
-    InterfaceMethod<[{
-        Whether there is an epilogue; without one the output holds accumulators.
-      }], "bool", "hasEpilogue", (ins), "", [{
-        return false;
-      }]>,
-    InterfaceMethod<[{
-        The region of the epilogue; requires hasEpilogue().
-      }], "::mlir::Region &", "getEpilogue", (ins), "", [{
-        llvm_unreachable("expected an operator with an epilogue");
+        Whether the elements that an output has are read before it is written.
+      }], "bool", "readsOutput", (ins), "", [{
+        return ::ftuner::ukernel::detail::startsFromOutput($_op);
       }]>,
 
     //===------------------------------------------------------------------===//
@@ -130,24 +102,31 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         return false;
       }]>,
     InterfaceMethod<[{
+        The accumulators of a slice: for each the type of its elements, and a
+        map from the axes to its dimensions, which are space axes alone. By
+        default one, with the output's dimensions.
+      }], "::llvm::SmallVector<::ftuner::ukernel::SliceState>", "getSliceStates", (ins), "", [{
+        return ::ftuner::ukernel::detail::getSliceStates($_op);
+      }]>,
+    InterfaceMethod<[{
         Builds what reduces one slice, at the insertion point: an operator like
-        this one without an epilogue, which starts from the identity and writes
-        `states`, whose elements are accumulators. Requires supportsSlices().
+        this one that starts from the identity and writes `states`, a buffer of
+        each accumulator, and nothing else. Requires supportsSlices().
       }], "::mlir::Operation *", "buildSlice",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::Value":$states), "", [{
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$states), "", [{
         llvm_unreachable("expected an operator that supports slices");
       }]>,
     InterfaceMethod<[{
-        Builds what makes the output of `numSlices` slices, at the insertion
-        point, in one operation over the output's elements. `states` has a
-        dimension of slices before those of the output. Slices are added up in
-        their order, by default, what the sum starts from is added, and the
+        Builds what makes the outputs of `numSlices` slices, at the insertion
+        point, in one or more operations over elements of the outputs. Each of
+        `states` has a dimension of slices before its own. By default slices
+        are added up in their order, what the sum starts from is added, and the
         epilogue applied.
-      }], "::mlir::Operation *", "buildMerge",
+      }], "::llvm::SmallVector<::mlir::Operation *>", "buildMerge",
       (ins "::mlir::OpBuilder &":$builder, "int64_t":$numSlices,
-           "::mlir::Value":$states), "", [{
-        return ::ftuner::ukernel::detail::buildSumOfSlices(
-            $_op, builder, numSlices, states);
+           "::mlir::ValueRange":$states), "", [{
+        return {::ftuner::ukernel::detail::buildSumOfSlices(
+            $_op, builder, numSlices, states)};
       }]>,
 
     //===------------------------------------------------------------------===//
@@ -197,17 +176,14 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     ::mlir::AffineMap getMapOfOperand(unsigned number) {
       return $_op.getMatchingIndexingMap(&$_op->getOpOperand(number));
     }
-    /// The operand that is written.
-    ::mlir::OpOperand &getOutputOperand() {
-      return *$_op.getDpsInitOperand(0);
-    }
-    /// Whether the accumulator starts from the output's own elements.
-    bool readsOutput() {
-      return &$_op.getStartOperand() == &getOutputOperand();
+    /// Whether the operand is written.
+    bool isOutput(unsigned number) {
+      return $_op.getOperandRole(number) == ::ftuner::OperandRole::Output;
     }
     /// Whether the operator is on tensors, and not on memrefs.
     bool hasTensors() {
-      return ::mlir::isa<::mlir::TensorType>(getOutputOperand().get().getType());
+      return ::mlir::isa<::mlir::TensorType>(
+          $_op.getDpsInitOperand(0)->get().getType());
     }
   }];
   let extraTraitClassDeclaration = [{
@@ -220,6 +196,76 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
   let verify = [{
     return ::ftuner::ukernel::detail::verifyOperator(
         ::llvm::cast<::ftuner::ukernel::OperatorOpInterface>($_op));
+  }];
+  let verifyWithRegions = 1;
+}
+
+def UKernel_ReductionOpInterface : OpInterface<"ReductionOpInterface", [
+    UKernel_OperatorOpInterface]> {
+  let description = [{
+    An operator with one reduction and one output. It computes, for every point
+    of its space axes,
+
+      out = epilogue(combiner over the points of the reduce axes, extras…)
+
+    Inputs (`Lhs` and `Rhs` are those of a contraction, `Input` any other) are
+    read at every point, init, extras and the output once for every point of the
+    space axes. The combiner takes an element of each input, in the order of
+    operands, and the accumulator, and yields the next accumulator. It starts
+    from init, or from the output where there is none, whose elements are of the
+    accumulator's type or of a narrower float type, and are extended. The
+    epilogue takes the accumulator and an element of each extra, and yields an
+    element of the output; both end with `ukernel.yield`.
+
+    * `reduction_c1`: there is one output.
+    * `reduction_c2`: what the accumulator starts from has elements of its type,
+      or of a narrower float type.
+    * `reduction_c3`: init, extras and the output run along space axes alone.
+  }];
+  let cppNamespace = "::ftuner::ukernel";
+  let methods = [
+    InterfaceMethod<[{
+        The scalar computation of one point.
+      }], "::mlir::Region &", "getCombiner">,
+    InterfaceMethod<[{
+        The one operation of the combiner that updates the accumulator, which is
+        its operand; null if there are several. Of two halves of the reduce axes
+        it makes one, and upstream knows its neutral element
+        (`arith::getNeutralElement`).
+      }], "::mlir::Operation *", "getCombiningOp", (ins), "", [{
+        return ::ftuner::ukernel::detail::getCombiningOp($_op);
+      }]>,
+    InterfaceMethod<[{
+        What the accumulator starts from: init, or the output where there is
+        none.
+      }], "::mlir::OpOperand &", "getStartOperand", (ins), "", [{
+        return ::ftuner::ukernel::detail::getStartOperand($_op);
+      }]>,
+    InterfaceMethod<[{
+        The type of the accumulator, the last argument of the combiner.
+      }], "::mlir::Type", "getAccumulatorType", (ins), "", [{
+        return ::ftuner::ukernel::detail::getAccumulatorType($_op);
+      }]>,
+    InterfaceMethod<[{
+        Whether there is an epilogue; without one the output holds accumulators.
+      }], "bool", "hasEpilogue", (ins), "", [{
+        return false;
+      }]>,
+    InterfaceMethod<[{
+        The region of the epilogue; requires hasEpilogue().
+      }], "::mlir::Region &", "getEpilogue", (ins), "", [{
+        llvm_unreachable("expected an operator with an epilogue");
+      }]>
+  ];
+  let extraSharedClassDeclaration = [{
+    /// The operand that is written.
+    ::mlir::OpOperand &getOutputOperand() {
+      return *$_op.getDpsInitOperand(0);
+    }
+  }];
+  let verify = [{
+    return ::ftuner::ukernel::detail::verifyReduction(
+        ::llvm::cast<::ftuner::ukernel::ReductionOpInterface>($_op));
   }];
   let verifyWithRegions = 1;
 }

@@ -52,7 +52,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     DestinationStyleOpInterface,
     DeclareOpInterfaceMethods<IndexingMapOpInterface,
       ["getIndexingMapsArray", "getMatchingIndexingMap"]>,
-    UKernel_OperatorOpInterface,
+    UKernel_OperatorOpInterface, UKernel_ReductionOpInterface,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a contraction with its fused epilogue";
@@ -225,8 +225,9 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
     ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
     ::ftuner::OperandRole getOperandRole(unsigned number);
     ::mlir::Region &getCombiner() { return getContract(); }
+    void describe(::ftuner::Workload &workload);
     bool supportsSlices() { return true; }
-    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::Value states);
+    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::ValueRange states);
 
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
     ::mlir::AffineMap getLhsMap();
@@ -253,7 +254,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
 }
 
 def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
-  let summary = "value of an operator's region";
+  let summary = "values of an operator's region";
   let description = [{
     * `yield_c1`: it is in a region of an operator.
 
@@ -261,8 +262,8 @@ def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
     ukernel.yield %s : f32
     ```
   }];
-  let arguments = (ins AnyType:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let hasVerifier = 1;
 }
 

@@ -21,8 +21,8 @@ namespace {
 class ScalarEmitter {
 public:
   ScalarEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile)
-      : b(b), tile(tile), op(tile.op), grid(gridOf(tile.family)),
-        workload(toWorkload(op)),
+      : b(b), tile(tile), op(cast<ukernel::ReductionOpInterface>(*tile.op)),
+        grid(gridOf(tile.family)), workload(toWorkload(op)),
         maps(tile.family.path().tensorMaps(workload, tile.family, tile.part)),
         position(op.getNumAxes()) {}
   void emit();
@@ -47,7 +47,7 @@ private:
 
   ImplicitLocOpBuilder &b;
   const TileEmission &tile;
-  ukernel::OperatorOpInterface op;
+  ukernel::ReductionOpInterface op;
   Grid grid;
   Workload workload;
   SmallVector<TensorMap> maps;

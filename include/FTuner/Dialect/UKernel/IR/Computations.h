@@ -1,0 +1,70 @@
+//===- Computations.h - What an operator computes, for the core -*- C++ -*-===//
+//
+// From the types, maps and scalar regions of an operator to the operands and
+// computations of the core's `Workload`: what implementations of
+// `OperatorOpInterface::describe` share.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_DIALECT_UKERNEL_IR_COMPUTATIONS_H
+#define FTUNER_DIALECT_UKERNEL_IR_COMPUTATIONS_H
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Workload/Contraction.h"
+
+namespace ftuner {
+
+//===----------------------------------------------------------------------===//
+// Parts, also of what is no operator yet
+//===----------------------------------------------------------------------===//
+
+/// The type of the elements of a shaped type, or of a scalar. Integers without
+/// a sign go up to 64 bits, to the next size that there is.
+ElementType toElementType(mlir::Type type);
+
+/// An operand of that type, or a scalar, that the map accesses: sums of
+/// multiples of axes.
+Operand toOperand(OperandRole role, mlir::Type type, mlir::AffineMap map);
+
+/// What an operation computes of elements; none for what counts for nothing
+/// and has no type of its own: constants, indices, terminators.
+std::optional<Operations> operationsOf(mlir::Operation &op);
+
+/// The operations of a body of scalars, equal ones counted.
+std::vector<Operations> collectOperations(mlir::Block &body);
+
+/// Scalar bodies of an operator: of the combiner, with inputs and then the
+/// accumulator as arguments, and of the epilogue, null for none.
+struct ComputationBodies {
+  mlir::Block *combiner;
+  mlir::Block *epilogue = nullptr;
+  /// The accumulator's type, null for the combiner's.
+  mlir::Type accumulator = {};
+};
+
+/// Makes the computations of a workload that has axes and operands. `change`
+/// may change the parts of a contraction, and what follows another reduction.
+void setComputations(Workload &workload, AxisSet reduce,
+                     const ComputationBodies &bodies,
+                     llvm::function_ref<void(ContractionParts &)> change = {});
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+/// Adds the operator's operands, in its order.
+void addOperands(ukernel::OperatorOpInterface op, Workload &workload);
+
+/// Makes the computations of an operator with one reduction from its regions.
+/// `change`: see `setComputations`.
+void describeReduction(
+    ukernel::ReductionOpInterface op, Workload &workload,
+    llvm::function_ref<void(ContractionParts &)> change = {});
+
+/// Says what is wrong with the computations that the operator describes
+/// (operator_c5). The verifier of an operator that is no reduction calls it
+/// behind the checks of its regions.
+mlir::LogicalResult verifyComputations(ukernel::OperatorOpInterface op);
+
+} // namespace ftuner
+
+#endif // FTUNER_DIALECT_UKERNEL_IR_COMPUTATIONS_H

@@ -1,0 +1,260 @@
+//===- Computations.cpp - What an operator computes, for the core ---------===//
+#include "FTuner/Dialect/UKernel/IR/Computations.h"
+
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/CastInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+ElementType ftuner::toElementType(Type type) {
+  type = getElementTypeOrSelf(type);
+  if (type.isSignlessInteger()) {
+    static constexpr std::pair<unsigned, ElementType> integers[] = {
+        {1, ElementType::I1},
+        {8, ElementType::I8},
+        {16, ElementType::I16},
+        {32, ElementType::I32},
+        {64, ElementType::I64}};
+    for (auto [bits, integer] : integers)
+      if (type.getIntOrFloatBitWidth() <= bits)
+        return integer;
+    return ElementType::Other;
+  }
+  return TypeSwitch<Type, ElementType>(type)
+      .Case([](Float64Type) { return ElementType::F64; })
+      .Case([](Float32Type) { return ElementType::F32; })
+      .Case([](FloatTF32Type) { return ElementType::TF32; })
+      .Case([](Float16Type) { return ElementType::F16; })
+      .Case([](BFloat16Type) { return ElementType::BF16; })
+      .Default([](Type) { return ElementType::Other; });
+}
+
+/// A sum of multiples of dimensions, which the operator's verifier asks for.
+static AffineForm toAffineForm(AffineExpr position, unsigned numAxes) {
+  SmallVector<int64_t> coefficients;
+  LogicalResult isFlat = getFlattenedAffineExpr(
+      position, numAxes, /*numSymbols=*/0, &coefficients);
+  (void)isFlat;
+  assert(succeeded(isFlat) && coefficients.size() == numAxes + 1);
+  AffineForm form;
+  for (unsigned axis = 0; axis < numAxes; ++axis)
+    if (coefficients[axis] != 0)
+      form.terms.push_back({axis, coefficients[axis]});
+  form.constant = coefficients.back();
+  return form;
+}
+
+Operand ftuner::toOperand(OperandRole role, Type type, AffineMap map) {
+  Operand operand(role, {}, toElementType(type));
+  for (AffineExpr position : map.getResults())
+    if (auto axis = dyn_cast<AffineDimExpr>(position))
+      operand.axes.push_back(axis.getPosition());
+  if (operand.axes.size() == map.getNumResults())
+    return operand;
+  operand.axes.clear();
+  for (AffineExpr position : map.getResults()) {
+    operand.windows.push_back(toAffineForm(position, map.getNumDims()));
+    operand.axes.push_back(operand.windows.back().terms.front().axis);
+  }
+  return operand;
+}
+
+void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
+  for (OpOperand &operand : op->getOpOperands())
+    workload.operands.push_back(toOperand(
+        op.getOperandRole(operand.getOperandNumber()), operand.get().getType(),
+        op.getMatchingIndexingMap(&operand)));
+}
+
+//===----------------------------------------------------------------------===//
+// Computations
+//===----------------------------------------------------------------------===//
+
+std::optional<Operations> ftuner::operationsOf(Operation &op) {
+  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+          op.getDialect()) ||
+      op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1 ||
+      op.getResult(0).getType().isIndex())
+    return std::nullopt;
+  Operations result;
+  result.resultType = toElementType(op.getResult(0).getType());
+  // Of a choice the last operand is one of the values, of a power of a float to
+  // an integer the first one.
+  Type operandType = op.getOperands().back().getType();
+  for (Type type : op.getOperandTypes())
+    if (isa<FloatType>(getElementTypeOrSelf(type)))
+      operandType = type;
+  result.operandType = toElementType(operandType);
+  if (isa<math::FmaOp>(op))
+    result.kind = OperationKind::MultiplyAdd;
+  else if (isa<CastOpInterface, arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(
+               op))
+    result.kind = OperationKind::Other;
+  else if (isa<math::MathDialect>(op.getDialect()) ||
+           isa<arith::DivFOp, arith::RemFOp>(op))
+    result.kind = OperationKind::Special;
+  else
+    result.kind = OperationKind::Arithmetic;
+  return result;
+}
+
+/// Adds an operation to those it equals, if it counts at all.
+static void addOperation(std::vector<Operations> &operations, Operation *op) {
+  std::optional<Operations> found = operationsOf(*op);
+  if (!found)
+    return;
+  for (Operations &known : operations) {
+    Operations one = known;
+    one.count = found->count;
+    if (one == *found) {
+      known.count += found->count;
+      return;
+    }
+  }
+  operations.push_back(*found);
+}
+
+std::vector<Operations> ftuner::collectOperations(Block &body) {
+  std::vector<Operations> result;
+  body.walk([&](Operation *op) { addOperation(result, op); });
+  return result;
+}
+
+/// What becomes of a factor, but for exact casts alone.
+static std::vector<Operations> prologueOf(const SumOfProducts &parts,
+                                          unsigned factor) {
+  std::vector<Operations> result;
+  if (parts.isComputed(factor))
+    for (Operation *op : parts.prologues[factor])
+      addOperation(result, op);
+  return result;
+}
+
+/// The type in which units multiply factors of two types: the narrowest that
+/// holds the values of both.
+static ElementType multipliedType(ElementType lhs, ElementType rhs,
+                                  ElementType accumulator) {
+  if (isInteger(lhs) && isInteger(rhs) && !isInteger(accumulator))
+    return ElementType::F32;
+  if (lhs == rhs || (isInteger(rhs) && !isInteger(lhs)))
+    return lhs;
+  if (isInteger(lhs) && !isInteger(rhs))
+    return rhs;
+  if (bytesOf(lhs) == bytesOf(rhs))
+    return accumulator;
+  return bytesOf(lhs) < bytesOf(rhs) ? rhs : lhs;
+}
+
+/// How a body merges two parts, and what an empty one holds: by the one
+/// operation that takes the accumulator and makes the next one.
+static std::pair<Merge, Identity> mergeOf(Block &combiner) {
+  Value next = combiner.getTerminator()->getOperand(0);
+  Operation *last = next.getDefiningOp();
+  BlockArgument accumulator = combiner.getArguments().back();
+  if (!last || !accumulator.hasOneUse() ||
+      *accumulator.getUsers().begin() != last)
+    return {Merge::Other, Identity::Zero};
+  return TypeSwitch<Operation *, std::pair<Merge, Identity>>(last)
+      .Case<arith::AddFOp, arith::AddIOp>(
+          [](auto) { return std::pair(Merge::Sum, Identity::Zero); })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [](auto) { return std::pair(Merge::Product, Identity::One); })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp,
+            arith::MaxUIOp>(
+          [](auto) { return std::pair(Merge::Maximum, Identity::Lowest); })
+      .Case<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp,
+            arith::MinUIOp>(
+          [](auto) { return std::pair(Merge::Minimum, Identity::Highest); })
+      .Default(
+          [](Operation *) { return std::pair(Merge::Other, Identity::Zero); });
+}
+
+void ftuner::setComputations(
+    Workload &workload, AxisSet reduce, const ComputationBodies &bodies,
+    llvm::function_ref<void(ContractionParts &)> change) {
+  Block &combiner = *bodies.combiner;
+  ContractionParts parts;
+  parts.accumulatorType = toElementType(
+      bodies.accumulator ? bodies.accumulator
+                         : combiner.getArguments().back().getType());
+  if (bodies.epilogue)
+    parts.epilogue = collectOperations(*bodies.epilogue);
+  std::optional<SumOfProducts> product = matchSumOfProducts(combiner);
+  if (product) {
+    // Units multiply what they are given and add to what they hold; factors
+    // need no cast of their own.
+    parts.multipliedType =
+        multipliedType(toElementType(product->narrowFactor(0).getType()),
+                       toElementType(product->narrowFactor(1).getType()),
+                       parts.accumulatorType);
+    for (unsigned factor : {0, 1})
+      parts.prologues[factor] = prologueOf(*product, factor);
+  }
+  if (change)
+    change(parts);
+  if (product && workload.find(OperandRole::Lhs) &&
+      workload.find(OperandRole::Rhs) && reduce == AxisSet{matmulAxes.k}) {
+    setContraction(workload, parts);
+    return;
+  }
+  State state;
+  auto [merge, identity] = mergeOf(combiner);
+  state.merge = merge;
+  state.accumulators.front().type = parts.accumulatorType;
+  state.accumulators.front().identity = identity;
+  std::vector<Operations> operations = collectOperations(combiner);
+  if (product)
+    operations = {{OperationKind::MultiplyAdd, parts.multipliedType,
+                   parts.accumulatorType}};
+  setReduction(workload, reduce, std::move(operations), std::move(state),
+               parts.epilogue);
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+void ftuner::describeReduction(
+    ukernel::ReductionOpInterface op, Workload &workload,
+    llvm::function_ref<void(ContractionParts &)> change) {
+  AxisSet reduce;
+  for (unsigned axis : llvm::seq(op.getNumAxes()))
+    if (op.isReduceAxis(axis))
+      reduce.insert(axis);
+  setComputations(workload, reduce,
+                  {&op.getCombiner().front(),
+                   op.hasEpilogue() ? &op.getEpilogue().front() : nullptr},
+                  change);
+}
+
+void ftuner::ukernel::detail::describeReduction(OperatorOpInterface op,
+                                                Workload &workload) {
+  ftuner::describeReduction(cast<ReductionOpInterface>(op.getOperation()),
+                            workload);
+}
+
+LogicalResult ftuner::verifyComputations(ukernel::OperatorOpInterface op) {
+  Workload workload;
+  for (auto [axis, extent] : llvm::enumerate(op.getStaticExtents()))
+    workload.axes.push_back(
+        {op.getAxisName(axis).str(),
+         ShapedType::isDynamic(extent)
+             ? SizeRange()
+             : SizeRange::fixed(std::max<int64_t>(extent, 1))});
+  addOperands(op, workload);
+  op.describe(workload);
+  if (llvm::Error error = workload.check())
+    return op->emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
