@@ -86,20 +86,16 @@ function(ftuner_embed source_variable folder function)
 endfunction()
 
 # Declares the codegen path of a folder: its model, free of MLIR, and in IR/ its
-# attribute, which IR/<name>Attr.td defines, and its emitter. The folder's proof.json,
-# if it has one, is share/ftuner/proofs/<name>.json, the families of `ftuner check-gpu`.
+# emitter. The folder's proof.json, if it has one, is share/ftuner/proofs/<name>.json,
+# the families of `ftuner check-gpu`.
 #   ftuner_codegen_path(NAME MODEL source... IR source...)
 function(ftuner_codegen_path name)
   cmake_parse_arguments(ARG "" "" "MODEL;IR" ${ARGN})
   ftuner_library(FTuner${name}Model ${ARG_MODEL}
     LINK FTunerCodegenTileModel FTunerSchedule LLVM)
-  set(LLVM_TARGET_DEFINITIONS IR/${name}Attr.td)
-  mlir_tablegen(${name}Attr.h.inc -gen-attrdef-decls)
-  mlir_tablegen(${name}Attr.cpp.inc -gen-attrdef-defs)
-  add_public_tablegen_target(FTuner${name}AttrIncGen)
   ftuner_library(FTuner${name}
     ${ARG_IR}
-    DEPENDS FTuner${name}AttrIncGen FTunerUKernelIncGen
+    DEPENDS FTunerUKernelIncGen
     LINK FTuner${name}Model FTunerCodegenTile FTunerUKernelDialect MLIR LLVM)
   target_include_directories(FTuner${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}
                              ${CMAKE_CURRENT_SOURCE_DIR})

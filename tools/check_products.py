@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that products are known where they have to be alone.
 
-* The positions of their axes (`matmulAxes`, `tileAxes`, `WorkloadOp::kM` and so on): in the
+* The positions of their axes (`matmulAxes`, `WorkloadOp::kM` and so on): in the
   views of include/FTuner/Workload and lib/Workload, and in the dialect. All others ask a
   `ContractionView`, or `ContractionAxes::of`.
 * `ukernel.workload`, by a cast to `WorkloadOp`: in the dialect, and where it is formed. All
@@ -22,7 +22,7 @@ TREES = ("include", "lib", "tools")
 
 #: What, how it looks, and folders and files that may have it.
 RULES = (
-    ("positions of a product's axes", re.compile(r"\b(?:matmulAxes|tileAxes|k[MNK]|kFirstBatch)\b"),
+    ("positions of a product's axes", re.compile(r"\b(?:matmulAxes|k[MNK]|kFirstBatch)\b"),
      ("include/FTuner/Workload/", "lib/Workload/", "include/FTuner/Dialect/", "lib/Dialect/UKernel/IR/")),
     ("casts to WorkloadOp", re.compile(r"\b(?:isa|cast|dyn_cast)(?:_\w+)?<(?:\w+::)*WorkloadOp>"),
      ("include/FTuner/Dialect/", "lib/Dialect/", "lib/Transforms/FormWorkloads.cpp",
@@ -32,11 +32,7 @@ RULES = (
 #: (file, text of the line) and why.
 ALLOWED = {
     ("include/FTuner/Schedule/KernelFamily.h", "uint32_t reduceAxes"): "what a family has unless others are set",
-    ("include/FTuner/Codegen/IR/ContractionSchedule.h", "tileAxes = {"): "attributes verify tiles without an operator",
-    ("include/FTuner/Codegen/IR/ContractionSchedule.h", "WorkloadOp::kM"): "attributes verify tiles without an operator",
-    ("lib/Codegen/Simt/IR/SimtAttr.cpp", "tileAxes.space"): "attributes verify tiles without an operator",
-    ("lib/Codegen/Mma/IR/MmaAttr.cpp", "tileAxes.space"): "attributes verify tiles without an operator",
-    ("lib/Codegen/Wgmma/IR/WgmmaAttr.cpp", "tileAxes.space"): "attributes verify tiles without an operator",
+    ("include/FTuner/Codegen/ContractionPathModel.h", "axes = matmulAxes"): "attributes verify tiles without an operator",
     ("lib/Codegen/Wgmma/WgmmaModel.cpp", "wgmma.clusterN > 1 ?"): "a schedule does not say which axes m and n are",
     ("lib/Codegen/IR/ContractionTile.cpp", "cast<ukernel::WorkloadOp>"): "the tile of a product reads its maps and regions",
     ("lib/Dialect/UKernel/Bridge/OperatorWorkload.cpp", "AxisSet{matmulAxes.k}"): "tells a product from another reduction",

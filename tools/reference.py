@@ -8,6 +8,7 @@ sources give.
 
 import argparse
 import glob
+import itertools
 import json
 import os
 import re
@@ -17,11 +18,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOTICE = "<!-- Generated from {source} by tools/reference.py: do not edit -->\n\n"
 
-# Page: (title, sources, flags of mlir-tblgen). The dialect's page also has the schedules of all
-# codegen paths, which are attributes of their own folders.
-SCHEDULES = "lib/Codegen/*/IR/*Attr.td"
+# Page: (title, sources, flags of mlir-tblgen).
 PAGES = {
-    "ukernel.md": (None, ["include/FTuner/Dialect/UKernel/IR/UKernelOps.td", SCHEDULES],
+    "ukernel.md": (None, ["include/FTuner/Dialect/UKernel/IR/UKernelOps.td"],
                    ["-gen-dialect-doc", "-dialect=ukernel"]),
     "transforms.md": ("Transformations", ["include/FTuner/Transforms/Passes.td"], ["-gen-pass-doc"]),
     "conversions.md": ("Conversions", ["include/FTuner/Conversion/Passes.td"], ["-gen-pass-doc"]),
@@ -69,11 +68,14 @@ def describe(option):
     return f"| `{option['name']}` | {takes} | {default and f'`{default}`'} | {option['text']} | {readers} |\n"
 
 
-def list_options(translate):
+def listed(translate):
     run = subprocess.run([translate, "--list-options"], capture_output=True, text=True)
     if run.returncode != 0:
         sys.exit(run.stderr)
-    options = json.loads(run.stdout)["options"]
+    return json.loads(run.stdout)
+
+
+def list_options(options):
     return (NOTICE.format(source="ftuner-translate --list-options")
             + "# Options\n\n"
             "Of the pipelines `--ftuner-compile` and `--ftuner-front-end`, of `ftuner-translate`, `ftuner-run` and the\n"
@@ -82,6 +84,51 @@ def list_options(translate):
             "nor the cost model reads is accepted and has no effect. [How options are declared](../extending/options.md).\n\n"
             "| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
             + "".join(map(describe, options)))
+
+
+def parameters(fields):
+    """Lists of fields that are one parameter of the attribute."""
+    return [list(group) for _, group in itertools.groupby(fields, key=lambda field: field["key"])]
+
+
+def syntax(path):
+    """The attribute with fields in place of values, and what may be left out in brackets."""
+    text = ""
+    for fields in parameters(path["schedule"]["fields"]):
+        value = ", ".join(field["name"] for field in fields)
+        parameter = f"{fields[0]['key']} = {f'[{value}]' if len(fields) > 1 else value}"
+        text += f" (, {parameter})" if fields[0]["optional"] else (", " if text else "") + parameter
+    return f"#ukernel.{path['name']}<{text}>"
+
+
+def describe_field(field):
+    flag = field["type"] == "switch"
+    takes = "`false`, `true`" if flag else field["takes"]
+    default = str(bool(field["default"])).lower() if flag else field["default"]
+    return f"| `{field['name']}` | `{field['key']}` | {takes} | `{default}` | {field['text']} |\n"
+
+
+def describe_path(path):
+    table = path["schedule"]
+    text = (f"## {path['name']}\n\n{table['summary'][0].upper() + table['summary'][1:]}.\n\n```text\n{syntax(path)}\n```\n\n"
+            "| field | parameter | takes | default | what |\n|---|---|---|---|---|\n"
+            + "".join(map(describe_field, table["fields"])))
+    if table["rules"]:
+        text += "\nBeside the numbers of single fields (`schedule_c2`):\n\n"
+        text += "".join(f"* {rule}\n" for rule in table["rules"])
+    return text + f"\nBlock tiles are multiples of {table['tiles']} (`schedule_c3`).\n"
+
+
+def list_schedules(paths):
+    return (NOTICE.format(source="ftuner-translate --list-options")
+            + "# Schedules\n\n"
+            "What the codegen paths decide beside the block tile. In IR a schedule is an attribute: parameters in the order\n"
+            "shown, of which those in parentheses may be left out and come in any order. In the [manifest](../manifest.md),\n"
+            "explanations, logs of measurements and [calibrations](../calibration.md#rows) it is the fields by their names,\n"
+            "`true` and `false` as 1 and 0. Each field takes the values of its row, and lists have a number for each of\n"
+            "their fields (`schedule_c1`). Operators and devices ask for more, which each path's model checks.\n"
+            "[How a path declares them](../extending/codegen-path.md).\n\n"
+            + "\n".join(map(describe_path, paths)))
 
 
 def main():
@@ -93,7 +140,9 @@ def main():
     options = parser.parse_args()
     stale = []
     texts = {page: generate(options.tblgen, options.include, *how) for page, how in PAGES.items()}
-    texts["options.md"] = list_options(options.translate)
+    compiler = listed(options.translate)
+    texts["options.md"] = list_options(compiler["options"])
+    texts["schedules.md"] = list_schedules(compiler["paths"])
     for page, text in texts.items():
         path = os.path.join(ROOT, "docs", "reference", page)
         known = None

@@ -288,8 +288,8 @@ const char *ftuner_latency_program_field(const char *path, size_t index) {
   if (index < std::size(programFields))
     return programFields[index].name;
   index -= std::size(programFields);
-  llvm::ArrayRef<llvm::StringLiteral> fields = model->scheduleFields();
-  return index < fields.size() ? fields[index].data() : nullptr;
+  llvm::ArrayRef<ScheduleField> fields = model->scheduleFields();
+  return index < fields.size() ? fields[index].name.data() : nullptr;
 }
 
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
@@ -471,12 +471,9 @@ static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
     return llvm::createStringError("type: expected a number below " +
                                    llvm::Twine(std::size(programTypes)) +
                                    ", but got " + llvm::Twine(row.type));
-  std::array<int64_t, Schedule::maxFields> fields = {};
-  for (auto [name, number] : llvm::zip_first(path.scheduleFields(), fields)) {
-    if (llvm::Error error = checkField(name, *values, /*least=*/0))
-      return error;
-    number = *values++;
-  }
+  llvm::ArrayRef<int64_t> fields(values, path.scheduleFields().size());
+  if (llvm::Error error = checkFields(path, fields))
+    return error;
   schedule = Schedule(path, fields);
   return llvm::Error::success();
 }

@@ -14,20 +14,14 @@ static constexpr unsigned kMaxBatchAxes = 3;
 /// Instructions of a quotient, root or transcendental function.
 static constexpr double kSpecialInstructions = 8;
 
-static llvm::Error invalid(const CodegenModel &path, const llvm::Twine &text) {
-  return llvm::createStringError(
-      (path.name() + ": " + text).str(),
-      std::make_error_code(std::errc::invalid_argument));
-}
-
 llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
                                            const Workload &workload) {
   if (llvm::Error error = workload.checkContraction())
-    return invalid(path, llvm::toString(std::move(error)));
+    return path.invalid(llvm::toString(std::move(error)));
   ContractionView view(workload);
   if (view.batchAxes().size() > kMaxBatchAxes)
-    return invalid(path, "expected up to " + llvm::Twine(kMaxBatchAxes) +
-                             " batch axes");
+    return path.invalid("expected up to " + llvm::Twine(kMaxBatchAxes) +
+                        " batch axes");
   auto isContiguous = [](const Operand &operand, unsigned axis,
                          unsigned other) {
     return operand.contiguousAxis() == axis ||
@@ -36,9 +30,9 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
   if (!isContiguous(view.lhs(), view.m, view.k) ||
       !isContiguous(view.rhs(), view.n, view.k) ||
       !isContiguous(view.output(), view.n, view.n))
-    return invalid(path, "expected an lhs that is contiguous along m or k, an "
-                         "rhs along n or k, and an output that is contiguous "
-                         "along n");
+    return path.invalid("expected an lhs that is contiguous along m or k, an "
+                        "rhs along n or k, and an output that is contiguous "
+                        "along n");
   return llvm::Error::success();
 }
 
@@ -46,7 +40,7 @@ llvm::Error ftuner::checkUnpacked(const CodegenModel &path,
                                   const Workload &workload) {
   for (const Operand &operand : workload.operands)
     if (operand.isPacked)
-      return invalid(path, "expected an rhs that is not packed");
+      return path.invalid("expected an rhs that is not packed");
   return llvm::Error::success();
 }
 
@@ -57,9 +51,9 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
                    type == ElementType::BF16;
     if (isFloat || (isInteger(type) && type != ElementType::I64))
       return llvm::Error::success();
-    return invalid(path, "expected prologues of f32, f16, bf16 and integers "
-                         "of up to 32 bits, but got " +
-                             nameOf(type));
+    return path.invalid("expected prologues of f32, f16, bf16 and integers "
+                        "of up to 32 bits, but got " +
+                        nameOf(type));
   };
   for (unsigned factor : {0, 1})
     for (const Operations &operations : prologueOperations(workload, factor))
@@ -77,7 +71,7 @@ llvm::Error ftuner::checkPrologues(const CodegenModel &path,
       return error;
     // Vectors of booleans are no bytes.
     if (operand.elementType == ElementType::I1 && operand.rank() != 0)
-      return invalid(path, "expected no tensor of booleans before a product");
+      return path.invalid("expected no tensor of booleans before a product");
   }
   return llvm::Error::success();
 }
@@ -127,14 +121,14 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
   if (!llvm::is_contained(axes, family.combineAxis)) {
     auto texts = llvm::map_range(
         axes, [](unsigned axis) { return std::to_string(axis); });
-    return invalid(path, "expected parts along axis " +
-                             llvm::join(texts, " or ") + ", but got " +
-                             llvm::Twine(family.combineAxis));
+    return path.invalid("expected parts along axis " +
+                        llvm::join(texts, " or ") + ", but got " +
+                        llvm::Twine(family.combineAxis));
   }
   if (family.reduceSplit > kMaxReduceSplit)
-    return invalid(path, "expected a split-K factor of up to " +
-                             llvm::Twine(kMaxReduceSplit) + ", but got " +
-                             llvm::Twine(family.reduceSplit));
+    return path.invalid("expected a split-K factor of up to " +
+                        llvm::Twine(kMaxReduceSplit) + ", but got " +
+                        llvm::Twine(family.reduceSplit));
   return llvm::Error::success();
 }
 
@@ -143,8 +137,8 @@ llvm::Error ftuner::checkBatchTiles(const CodegenModel &path,
                                     const BlockTile &tile) {
   for (unsigned axis = 0; axis < tile.size(); ++axis)
     if (axes.isBatch(axis) && tile[axis] != 1)
-      return invalid(path, "expected tiles of 1 on batch axes, but got " +
-                               tileText(tile));
+      return path.invalid("expected tiles of 1 on batch axes, but got " +
+                          tileText(tile));
   return llvm::Error::success();
 }
 
@@ -152,16 +146,16 @@ llvm::Error ftuner::checkBlockFits(const CodegenModel &path,
                                    const KernelResources &needs,
                                    const DeviceSpec &device) {
   if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
-    return invalid(path, "expected at most " +
-                             llvm::Twine(device.sharedMemoryPerBlockBytes) +
-                             " bytes of shared memory, but got " +
-                             llvm::Twine(needs.sharedMemoryBytes));
+    return path.invalid("expected at most " +
+                        llvm::Twine(device.sharedMemoryPerBlockBytes) +
+                        " bytes of shared memory, but got " +
+                        llvm::Twine(needs.sharedMemoryBytes));
   int64_t registers = std::min(device.maxRegistersPerThread,
                                device.registersPerSm / needs.threads);
   if (needs.registersPerThread > registers)
-    return invalid(path, "expected at most " + llvm::Twine(registers) +
-                             " registers per thread, but got " +
-                             llvm::Twine(needs.registersPerThread));
+    return path.invalid("expected at most " + llvm::Twine(registers) +
+                        " registers per thread, but got " +
+                        llvm::Twine(needs.registersPerThread));
   return llvm::Error::success();
 }
 

@@ -13,12 +13,6 @@ static constexpr int64_t kBlocksAtOnce = 128;
 static constexpr int64_t kMaxGroupRows = 16;
 static constexpr int64_t kWordBytes = 4;
 
-static llvm::Error invalid(const CodegenModel &path, const llvm::Twine &text) {
-  return llvm::createStringError(
-      (path.name() + ": " + text).str(),
-      std::make_error_code(std::errc::invalid_argument));
-}
-
 /// Whether a factor is of the multiplied type, or all its numbers are, to which
 /// it is cast on the way: integers of 8 bits to floats, and floats of 16 bits
 /// to tf32, which has the range of f32 and the digits of f16.
@@ -39,8 +33,8 @@ llvm::Error ftuner::checkTensorFactors(const CodegenModel &path,
     if (hasPrologue(workload, /*factor=*/role == OperandRole::Rhs))
       continue;
     if (!isFactorOf(type, factor.elementType))
-      return invalid(path, "expected factors of " + nameOf(type) +
-                               ", but got " + nameOf(factor.elementType));
+      return path.invalid("expected factors of " + nameOf(type) + ", but got " +
+                          nameOf(factor.elementType));
   }
   return llvm::Error::success();
 }
@@ -49,16 +43,8 @@ llvm::Error ftuner::checkTensorSum(const CodegenModel &path,
                                    const Workload &workload, ElementType sum) {
   if (workload.accumulatorType() == sum)
     return llvm::Error::success();
-  return invalid(path, "expected an accumulator of " + nameOf(sum) +
-                           ", but got " + nameOf(workload.accumulatorType()));
-}
-
-llvm::Error ftuner::checkAccess(const CodegenModel &path, int64_t accessBytes) {
-  if (accessBytes >= 1 &&
-      accessBytes == (accessBytes < kWordBytes ? 1 : widestAccess(accessBytes)))
-    return llvm::Error::success();
-  return invalid(path, "expected accesses of 1, 4, 8 or 16 bytes, but got " +
-                           llvm::Twine(accessBytes));
+  return path.invalid("expected an accumulator of " + nameOf(sum) +
+                      ", but got " + nameOf(workload.accumulatorType()));
 }
 
 bool ftuner::convertsFactors(const Workload &workload) {

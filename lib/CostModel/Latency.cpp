@@ -30,7 +30,7 @@ struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
   /// Of the numbers and the path: tells most keys apart at once.
   unsigned hash = 0;
-  std::array<int32_t, maxAxes + 2 + Schedule::maxFields> numbers = {};
+  std::array<int32_t, maxAxes + 2 + Schedule::capacity> numbers = {};
   const CodegenModel *path = nullptr;
 
   bool operator==(const FamilyKey &other) const {
@@ -174,8 +174,7 @@ static FamilyKey keyOf(const KernelFamily &family,
   bool isPair = !part && family.tiles.size() == 2;
   *next++ = isPair ? narrow(family.lowHeight()) : 0;
   *next++ = narrow(family.combineAxis);
-  for (int64_t field : family.schedule.fields())
-    *next++ = narrow(field);
+  llvm::copy(family.schedule.fields(), next);
   key.hash = static_cast<unsigned>(
       llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
       reinterpret_cast<uintptr_t>(key.path));

@@ -48,6 +48,28 @@ static void write(const DeclaredOption &option, llvm::json::OStream &json) {
   });
 }
 
+/// The table of a path's schedules; attributes have their parameters by `key`.
+static void write(const ScheduleTable &table, llvm::json::OStream &json) {
+  json.attribute("summary", table.summary);
+  json.attribute("tiles", table.tiles);
+  json.attributeArray("fields", [&] {
+    for (const ScheduleField &field : table.fields)
+      json.object([&] {
+        json.attribute("name", field.name);
+        json.attribute("key", field.key);
+        json.attribute("type", field.isFlag ? "switch" : "integer");
+        json.attribute("text", field.text);
+        json.attribute("default", field.otherwise);
+        json.attribute("optional", field.isOptional);
+        json.attribute("takes", field.legalValues());
+      });
+  });
+  json.attributeArray("rules", [&] {
+    for (const ScheduleRule &rule : table.rules)
+      json.value(rule.expected);
+  });
+}
+
 void ftuner::writeOptionList(llvm::raw_ostream &os) {
   auto options = llvm::to_vector(pipelineOptionList().options());
   llvm::sort(options, [](const DeclaredOption &a, const DeclaredOption &b) {
@@ -66,6 +88,8 @@ void ftuner::writeOptionList(llvm::raw_ostream &os) {
           json.attribute("name", path->name());
           json.attribute("gated",
                          llvm::is_contained(gatedCodegenModels(), path));
+          json.attributeObject("schedule",
+                               [&] { write(path->scheduleTable(), json); });
         });
     });
   });

@@ -27,9 +27,9 @@ void ftuner::writeFamily(llvm::json::OStream &json,
   const CodegenModel &path = family.path();
   json.attribute("path", path.name());
   json.attributeObject("schedule", [&] {
-    for (auto [name, value] :
+    for (auto [field, value] :
          llvm::zip(path.scheduleFields(), family.schedule.fields()))
-      json.attribute(name, value);
+      json.attribute(field.name, value);
   });
   json.attribute("axis", family.combineAxis);
   json.attribute("reduce_split", family.reduceSplit);
@@ -80,12 +80,14 @@ static llvm::Expected<Schedule> readSchedule(const llvm::json::Object &json) {
   if (!fields)
     return invalid("schedule", "an object");
   llvm::SmallVector<int64_t> values;
-  for (llvm::StringRef field : path->scheduleFields()) {
-    llvm::Expected<int64_t> value = readNumber(*fields, field, 0);
+  for (const ScheduleField &field : path->scheduleFields()) {
+    llvm::Expected<int64_t> value = readNumber(*fields, field.name, 0);
     if (!value)
       return value.takeError();
     values.push_back(*value);
   }
+  if (llvm::Error error = checkFields(*path, values))
+    return error;
   return Schedule(*path, values);
 }
 

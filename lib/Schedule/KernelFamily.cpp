@@ -49,7 +49,7 @@ std::string KernelFamily::str() const {
   std::string text = path().name().str();
   for (unsigned part = 0; part < tiles.size(); ++part)
     text += (part ? " + " : " ") + ukernel(part).str();
-  text += " axis " + std::to_string(combineAxis) + " " + path().str(schedule);
+  text += " axis " + std::to_string(combineAxis) + " " + schedule.str();
   if (balancedSms)
     text += " balanced over " + std::to_string(balancedSms);
   return text;

@@ -38,8 +38,7 @@ static std::string ukernelsText(const ReportedProgram &program) {
 
 /// The codegen path and what its schedule says beside the shape of blocks.
 static std::string scheduleText(const KernelFamily &family) {
-  return (family.path().name() + " " + family.path().str(family.schedule))
-      .str();
+  return (family.path().name() + " " + family.schedule.str()).str();
 }
 
 /// The uKernels that run, and their schedule.

@@ -14,7 +14,7 @@
 
 // Both are among the plan's families, and the scalar one is that of a range.
 // CHECK: ukernel.plan @plan_0 <families = [
-// CHECK-SAME: <#ukernel.scalar<8 x 32>, axis = 0, tiles = {{\[\[}}8, 32, 1]]>, <#ukernel.
+// CHECK-SAME: <#ukernel.scalar<threads = [8, 32]>, axis = 0, tiles = {{\[\[}}8, 32, 1]]>, <#ukernel.
 // CHECK-SAME: choices = [{{.*}}<[<1 to {{[0-9]+}}>, <64 to 64>, <2 to 2>] to 0>
 
 // ROLLER: ukernel.plan @plan_0

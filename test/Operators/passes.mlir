@@ -65,7 +65,7 @@ func.func @accumulate(%x: tensor<8x16xf32>, %o: tensor<8xf32> {bufferization.wri
 }
 
 //--- kernel.mlir
-ukernel.kernel @k(%x: memref<?x64xf32>, %o: memref<?xf32>, %m: index, %k: index, %n1: index) attributes {schedule = #ukernel.scalar<32 x 1>} {
+ukernel.kernel @k(%x: memref<?x64xf32>, %o: memref<?xf32>, %m: index, %k: index, %n1: index) attributes {schedule = #ukernel.scalar<threads = [32, 1]>} {
   ukernel.combine axis 0 [32] {
     ukernel.tile [32, 8] {
       %p = ukernel.pad %x to [32, 1] : memref<?x64xf32>

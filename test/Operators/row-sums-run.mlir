@@ -19,7 +19,7 @@
 // RUN: not ftuner-test-opt %t/formed.mlir --ftuner-compile="device=h200 strategy=roller" 2>&1 | FileCheck %s --check-prefix=ROLLER
 
 // FORM: test.row_sum ins(%{{.*}} : tensor<?x65xf32>) init(
-// PLAN: ukernel.plan @plan_0 <families = [<#ukernel.scalar<{{[0-9]+}} x 1>, axis = 0, tiles = {{\[\[}}{{[0-9]+}}, 1]], reduce = [1]>
+// PLAN: ukernel.plan @plan_0 <families = [<#ukernel.scalar<threads = {{\[}}{{[0-9]+}}, 1]>, axis = 0, tiles = {{\[\[}}{{[0-9]+}}, 1]], reduce = [1]>
 // SUM: launches: 1 (sum_0_k{{[0-9]+}}: {{[0-9]+}} x {{[0-9]+}})
 // NONE: launches: 0
 // ROLLER: error: strategy 'roller': expected a contraction, but got workload 'sum'

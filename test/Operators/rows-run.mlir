@@ -6,7 +6,7 @@
 
 // RUN: rm -rf %t && split-file %s %t
 // RUN: ftuner-test-opt %t/softmax.mlir --ukernel-attach-device=device=h200 --ukernel-plan-workloads | FileCheck %s --check-prefix=PLAN
-// PLAN: ukernel.plan @plan_0 <families = [<#ukernel.cooperative<rows {{[0-9]+}} warps {{[0-9]+}}>, axis = 0, tiles = {{\[\[}}{{[0-9]+}}, {{[0-9]+}}]], reduce = [1]>
+// PLAN: ukernel.plan @plan_0 <families = [<#ukernel.cooperative<rows = {{[0-9]+}}, warps = {{[0-9]+}}>, axis = 0, tiles = {{\[\[}}{{[0-9]+}}, {{[0-9]+}}]], reduce = [1]>
 
 // RUN: ftuner-test-run %t/softmax.mlir --device=h200 --args=53x65xf32 --check --reference=%t/softmax-linalg.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 // RUN: ftuner-test-run %t/softmax.mlir --device=v100 --args=7x1000xf32 --check --reference=%t/softmax-linalg.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
@@ -106,7 +106,7 @@ module {
 //--- softmax-split.mlir
 #all = affine_map<(m, r) -> (m, r)>
 module {
-  ukernel.plan @by_hand <families = [<#ukernel.cooperative<rows 2 warps 2>, axis = 0, tiles = [[2, 64]], reduce = [1], split = 3>], choices = [], general = 0, unaligned_general = 0>
+  ukernel.plan @by_hand <families = [<#ukernel.cooperative<rows = 2, warps = 2>, axis = 0, tiles = [[2, 64]], reduce = [1], split = 3>], choices = [], general = 0, unaligned_general = 0>
   func.func @softmax(%x: tensor<?x?xf32> {ukernel.shape = ["R", "C"]}) -> tensor<?x?xf32> {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -273,7 +273,7 @@ module {
 #row = affine_map<(m, r) -> (m)>
 #column = affine_map<(m, r) -> (r)>
 module {
-  ukernel.plan @by_hand <families = [<#ukernel.cooperative<rows 2 warps 2>, axis = 0, tiles = [[2, 64]], reduce = [1], split = 3>], choices = [], general = 0, unaligned_general = 0>
+  ukernel.plan @by_hand <families = [<#ukernel.cooperative<rows = 2, warps = 2>, axis = 0, tiles = [[2, 64]], reduce = [1], split = 3>], choices = [], general = 0, unaligned_general = 0>
   func.func @norm(%x: tensor<?x?xf32> {ukernel.shape = ["R", "C"]}, %gamma: tensor<?xf32> {ukernel.shape = ["C"]})
       -> (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) {
     %c0 = arith.constant 0 : index

@@ -219,7 +219,7 @@ def test_two_descriptions_of_one_name_are_an_error(
         ("ftuner", {"path": "none"}, "column 'path': expected one of .*, but got 'none'"),
         ("ftuner", {"threads_m": ""}, "column 'threads_m': expected a whole number in rows of"),
         ("ftuner", {"threads_m": -1}, "column 'threads_m': expected a whole number"),
-        ("ftuner", {"threads_m": 0}, "simt: expected 1 to 1024 threads"),
+        ("ftuner", {"threads_m": 0}, "simt: expected threads_m of 1 to 1024"),
         ("ftuner", {"second_block": 32}, "axis 0: expected ascending heights"),
         ("ftuner", {"first_count": 3}, "column 'first_count': expected no more blocks"),
         ("configurations", {"VWM": 64}, "column 'VWM': expected 1, 2, 4 or 8"),

@@ -11,6 +11,14 @@
 
 namespace ftuner {
 
+/// Most threads of a block, on any device.
+inline constexpr int64_t kMaxThreads = 1024;
+/// Fewest pipeline stages: one is read while another one is filled.
+inline constexpr int64_t kMinStages = 2;
+/// Most pipeline stages: more than shared memory holds, so that sums of their
+/// bytes do not overflow.
+inline constexpr int64_t kMaxStages = 1024;
+
 /// That the workload is a contraction with few enough batch axes, whose lhs is
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
@@ -68,6 +76,25 @@ PrologueWork prologueWork(const Workload &workload, unsigned factor,
 /// axes that tiles lack do not count.
 UKernel contractionUKernel(const KernelFamily &family, unsigned part,
                            int64_t workersM, int64_t workersN);
+
+/// A family with one or two tiles: `rows` and `columns` are the elements of a
+/// worker along m and n, one number of rows for each part, ascending. Axes
+/// beyond m, n and k have tile 1.
+template <typename ScheduleT>
+KernelFamily contractionFamily(const ScheduleT &schedule,
+                               llvm::ArrayRef<int64_t> rows, int64_t columns,
+                               int64_t depth, unsigned numAxes) {
+  KernelFamily family;
+  family.schedule = schedule.pack();
+  auto [m, n, k] = family.contractionAxes();
+  for (int64_t height : rows) {
+    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
+    tile[m] = schedule.workersAlong(0) * height;
+    tile[n] = schedule.workersAlong(1) * columns;
+    tile[k] = depth;
+  }
+  return family;
+}
 
 } // namespace ftuner
 

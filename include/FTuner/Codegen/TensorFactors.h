@@ -36,8 +36,7 @@ llvm::Error checkTensorSum(const CodegenModel &path, const Workload &workload,
 inline int64_t widestAccess(int64_t alignment) {
   return alignment >= 16 ? 16 : alignment >= 8 ? 8 : alignment >= 4 ? 4 : 1;
 }
-/// That the number is one of them.
-llvm::Error checkAccess(const CodegenModel &path, int64_t accessBytes);
+inline constexpr int64_t kAccessBytes[] = {1, 4, 8, 16};
 
 /// Elements of a copy, of `elementBytes` bytes in shared memory.
 inline int64_t elementsOfAccess(int64_t accessBytes, int64_t elementBytes) {

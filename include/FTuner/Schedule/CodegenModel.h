@@ -11,6 +11,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/BlockWork.h"
 #include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Schedule/ScheduleTable.h"
 #include "FTuner/Schedule/TensorMap.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -78,11 +79,13 @@ public:
   virtual ~CodegenModel() = default;
   /// Name of the path, and of its attribute in IR.
   virtual llvm::StringRef name() const = 0;
-  /// Names of the fields of its schedules, in their order, in lower case with
-  /// underscores: how schedules are written outside IR.
-  virtual llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const = 0;
-  /// What a schedule says beside the shape of blocks, e.g. "stages 3 vector 4".
-  virtual std::string str(const Schedule &schedule) const = 0;
+  /// What its schedules consist of: how they are written, and which are legal.
+  virtual const ScheduleTable &scheduleTable() const = 0;
+  llvm::ArrayRef<ScheduleField> scheduleFields() const {
+    return scheduleTable().fields;
+  }
+  /// An error of the path: "NAME: TEXT".
+  llvm::Error invalid(const llvm::Twine &text) const;
   /// Whether the path can compute the workload on the device, and if not, why.
   virtual llvm::Error supports(const Workload &workload,
                                const DeviceSpec &device) const = 0;
@@ -156,6 +159,13 @@ public:
   /// Peak rate of the pipes that compute the workload, in FLOP/s.
   virtual double peakFlops(const Workload &workload,
                            const DeviceSpec &device) const = 0;
+  /// Says why a schedule cannot compute a block tile of these sizes, whatever
+  /// the workload and the device are; at least where `ukernel` would read sizes
+  /// that the tile lacks.
+  virtual llvm::Error checkTile(const Schedule &schedule,
+                                llvm::ArrayRef<int64_t> tile) const {
+    return llvm::Error::success();
+  }
   /// Says why the family cannot be emitted for the device, if it cannot.
   virtual llvm::Error check(const Workload &workload,
                             const KernelFamily &family,

@@ -2,7 +2,7 @@
 //
 // A schedule is what a codegen path decides beside the block tile: how threads
 // share the tile, how copies are pipelined, how wide accesses are. Only the
-// path knows what its fields mean (`CodegenModel::scheduleFields` names them);
+// path knows what its fields mean (its table describes them: ScheduleTable.h);
 // all others copy, compare, hash and hand back. In IR it is an attribute of the
 // path's own (`ScheduleAttrInterface`).
 //
@@ -19,6 +19,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 
 namespace ftuner {
 
@@ -26,15 +28,18 @@ class CodegenModel;
 
 class Schedule {
 public:
-  static constexpr size_t maxFields = 11;
+  /// Fields that fit, in a cache line together with the path. A table of more
+  /// does not compile.
+  static constexpr size_t capacity = 14;
 
   /// Of no path: what a default family has until a path makes it.
   Schedule() = default;
-  /// Fields that are not given are 0. The path outlives the schedule.
+  /// Fields that are not given are 0, and numbers beyond 32 bits the nearest
+  /// that fits. The path outlives the schedule.
   Schedule(const CodegenModel &path, llvm::ArrayRef<int64_t> values)
       : owner(&path) {
-    assert(values.size() <= maxFields && "a schedule has few fields");
-    std::copy(values.begin(), values.end(), numbers.begin());
+    assert(values.size() <= capacity && "a schedule has few fields");
+    std::transform(values.begin(), values.end(), numbers.begin(), narrow);
   }
 
   bool isSet() const { return owner != nullptr; }
@@ -43,7 +48,10 @@ public:
     assert(owner && "expected the schedule of a path");
     return *owner;
   }
-  const std::array<int64_t, maxFields> &fields() const { return numbers; }
+  const std::array<int32_t, capacity> &fields() const { return numbers; }
+  /// What it says beside the shape of blocks, e.g. "stages 3 vector 4";
+  /// requires isSet().
+  std::string str() const;
 
   friend bool operator==(const Schedule &lhs, const Schedule &rhs) {
     return lhs.owner == rhs.owner && lhs.numbers == rhs.numbers;
@@ -53,8 +61,14 @@ public:
   }
 
 private:
+  static int32_t narrow(int64_t value) {
+    using Limits = std::numeric_limits<int32_t>;
+    return static_cast<int32_t>(
+        std::clamp<int64_t>(value, Limits::min(), Limits::max()));
+  }
+
   const CodegenModel *owner = nullptr;
-  std::array<int64_t, maxFields> numbers = {};
+  std::array<int32_t, capacity> numbers = {};
 };
 
 } // namespace ftuner

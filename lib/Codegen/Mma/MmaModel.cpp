@@ -4,11 +4,9 @@
 // or a batch of them.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/ContractionModel.h"
+#include "FTuner/Codegen/ContractionPathModel.h"
 #include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
-#include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Schedule/CodegenModel.h"
 #include "MmaSpace.h"
 #include "MmaTypes.h"
 #include "MmaWork.h"
@@ -35,99 +33,23 @@ constexpr int64_t kSliceRegisters = 4;
 /// Registers that ptxas takes beyond what a kernel needs, and the fragments of
 /// the next k block.
 constexpr int64_t kSpareRegisters = 24;
-/// Most pipeline stages: more than shared memory holds, so that sums of their
-/// bytes do not overflow.
-constexpr int64_t kMaxStages = 1024;
-constexpr int64_t kMaxWarps = 32;
-
-template <typename... Args>
-llvm::Error invalid(const char *format, Args... args) {
-  return llvm::createStringError(std::errc::invalid_argument, format, args...);
-}
 
 int64_t elementBytesOf(const Workload &workload) {
   return bytesOf(multipliedType(workload));
 }
 
-class MmaModel final : public CodegenModel {
+class MmaModel final : public TensorPathModel<MmaSchedule, MmaSpace> {
 public:
   llvm::StringRef name() const override { return "mma"; }
 
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {
-        "warps_m", "warps_n", "stages", "access_bytes", "swap_operands"};
-    return names;
-  }
-
-  std::string str(const Schedule &schedule) const override {
-    MmaSchedule mma = MmaSchedule::of(schedule);
-    return "stages " + std::to_string(mma.stages) + " access " +
-           std::to_string(mma.accessBytes) +
-           (mma.swapOperands ? " swapped" : "");
-  }
-
-  llvm::Error supports(const Workload &workload,
-                       const DeviceSpec &device) const override;
-
-  std::unique_ptr<ScheduleSpace>
-  createSpace(const Workload &workload,
-              const DeviceSpec &device) const override {
-    return std::make_unique<MmaSpace>(workload, device);
-  }
-
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    MmaSchedule mma = MmaSchedule::of(family.schedule);
-    return contractionUKernel(family, part, mma.warpsM, mma.warpsN);
-  }
-
-  int64_t threads(const KernelFamily &family) const override {
-    return MmaSchedule::of(family.schedule).threads();
-  }
-
-  int64_t heightGranule(const KernelFamily &family) const override {
-    MmaSchedule mma = MmaSchedule::of(family.schedule);
-    unsigned factor = family.combineAxis == family.contractionAxes().m ? 0 : 1;
-    return mma.warpsAlong(factor) * mma.fragmentAlong(factor);
-  }
-
-  int64_t groupRows(const KernelFamily &family) const override {
-    return squareGroupRows(family);
-  }
-
-  int64_t alignment(const Schedule &schedule) const override {
-    return MmaSchedule::of(schedule).accessBytes;
-  }
-
-  bool takesAnyAlignment(const Schedule &schedule) const override {
-    return MmaSchedule::of(schedule).accessBytes == 1;
-  }
-
-  KernelFamily relaxed(const KernelFamily &family,
-                       int64_t alignment) const override {
-    if (this->alignment(family.schedule) <= alignment)
-      return family;
-    return withAccess(family, widestAccess(alignment));
-  }
-
-  llvm::SmallVector<KernelFamily>
-  unalignedVariants(const KernelFamily &family) const override {
-    return {withAccess(family, 1)};
-  }
-
-  KernelResources resources(const Workload &workload,
-                            const KernelFamily &family) const override {
-    MmaSchedule mma = MmaSchedule::of(family.schedule);
-    KernelResources resources;
-    resources.threads = mma.threads();
-    for (const BlockTile &tile : family.tiles) {
-      MmaLayout layout = mmaLayout(workload, tile, mma);
-      resources.registersPerThread =
-          std::max(resources.registersPerThread,
-                   partRegisters(layout) + kAddressRegisters);
-      resources.sharedMemoryBytes =
-          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
-    }
-    return resources;
+  const ScheduleTable &scheduleTable() const override {
+    static constexpr ScheduleTable table = {
+        "products on the tensor cores by mma.sync",
+        "16 elements along m and 8 along n, with swapped operands 8 and 16, "
+        "for each warp",
+        fieldsOf<MmaSchedule>,
+        {}};
+    return table;
   }
 
   int64_t spillFreeRegisters(const Workload &workload,
@@ -182,16 +104,39 @@ public:
     return work;
   }
 
-  double peakFlops(const Workload &workload,
-                   const DeviceSpec &device) const override {
-    TensorPipe pipe =
-        findMmaInstruction(multipliedType(workload), device)->pipe;
-    return device.tensorOperationsPerCycle(pipe) * device.smCount *
-           device.clockMhz * 1e6;
+protected:
+  llvm::Error checkTypes(const Workload &workload,
+                         const DeviceSpec &device) const override;
+
+  TensorPipe pipeOf(const Workload &workload,
+                    const DeviceSpec &device) const override {
+    return findMmaInstruction(multipliedType(workload), device)->pipe;
   }
 
-  llvm::Error check(const Workload &workload, const KernelFamily &family,
-                    const DeviceSpec &device) const override;
+  KernelFamily withAlignment(KernelFamily family,
+                             int64_t alignment) const override {
+    MmaSchedule mma = MmaSchedule::of(family.schedule);
+    mma.accessBytes = widestAccess(alignment);
+    // Single elements may have to pass through registers, in two stages.
+    if (mma.accessBytes == 1)
+      mma.stages = 2;
+    family.schedule = mma.pack();
+    return family;
+  }
+
+  KernelResources partResources(const Workload &workload,
+                                const KernelFamily &family,
+                                unsigned part) const override {
+    MmaLayout layout = mmaLayout(workload, family.tiles[part],
+                                 MmaSchedule::of(family.schedule));
+    return {layout.threads(), partRegisters(layout) + kAddressRegisters,
+            layout.sharedMemoryBytes()};
+  }
+
+  llvm::Error checkCopies(const Workload &workload, const MmaSchedule &mma,
+                          const DeviceSpec &device) const override;
+  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
+                        unsigned part, const MmaSchedule &mma) const override;
 
 private:
   /// Cycles that the tensor cores of a scheduler take for an instruction.
@@ -225,16 +170,6 @@ private:
     return copy;
   }
 
-  static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
-    MmaSchedule mma = MmaSchedule::of(family.schedule);
-    mma.accessBytes = bytes;
-    // Single elements may have to pass through registers, in two stages.
-    if (bytes == 1)
-      mma.stages = 2;
-    family.schedule = mma.pack();
-    return family;
-  }
-
   /// Whether tiles of a part never reach beyond the extent of an axis: of a
   /// second part those of the axis that it shares with the first may.
   static bool isExact(const Workload &workload, const KernelFamily &family,
@@ -252,102 +187,56 @@ private:
   static int64_t partRegisters(const MmaLayout &layout) {
     return layout.accumulators() + fragmentRegisters(layout);
   }
-
-  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
-                        unsigned part) const;
 };
 
-llvm::Error MmaModel::supports(const Workload &workload,
-                               const DeviceSpec &device) const {
-  if (llvm::Error error = checkContractionLayout(*this, workload))
-    return error;
-  if (llvm::Error error = checkUnpacked(*this, workload))
-    return error;
-  if (llvm::Error error = checkPrologues(*this, workload))
-    return error;
+llvm::Error MmaModel::checkTypes(const Workload &workload,
+                                 const DeviceSpec &device) const {
   ElementType type = multipliedType(workload);
   std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
   if (!instruction)
-    return invalid("mma: expected a product of %s's tensor cores, but got one "
-                   "of %s",
-                   device.name.c_str(), nameOf(type).data());
+    return invalid("expected a product of " + device.name +
+                   "'s tensor cores, but got one of " + nameOf(type));
   if (llvm::Error error = checkTensorFactors(*this, workload))
     return error;
   return checkTensorSum(*this, workload, instruction->accumulator);
 }
 
 llvm::Error MmaModel::checkPart(const Workload &workload,
-                                const KernelFamily &family,
-                                unsigned part) const {
-  MmaSchedule mma = MmaSchedule::of(family.schedule);
+                                const KernelFamily &family, unsigned part,
+                                const MmaSchedule &mma) const {
   const BlockTile &tile = family.tiles[part];
   ContractionAxes axes = family.contractionAxes();
-  for (unsigned factor : {0, 1})
-    if (tile[axes.space(factor)] %
-            (mma.warpsAlong(factor) * mma.fragmentAlong(factor)) !=
-        0)
-      return invalid("mma: expected block tiles of whole fragments of %d rows "
-                     "and %d columns for each of %lld and %lld warps along m "
-                     "and n, but got %s",
-                     int(mma.fragmentAlong(0)), int(mma.fragmentAlong(1)),
-                     static_cast<long long>(mma.warpsM),
-                     static_cast<long long>(mma.warpsN),
-                     tileText(tile).c_str());
   unsigned columnFactor = mma.columnFactor(),
            columnAxis = axes.space(columnFactor);
   if (tile[columnAxis] / mma.warpsAlong(columnFactor) / kMmaColumns %
           mmaColumnStep(workload, mma) !=
       0)
-    return invalid("mma: expected an even number of fragments of 8 elements "
-                   "along axis %u, whose bytes are transposed, for each warp, "
-                   "but got %s",
-                   columnAxis, tileText(tile).c_str());
-  if (llvm::Error error = checkBatchTiles(*this, axes, tile))
-    return error;
+    return invalid("expected an even number of fragments of 8 elements along "
+                   "axis " +
+                   llvm::Twine(columnAxis) +
+                   ", whose bytes are transposed, for each warp, but got " +
+                   tileText(tile));
   int64_t depth = kMmaFragmentBytes / elementBytesOf(workload);
   if (tile[axes.k] % depth != 0)
-    return invalid("mma: expected a reduce tile that is a multiple of %lld, "
-                   "but got %lld",
-                   static_cast<long long>(depth),
-                   static_cast<long long>(tile[axes.k]));
+    return invalid("expected a reduce tile that is a multiple of " +
+                   llvm::Twine(depth) + ", but got " +
+                   llvm::Twine(tile[axes.k]));
   return llvm::Error::success();
 }
 
-llvm::Error MmaModel::check(const Workload &workload,
-                            const KernelFamily &family,
-                            const DeviceSpec &device) const {
-  if (llvm::Error error = supports(workload, device))
-    return error;
-  if (llvm::Error error = checkTiles(workload, family))
-    return error;
-  ContractionAxes axes = family.contractionAxes();
-  if (llvm::Error error =
-          checkContractionFamily(*this, family, {axes.m, axes.n}))
-    return error;
-  MmaSchedule mma = MmaSchedule::of(family.schedule);
-  if (llvm::Error error = checkAccess(*this, mma.accessBytes))
-    return error;
-  bool isAsynchronous = this->isAsynchronous(workload, mma, device);
-  if (mma.stages < 2 || (mma.stages > 2 && !isAsynchronous))
-    return invalid("mma: expected %s pipeline stages for accesses of %lld "
-                   "bytes on %s, but got %lld",
-                   isAsynchronous ? "at least 2" : "exactly 2",
-                   static_cast<long long>(mma.accessBytes), device.name.c_str(),
-                   static_cast<long long>(mma.stages));
-  if (mma.stages > kMaxStages)
-    return invalid("mma: expected at most %d pipeline stages, but got %lld",
-                   int(kMaxStages), static_cast<long long>(mma.stages));
-  if (mma.warpsM < 1 || mma.warpsN < 1 || mma.warpsM > kMaxWarps ||
-      mma.warpsN > kMaxWarps || mma.threads() > device.maxThreadsPerBlock)
-    return invalid("mma: expected 1 to %d warps, but got %lld by %lld",
-                   int(device.maxThreadsPerBlock / 32),
-                   static_cast<long long>(mma.warpsM),
-                   static_cast<long long>(mma.warpsN));
-  for (unsigned part = 0; part < family.tiles.size(); ++part)
-    if (llvm::Error error = checkPart(workload, family, part))
-      return error;
-  KernelResources needs = resources(workload, family);
-  return checkBlockFits(*this, needs, device);
+llvm::Error MmaModel::checkCopies(const Workload &workload,
+                                  const MmaSchedule &mma,
+                                  const DeviceSpec &device) const {
+  if (mma.stages > 2 && !isAsynchronous(workload, mma, device))
+    return invalid("expected exactly 2 pipeline stages for accesses of " +
+                   llvm::Twine(mma.accessBytes) + " bytes on " + device.name +
+                   ", but got " + llvm::Twine(mma.stages));
+  if (mma.threads() > device.maxThreadsPerBlock)
+    return invalid("expected 1 to " +
+                   llvm::Twine(device.maxThreadsPerBlock / 32) +
+                   " warps, but got " + llvm::Twine(mma.warpsM) + " by " +
+                   llvm::Twine(mma.warpsN));
+  return llvm::Error::success();
 }
 
 } // namespace
@@ -371,31 +260,6 @@ ftuner::findMmaInstruction(ElementType factor, const DeviceSpec &device) {
   if (instruction && device.tensorOperationsPerCycle(instruction->pipe) == 0)
     return std::nullopt;
   return instruction;
-}
-
-MmaSchedule MmaSchedule::of(const Schedule &schedule) {
-  const auto &fields = schedule.fields();
-  return {fields[0], fields[1], fields[2], fields[3], fields[4] != 0};
-}
-
-Schedule MmaSchedule::pack() const {
-  return Schedule(mmaModel(),
-                  {warpsM, warpsN, stages, accessBytes, swapOperands});
-}
-
-KernelFamily ftuner::mmaFamily(const MmaSchedule &schedule,
-                               llvm::ArrayRef<int64_t> rows, int64_t columns,
-                               int64_t depth, unsigned numAxes) {
-  KernelFamily family;
-  family.schedule = schedule.pack();
-  auto [m, n, k] = family.contractionAxes();
-  for (int64_t height : rows) {
-    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[m] = schedule.warpsM * height;
-    tile[n] = schedule.warpsN * columns;
-    tile[k] = depth;
-  }
-  return family;
 }
 
 const CodegenModel &ftuner::mmaModel() {

@@ -4,10 +4,9 @@
 // f32 or i32, factors of these or of narrower types.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Codegen/ContractionModel.h"
+#include "FTuner/Codegen/ContractionPathModel.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Schedule/CodegenModel.h"
 #include "SimtAddresses.h"
 #include "SimtSpace.h"
 #include "SimtWork.h"
@@ -28,21 +27,9 @@ constexpr int64_t kMostQuadsAtOnce = 16;
 /// Registers that ptxas takes beyond what a kernel needs.
 constexpr int64_t kSpareRegisters = 24;
 
-/// Most pipeline stages: more than shared memory holds, so that sums of their
-/// bytes do not overflow.
-constexpr int64_t kMaxStages = 1024;
-
 /// Steps of families without vectors beside those of the family that they come
 /// from: less to copy in a step.
 constexpr int64_t kScalarSteps[] = {16, 8};
-
-/// Bytes of the widest elements.
-constexpr int64_t kWidestElementBytes = 4;
-
-template <typename... Args>
-llvm::Error invalid(const char *format, Args... args) {
-  return llvm::createStringError(std::errc::invalid_argument, format, args...);
-}
 
 /// Whether factors of the type are multiplied in the accumulator's type.
 bool isFactorType(ElementType type, ElementType accumulator) {
@@ -73,110 +60,22 @@ bool isEpilogueType(ElementType type) {
   return isTensorType(type) || isInteger(type);
 }
 
-/// Accumulators of f32 or i32; everything else of types up to 32 bits, but for
-/// scalars and what the epilogue makes of them.
-llvm::Error checkTypes(const Workload &workload) {
-  auto unexpected = [](const char *what, ElementType type) {
-    return invalid("simt: expected %s, but got %s", what, nameOf(type).data());
-  };
-  ElementType accumulator = workload.accumulatorType();
-  if (accumulator != ElementType::F32 && accumulator != ElementType::I32)
-    return unexpected("an accumulator of f32 or i32", accumulator);
-  for (const Operand &operand : workload.operands) {
-    ElementType type = operand.elementType;
-    bool isScalar = operand.axes.empty();
-    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs) {
-      // Prologues end in what is multiplied, wherever they begin.
-      if (hasPrologue(workload, operand.role == OperandRole::Rhs) &&
-          isTensorType(type))
-        continue;
-      if (!isFactorType(type, accumulator))
-        return unexpected(accumulator == ElementType::F32
-                              ? "factors of f32, f16, bf16, i16 or i8"
-                              : "factors of i32, i16 or i8",
-                          type);
-    } else if (isScalar ? !isEpilogueType(type) : !isTensorType(type)) {
-      return unexpected(isScalar ? "scalars of f32, f16, bf16 or integers"
-                                 : "elements of f32, f16, bf16, i32, i16 or i8",
-                        type);
-    }
-  }
-  for (const Operations &operations : epilogueOperations(workload))
-    for (ElementType type : {operations.operandType, operations.resultType})
-      if (!isEpilogueType(type))
-        return unexpected("an epilogue of f32, f16, bf16 and integers", type);
-  return llvm::Error::success();
-}
-
-class SimtModel final : public CodegenModel {
+class SimtModel final : public ContractionPathModel<SimtSchedule, SimtSpace> {
 public:
   llvm::StringRef name() const override { return "simt"; }
 
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n",
-                                                    "stages", "vector_width"};
-    return names;
-  }
-
-  std::string str(const Schedule &schedule) const override {
-    SimtSchedule simt = SimtSchedule::of(schedule);
-    return "stages " + std::to_string(simt.stages) + " vector " +
-           std::to_string(simt.vectorWidth);
-  }
-
-  llvm::Error supports(const Workload &workload,
-                       const DeviceSpec &device) const override {
-    if (llvm::Error error = checkContractionLayout(*this, workload))
-      return error;
-    if (llvm::Error error = checkUnpacked(*this, workload))
-      return error;
-    if (llvm::Error error = checkPrologues(*this, workload))
-      return error;
-    return checkTypes(workload);
-  }
-
-  std::unique_ptr<ScheduleSpace>
-  createSpace(const Workload &workload,
-              const DeviceSpec &device) const override {
-    return std::make_unique<SimtSpace>(workload, device);
-  }
-
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    SimtSchedule simt = SimtSchedule::of(family.schedule);
-    return contractionUKernel(family, part, simt.threadsM, simt.threadsN);
-  }
-
-  int64_t threads(const KernelFamily &family) const override {
-    return SimtSchedule::of(family.schedule).threads();
-  }
-
-  int64_t heightGranule(const KernelFamily &family) const override {
-    SimtSchedule simt = SimtSchedule::of(family.schedule);
-    return family.combineAxis == family.contractionAxes().m ? simt.threadsM
-                                                            : simt.threadsN;
-  }
-
-  int64_t alignment(const Schedule &schedule) const override {
-    // Whatever the elements, for vectors of the widest.
-    int64_t width = SimtSchedule::of(schedule).vectorWidth;
-    return width == 1 ? 1 : kWidestElementBytes * width;
-  }
-
-  bool takesAnyAlignment(const Schedule &schedule) const override {
-    return SimtSchedule::of(schedule).vectorWidth == 1;
-  }
-
-  KernelFamily relaxed(const KernelFamily &family,
-                       int64_t alignment) const override {
-    if (this->alignment(family.schedule) <= alignment)
-      return family;
-    return withoutVectors(family);
+  const ScheduleTable &scheduleTable() const override {
+    static constexpr ScheduleTable table = {"products on the CUDA cores",
+                                            "the threads along m and n",
+                                            fieldsOf<SimtSchedule>,
+                                            {}};
+    return table;
   }
 
   llvm::SmallVector<KernelFamily>
   unalignedVariants(const KernelFamily &family) const override {
     unsigned k = family.contractionAxes().k;
-    llvm::SmallVector<KernelFamily> variants = {withoutVectors(family)};
+    llvm::SmallVector<KernelFamily> variants = {withAlignment(family, 1)};
     for (int64_t step : kScalarSteps)
       if (step < variants.back().tiles.front()[k]) {
         KernelFamily variant = variants.back();
@@ -198,21 +97,6 @@ public:
                                             simt.vectorWidth));
     }
     return most;
-  }
-
-  KernelResources resources(const Workload &workload,
-                            const KernelFamily &family) const override {
-    SimtSchedule simt = SimtSchedule::of(family.schedule);
-    KernelResources resources;
-    resources.threads = simt.threads();
-    for (const BlockTile &tile : family.tiles) {
-      SimtLayout layout = simtLayout(workload, tile, simt);
-      resources.registersPerThread =
-          std::max(resources.registersPerThread, partRegisters(layout));
-      resources.sharedMemoryBytes =
-          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
-    }
-    return resources;
   }
 
   BlockWork work(const Workload &workload, const KernelFamily &family,
@@ -263,18 +147,36 @@ public:
     return device.fp32Tflops * 1e12;
   }
 
-  llvm::Error check(const Workload &workload, const KernelFamily &family,
-                    const DeviceSpec &device) const override;
+protected:
+  bool combinesColumns() const override { return false; }
 
-private:
-  /// The family with accesses of single elements.
-  static KernelFamily withoutVectors(KernelFamily family) {
+  llvm::Error checkTypes(const Workload &workload,
+                         const DeviceSpec &device) const override;
+
+  /// Vectors are as wide as they can be, or single elements.
+  KernelFamily withAlignment(KernelFamily family,
+                             int64_t alignment) const override {
     SimtSchedule simt = SimtSchedule::of(family.schedule);
     simt.vectorWidth = 1;
     family.schedule = simt.pack();
     return family;
   }
 
+  KernelResources partResources(const Workload &workload,
+                                const KernelFamily &family,
+                                unsigned part) const override {
+    SimtLayout layout = simtLayout(workload, family.tiles[part],
+                                   SimtSchedule::of(family.schedule));
+    return {layout.threads(), partRegisters(layout),
+            layout.sharedMemoryBytes()};
+  }
+
+  llvm::Error checkCopies(const Workload &workload, const SimtSchedule &simt,
+                          const DeviceSpec &device) const override;
+  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
+                        unsigned part, const SimtSchedule &simt) const override;
+
+private:
   /// Whether an axis has nothing but whole tiles.
   static bool isWhole(const Workload &workload, const BlockTile &tile,
                       unsigned axis) {
@@ -333,10 +235,43 @@ private:
   static int64_t spillMargin(const Workload &workload,
                              const KernelFamily &family, const BlockTile &tile,
                              const SimtLayout &layout, int64_t vectorWidth);
-
-  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
-                        unsigned part) const;
 };
+
+/// Accumulators of f32 or i32; everything else of types up to 32 bits, but for
+/// scalars and what the epilogue makes of them.
+llvm::Error SimtModel::checkTypes(const Workload &workload,
+                                  const DeviceSpec &device) const {
+  auto unexpected = [&](llvm::StringRef what, ElementType type) {
+    return invalid("expected " + what + ", but got " + nameOf(type));
+  };
+  ElementType accumulator = workload.accumulatorType();
+  if (accumulator != ElementType::F32 && accumulator != ElementType::I32)
+    return unexpected("an accumulator of f32 or i32", accumulator);
+  for (const Operand &operand : workload.operands) {
+    ElementType type = operand.elementType;
+    bool isScalar = operand.axes.empty();
+    if (operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs) {
+      // Prologues end in what is multiplied, wherever they begin.
+      if (hasPrologue(workload, operand.role == OperandRole::Rhs) &&
+          isTensorType(type))
+        continue;
+      if (!isFactorType(type, accumulator))
+        return unexpected(accumulator == ElementType::F32
+                              ? "factors of f32, f16, bf16, i16 or i8"
+                              : "factors of i32, i16 or i8",
+                          type);
+    } else if (isScalar ? !isEpilogueType(type) : !isTensorType(type)) {
+      return unexpected(isScalar ? "scalars of f32, f16, bf16 or integers"
+                                 : "elements of f32, f16, bf16, i32, i16 or i8",
+                        type);
+    }
+  }
+  for (const Operations &operations : epilogueOperations(workload))
+    for (ElementType type : {operations.operandType, operations.resultType})
+      if (!isEpilogueType(type))
+        return unexpected("an epilogue of f32, f16, bf16 and integers", type);
+  return llvm::Error::success();
+}
 
 /// By how many registers ptxas may exceed the estimate for a part without
 /// spilling. What ptxas keeps and the estimate leaves out are addresses of
@@ -385,110 +320,45 @@ int64_t SimtModel::spillMargin(const Workload &workload,
 }
 
 llvm::Error SimtModel::checkPart(const Workload &workload,
-                                 const KernelFamily &family,
-                                 unsigned part) const {
-  SimtSchedule simt = SimtSchedule::of(family.schedule);
+                                 const KernelFamily &family, unsigned part,
+                                 const SimtSchedule &simt) const {
   const BlockTile &tile = family.tiles[part];
   ContractionAxes axes = family.contractionAxes();
-  if (tile[axes.m] % simt.threadsM != 0 || tile[axes.n] % simt.threadsN != 0)
-    return invalid("simt: expected block tiles that are multiples of the "
-                   "threads along m and n, %lld and %lld, but got %s",
-                   static_cast<long long>(simt.threadsM),
-                   static_cast<long long>(simt.threadsN),
-                   tileText(tile).c_str());
-  if (llvm::Error error = checkBatchTiles(*this, axes, tile))
-    return error;
-  int64_t bk = tile[axes.k];
-  if (bk % 4 != 0)
-    return invalid("simt: expected a reduce tile that is a multiple of 4, but "
-                   "got %d",
-                   static_cast<int>(bk));
+  if (tile[axes.k] % kQuad != 0)
+    return invalid("expected a reduce tile that is a multiple of " +
+                   llvm::Twine(kQuad) + ", but got " +
+                   llvm::Twine(tile[axes.k]));
   if (simt.vectorWidth == 1)
     return llvm::Error::success();
   for (const Operand &operand : workload.operands)
     if (isVectorAccess(workload, operand) &&
-        tile[*operand.contiguousAxis()] % 4 != 0)
-      return invalid("simt: expected tiles of contiguous axes to be multiples "
-                     "of the vector width, but got %s",
-                     family.ukernel(part).str().c_str());
-  if (tile[axes.n] / simt.threadsN % 4 != 0)
-    return invalid("simt: expected register tiles along n to be multiples of "
-                   "the vector width, but got %s",
-                   family.ukernel(part).str().c_str());
+        tile[*operand.contiguousAxis()] % simt.vectorWidth != 0)
+      return invalid("expected tiles of contiguous axes to be multiples of the "
+                     "vector width, but got " +
+                     family.ukernel(part).str());
+  if (tile[axes.n] / simt.threadsN % simt.vectorWidth != 0)
+    return invalid("expected register tiles along n to be multiples of the "
+                   "vector width, but got " +
+                   family.ukernel(part).str());
   return llvm::Error::success();
 }
 
-llvm::Error SimtModel::check(const Workload &workload,
-                             const KernelFamily &family,
-                             const DeviceSpec &device) const {
-  if (llvm::Error error = supports(workload, device))
-    return error;
-  if (llvm::Error error = checkTiles(workload, family))
-    return error;
-  if (llvm::Error error =
-          checkContractionFamily(*this, family, family.contractionAxes().m))
-    return error;
-  SimtSchedule simt = SimtSchedule::of(family.schedule);
-  if (simt.vectorWidth != 1 && simt.vectorWidth != 4)
-    return invalid("simt: expected a vector width of 1 or 4, but got %lld",
-                   static_cast<long long>(simt.vectorWidth));
-  bool isAsynchronous = simtCopiesAsynchronously(workload, device);
-  if (simt.stages < 2 || (simt.stages > 2 && !isAsynchronous))
-    return invalid("simt: expected %s pipeline stages%s on %s, but got %lld",
-                   isAsynchronous ? "at least 2" : "exactly 2",
-                   isAsynchronous || !device.hasAsyncCopy()
-                       ? ""
-                       : " for factors that are cast",
-                   device.name.c_str(), static_cast<long long>(simt.stages));
-  if (simt.stages > kMaxStages)
-    return invalid("simt: expected at most %d pipeline stages, but got %lld",
-                   static_cast<int>(kMaxStages),
-                   static_cast<long long>(simt.stages));
-  if (simt.threadsM < 1 || simt.threadsN < 1 ||
-      simt.threadsM > device.maxThreadsPerBlock ||
-      simt.threadsN > device.maxThreadsPerBlock)
-    return invalid("simt: expected 1 to %d threads along m and n, but got "
-                   "%lld and %lld",
-                   static_cast<int>(device.maxThreadsPerBlock),
-                   static_cast<long long>(simt.threadsM),
-                   static_cast<long long>(simt.threadsN));
-  for (unsigned part = 0; part < family.tiles.size(); ++part)
-    if (llvm::Error error = checkPart(workload, family, part))
-      return error;
-  KernelResources needs = resources(workload, family);
-  if (needs.threads % 32 != 0 || needs.threads > device.maxThreadsPerBlock)
-    return invalid("simt: expected a multiple of 32 threads, at most %d, but "
-                   "got %d",
-                   static_cast<int>(device.maxThreadsPerBlock),
-                   static_cast<int>(needs.threads));
-  return checkBlockFits(*this, needs, device);
+llvm::Error SimtModel::checkCopies(const Workload &workload,
+                                   const SimtSchedule &simt,
+                                   const DeviceSpec &device) const {
+  if (simt.stages > 2 && !simtCopiesAsynchronously(workload, device))
+    return invalid(llvm::Twine("expected exactly 2 pipeline stages") +
+                   (device.hasAsyncCopy() ? " for factors that are cast" : "") +
+                   " on " + device.name + ", but got " +
+                   llvm::Twine(simt.stages));
+  if (simt.threads() % 32 != 0 || simt.threads() > device.maxThreadsPerBlock)
+    return invalid("expected a multiple of 32 threads, at most " +
+                   llvm::Twine(device.maxThreadsPerBlock) + ", but got " +
+                   llvm::Twine(simt.threads()));
+  return llvm::Error::success();
 }
 
 } // namespace
-
-SimtSchedule SimtSchedule::of(const Schedule &schedule) {
-  const auto &fields = schedule.fields();
-  return {fields[0], fields[1], fields[2], fields[3]};
-}
-
-Schedule SimtSchedule::pack() const {
-  return Schedule(simtModel(), {threadsM, threadsN, stages, vectorWidth});
-}
-
-KernelFamily ftuner::simtFamily(const SimtSchedule &schedule,
-                                llvm::ArrayRef<int64_t> rows, int64_t columns,
-                                int64_t depth, unsigned numAxes) {
-  KernelFamily family;
-  family.schedule = schedule.pack();
-  auto [m, n, k] = family.contractionAxes();
-  for (int64_t height : rows) {
-    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[m] = schedule.threadsM * height;
-    tile[n] = schedule.threadsN * columns;
-    tile[k] = depth;
-  }
-  return family;
-}
 
 const CodegenModel &ftuner::simtModel() {
   static const SimtModel model;

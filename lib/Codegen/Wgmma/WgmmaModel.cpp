@@ -4,10 +4,10 @@
 // factors lie in shared memory, one or a batch of them.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/ContractionPathModel.h"
 #include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
-#include "FTuner/Schedule/CodegenModel.h"
 #include "WgmmaSpace.h"
 #include "WgmmaTypes.h"
 #include "WgmmaWork.h"
@@ -24,69 +24,60 @@ namespace {
 constexpr int64_t kAddressRegisters = 32;
 /// Elements of a step that are words.
 constexpr int64_t kWordsOfStep = kWgmmaStepBytes / 4;
-/// Most pipeline stages: more than shared memory holds, so that sums of their
-/// bytes do not overflow.
-constexpr int64_t kMaxStages = 1024;
-/// Most persistent blocks: of twice as many SMs as plans are made for.
-constexpr int64_t kMaxPersistent = 2 * maxBalancedSms;
 /// Fewest of asynchronous copies: products read two while one is filled.
 constexpr int64_t kLeastStages = 3;
 
-class WgmmaModel final : public CodegenModel {
+constexpr ScheduleRule kRules[] = {
+    {"at most 4 groups",
+     [](const Schedule &schedule) {
+       return WgmmaSchedule::of(schedule).groups() <= kWgmmaMaxGroups;
+     }},
+    {"accesses of 16 bytes by producers and with tensor maps",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return !(wgmma.producers || wgmma.tensorMaps) ||
+              wgmma.accessBytes == kWgmmaProducedBytes;
+     }},
+    {"at most 3 groups that multiply beside producers",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return !wgmma.producers || wgmma.multiplyingGroups() < kWgmmaMaxGroups;
+     }},
+    {"clusters of at most 2 blocks",
+     [](const Schedule &schedule) {
+       return WgmmaSchedule::of(schedule).clusterBlocks() <= kWgmmaMaxCluster;
+     }},
+    {"producers in clusters of 2 blocks, and along n tensor maps",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return wgmma.clusterBlocks() == 1 ||
+              (wgmma.producers && (wgmma.clusterN == 1 || wgmma.tensorMaps));
+     }},
+    {"persistent blocks in whole clusters, with producers and tensor maps",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return wgmma.persistentBlocks == 0 ||
+              (wgmma.producers && wgmma.tensorMaps &&
+               wgmma.persistentBlocks % wgmma.clusterBlocks() == 0);
+     }},
+    {"2 turns of persistent blocks alone", [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return wgmma.turns == 1 || wgmma.persistentBlocks > 0;
+     }}};
+
+class WgmmaModel final : public TensorPathModel<WgmmaSchedule, WgmmaSpace> {
 public:
   llvm::StringRef name() const override { return "wgmma"; }
 
   bool needsExactArchitecture() const override { return true; }
 
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {
-        "groups_m",      "groups_n",          "stages",      "access_bytes",
-        "swap_operands", "producers",         "tensor_maps", "cluster_m",
-        "cluster_n",     "persistent_blocks", "turns"};
-    return names;
-  }
-
-  std::string str(const Schedule &schedule) const override {
-    WgmmaSchedule wgmma = WgmmaSchedule::of(schedule);
-    return "stages " + std::to_string(wgmma.stages) + " access " +
-           std::to_string(wgmma.accessBytes) +
-           (wgmma.swapOperands ? " swapped" : "") +
-           (wgmma.producers ? " producers " + std::to_string(wgmma.producers)
-                            : "") +
-           (wgmma.tensorMaps ? " maps" : "") +
-           (wgmma.clusterBlocks() > 1
-                ? " cluster [" + std::to_string(wgmma.clusterM) + "," +
-                      std::to_string(wgmma.clusterN) + "]"
-                : "") +
-           (wgmma.persistentBlocks
-                ? " persistent " + std::to_string(wgmma.persistentBlocks)
-                : "") +
-           (wgmma.turns > 1 ? " turns " + std::to_string(wgmma.turns) : "");
-  }
-
-  llvm::Error supports(const Workload &workload,
-                       const DeviceSpec &device) const override;
-
-  std::unique_ptr<ScheduleSpace>
-  createSpace(const Workload &workload,
-              const DeviceSpec &device) const override {
-    return std::make_unique<WgmmaSpace>(workload, device);
-  }
-
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    return contractionUKernel(family, part, wgmma.clusterM * wgmma.groupsM,
-                              wgmma.clusterN * wgmma.groupsN);
-  }
-
-  int64_t threads(const KernelFamily &family) const override {
-    return WgmmaSchedule::of(family.schedule).threads();
-  }
-
-  int64_t heightGranule(const KernelFamily &family) const override {
-    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    return wgmma.tileGranuleAlong(
-        family.combineAxis == family.contractionAxes().m ? 0 : 1);
+  const ScheduleTable &scheduleTable() const override {
+    static constexpr ScheduleTable table = {
+        "products on the tensor cores by wgmma.mma_async",
+        "64 elements along m and 8 along n, with swapped operands 8 and 64, "
+        "for each group of each block of a cluster",
+        fieldsOf<WgmmaSchedule>, kRules};
+    return table;
   }
 
   ClusterShape cluster(const Schedule &schedule) const override {
@@ -100,53 +91,13 @@ public:
     return WgmmaSchedule::of(schedule).persistentBlocks;
   }
 
-  int64_t groupRows(const KernelFamily &family) const override {
-    return squareGroupRows(family);
-  }
-
-  int64_t alignment(const Schedule &schedule) const override {
-    return WgmmaSchedule::of(schedule).accessBytes;
-  }
-
-  bool takesAnyAlignment(const Schedule &schedule) const override {
-    return WgmmaSchedule::of(schedule).accessBytes == 1;
-  }
-
-  KernelFamily relaxed(const KernelFamily &family,
-                       int64_t alignment) const override {
-    if (this->alignment(family.schedule) <= alignment)
-      return family;
-    // Threads may have to round words that maps round, in two stages.
-    unsigned k = family.contractionAxes().k;
-    bool areWords = family.tiles.front()[k] <= kWordsOfStep;
-    if (areWords && WgmmaSchedule::of(family.schedule).tensorMaps)
-      return withAccess(family, 1);
-    return withAccess(family, widestAccess(alignment));
-  }
-
-  llvm::SmallVector<KernelFamily>
-  unalignedVariants(const KernelFamily &family) const override {
-    return {withAccess(family, 1)};
-  }
-
   KernelResources resources(const Workload &workload,
                             const KernelFamily &family) const override {
-    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    KernelResources resources;
-    resources.threads = wgmma.threads();
-    for (unsigned part = 0; part < family.tiles.size(); ++part) {
-      WgmmaLayout layout = wgmmaLayout(workload, family, part);
-      resources.registersPerThread =
-          std::max(resources.registersPerThread,
-                   layout.warpTile().accumulators() + kAddressRegisters);
-      resources.sharedMemoryBytes =
-          std::max(resources.sharedMemoryBytes, layout.sharedMemoryBytes());
-    }
-    if (wgmma.producers == 0)
-      return resources;
-    if (auto registers = wgmmaRegisters(workload, family))
-      resources.registersPerThread = registersAtEntry(*registers);
-    return resources;
+    KernelResources needs = TensorPathModel::resources(workload, family);
+    if (WgmmaSchedule::of(family.schedule).producers)
+      if (auto registers = wgmmaRegisters(workload, family))
+        needs.registersPerThread = registersAtEntry(*registers);
+    return needs;
   }
 
   llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
@@ -204,51 +155,45 @@ public:
     return work;
   }
 
-  double peakFlops(const Workload &workload,
-                   const DeviceSpec &device) const override {
-    TensorPipe pipe =
-        findWgmmaInstruction(multipliedType(workload), device)->pipe;
-    return device.tensorOperationsPerCycle(pipe) * device.smCount *
-           device.clockMhz * 1e6;
+protected:
+  bool takesPackedFactors() const override { return true; }
+
+  llvm::Error checkTypes(const Workload &workload,
+                         const DeviceSpec &device) const override;
+
+  TensorPipe pipeOf(const Workload &workload,
+                    const DeviceSpec &device) const override {
+    return findWgmmaInstruction(multipliedType(workload), device)->pipe;
   }
 
-  llvm::Error check(const Workload &workload, const KernelFamily &family,
-                    const DeviceSpec &device) const override;
+  KernelFamily withAlignment(KernelFamily family,
+                             int64_t alignment) const override;
+
+  KernelResources partResources(const Workload &workload,
+                                const KernelFamily &family,
+                                unsigned part) const override {
+    WgmmaLayout layout = wgmmaLayout(workload, family, part);
+    return {layout.threads(),
+            layout.warpTile().accumulators() + kAddressRegisters,
+            layout.sharedMemoryBytes()};
+  }
+
+  llvm::Error checkCopies(const Workload &workload, const WgmmaSchedule &wgmma,
+                          const DeviceSpec &device) const override;
+  llvm::Error checkPart(const Workload &workload, const KernelFamily &family,
+                        unsigned part,
+                        const WgmmaSchedule &wgmma) const override;
+  llvm::Error checkRegisters(const Workload &workload,
+                             const KernelFamily &family,
+                             const WgmmaSchedule &wgmma) const override;
 
 private:
-  llvm::Error invalid(const llvm::Twine &text) const {
-    return llvm::createStringError(
-        ("wgmma: " + text).str(),
-        std::make_error_code(std::errc::invalid_argument));
-  }
-
   static bool isAsynchronous(const Workload &workload,
                              const WgmmaSchedule &wgmma,
                              const DeviceSpec &device) {
     return copiesAsynchronously(
         device, wgmma.accessBytes,
         convertsWgmmaFactors(workload, wgmma.tensorMaps));
-  }
-
-  static KernelFamily withAccess(KernelFamily family, int64_t bytes) {
-    WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-    wgmma.accessBytes = bytes;
-    // Boxes and warps of their own copy 16 bytes at once.
-    wgmma.producers = 0;
-    wgmma.tensorMaps = false;
-    auto [m, n, k] = family.contractionAxes();
-    for (BlockTile &tile : family.tiles) {
-      tile[m] /= wgmma.clusterM;
-      tile[n] /= wgmma.clusterN;
-    }
-    wgmma.clusterM = wgmma.clusterN = 1;
-    wgmma.persistentBlocks = 0;
-    wgmma.turns = 1;
-    // Single elements pass through registers, in two stages.
-    if (bytes == 1)
-      wgmma.stages = 2;
-    family.schedule = wgmma.pack();
-    return family;
   }
 
   /// What a block with producers takes for each thread when it starts.
@@ -259,23 +204,37 @@ private:
   }
 
   llvm::Error checkPackedFactor(const Workload &workload) const;
-  llvm::Error checkSchedule(const Workload &workload,
-                            const WgmmaSchedule &wgmma,
-                            const DeviceSpec &device) const;
-  llvm::Error checkMaps(const Workload &workload, const WgmmaSchedule &wgmma,
-                        bool isAsynchronous) const;
-  llvm::Error checkPart(const Workload &workload, const BlockTile &tile,
-                        const WgmmaSchedule &wgmma) const;
 };
 
 } // namespace
 
-llvm::Error WgmmaModel::supports(const Workload &workload,
-                                 const DeviceSpec &device) const {
-  if (llvm::Error error = checkContractionLayout(*this, workload))
-    return error;
-  if (llvm::Error error = checkPrologues(*this, workload))
-    return error;
+KernelFamily WgmmaModel::withAlignment(KernelFamily family,
+                                       int64_t alignment) const {
+  WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+  auto [m, n, k] = family.contractionAxes();
+  // Threads may have to round words that maps round, in two stages.
+  bool areWords = family.tiles.front()[k] <= kWordsOfStep;
+  wgmma.accessBytes =
+      areWords && wgmma.tensorMaps ? 1 : widestAccess(alignment);
+  // Boxes and warps of their own copy 16 bytes at once.
+  wgmma.producers = 0;
+  wgmma.tensorMaps = false;
+  for (BlockTile &tile : family.tiles) {
+    tile[m] /= wgmma.clusterM;
+    tile[n] /= wgmma.clusterN;
+  }
+  wgmma.clusterM = wgmma.clusterN = 1;
+  wgmma.persistentBlocks = 0;
+  wgmma.turns = 1;
+  // Single elements pass through registers, in two stages.
+  if (wgmma.accessBytes == 1)
+    wgmma.stages = 2;
+  family.schedule = wgmma.pack();
+  return family;
+}
+
+llvm::Error WgmmaModel::checkTypes(const Workload &workload,
+                                   const DeviceSpec &device) const {
   ElementType type = multipliedType(workload);
   std::optional<WgmmaInstruction> instruction =
       findWgmmaInstruction(type, device);
@@ -314,83 +273,29 @@ llvm::Error WgmmaModel::checkPackedFactor(const Workload &workload) const {
   return llvm::Error::success();
 }
 
-llvm::Error WgmmaModel::checkSchedule(const Workload &workload,
-                                      const WgmmaSchedule &wgmma,
-                                      const DeviceSpec &device) const {
-  if (llvm::Error error = checkAccess(*this, wgmma.accessBytes))
-    return error;
+llvm::Error WgmmaModel::checkCopies(const Workload &workload,
+                                    const WgmmaSchedule &wgmma,
+                                    const DeviceSpec &device) const {
   bool isAsynchronous = this->isAsynchronous(workload, wgmma, device);
-  bool hasStages =
-      isAsynchronous ? wgmma.stages >= kLeastStages : wgmma.stages == 2;
-  if (!hasStages || wgmma.stages > kMaxStages)
-    return invalid(
-        llvm::Twine("expected ") +
-        (isAsynchronous
-             ? llvm::Twine(kLeastStages) + " to " + llvm::Twine(kMaxStages)
-             : llvm::Twine("exactly 2")) +
-        " pipeline stages for accesses of " + llvm::Twine(wgmma.accessBytes) +
-        " bytes, but got " + llvm::Twine(wgmma.stages));
-  for (unsigned factor : {0, 1})
-    if (wgmma.groupsAlong(factor) < 1 ||
-        wgmma.groupsAlong(factor) > kWgmmaMaxGroups ||
-        wgmma.groups() > kWgmmaMaxGroups)
-      return invalid("expected 1 to " + llvm::Twine(kWgmmaMaxGroups) +
-                     " groups, but got " + llvm::Twine(wgmma.groupsM) + " by " +
-                     llvm::Twine(wgmma.groupsN));
+  if (isAsynchronous ? wgmma.stages < kLeastStages : wgmma.stages != 2)
+    return invalid(llvm::Twine("expected ") +
+                   (isAsynchronous ? "at least " + llvm::Twine(kLeastStages)
+                                   : llvm::Twine("exactly 2")) +
+                   " pipeline stages for accesses of " +
+                   llvm::Twine(wgmma.accessBytes) + " bytes, but got " +
+                   llvm::Twine(wgmma.stages));
+  if ((wgmma.producers || wgmma.tensorMaps) && !isAsynchronous)
+    return invalid("expected factors that can be copied as they are by "
+                   "producers and tensor maps");
+  // Maps have one axis along each dimension.
   if (wgmma.tensorMaps)
-    if (llvm::Error error = checkMaps(workload, wgmma, isAsynchronous))
-      return error;
-  if (wgmma.clusterM < 1 || wgmma.clusterN < 1 ||
-      wgmma.clusterBlocks() > kWgmmaMaxCluster ||
-      (wgmma.clusterBlocks() > 1 && !canShareCopies(workload, wgmma)))
-    return invalid(
-        "expected clusters of 1 block, or of " + llvm::Twine(kWgmmaMaxCluster) +
-        " with producers, and with tensor maps or, along m, a packed rhs, but "
-        "got " +
-        llvm::Twine(wgmma.clusterM) + " by " + llvm::Twine(wgmma.clusterN));
-  if (wgmma.persistentBlocks < 0 || wgmma.persistentBlocks > kMaxPersistent ||
-      wgmma.persistentBlocks % wgmma.clusterBlocks() != 0 ||
-      (wgmma.persistentBlocks > 0 && !(wgmma.producers && wgmma.tensorMaps)))
-    return invalid("expected no persistent blocks, or up to " +
-                   llvm::Twine(kMaxPersistent) +
-                   " in whole clusters with producers and tensor maps, but "
-                   "got " +
-                   llvm::Twine(wgmma.persistentBlocks));
-  if (wgmma.turns < 1 || wgmma.turns > kWgmmaMaxTurns ||
-      (wgmma.turns > 1 && wgmma.persistentBlocks == 0))
-    return invalid("expected 1 turn, or " + llvm::Twine(kWgmmaMaxTurns) +
-                   " of persistent blocks, but got " +
-                   llvm::Twine(wgmma.turns));
-  if (wgmma.producers == 0)
-    return llvm::Error::success();
-  if (wgmma.producers != 1 || wgmma.multiplyingGroups() >= kWgmmaMaxGroups)
-    return invalid("expected no producers, or 1 beside at most " +
-                   llvm::Twine(kWgmmaMaxGroups - 1) + " groups, but got " +
-                   llvm::Twine(wgmma.producers) + " beside " +
-                   llvm::Twine(wgmma.multiplyingGroups()));
-  if (!isAsynchronous || wgmma.accessBytes != kWgmmaProducedBytes)
-    return invalid("expected asynchronous copies of " +
-                   llvm::Twine(kWgmmaProducedBytes) +
-                   " bytes by producers, but got accesses of " +
-                   llvm::Twine(wgmma.accessBytes));
-  return llvm::Error::success();
-}
-
-/// Maps describe operands as they are, with one axis along each dimension.
-llvm::Error WgmmaModel::checkMaps(const Workload &workload,
-                                  const WgmmaSchedule &wgmma,
-                                  bool isAsynchronous) const {
-  if (!isAsynchronous || wgmma.accessBytes != kWgmmaProducedBytes)
-    return invalid("expected factors that tensor maps copy as they are, in "
-                   "rows aligned to " +
-                   llvm::Twine(kWgmmaProducedBytes) +
-                   " bytes, but got accesses of " +
-                   llvm::Twine(wgmma.accessBytes));
-  for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
-    if (!hasWgmmaMap(*workload.find(role)))
-      return invalid("expected factors with one axis along each of at most " +
-                     llvm::Twine(kMaxTensorMapRank) +
-                     " dimensions, which tensor maps describe");
+    for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
+      if (!hasWgmmaMap(*workload.find(role)))
+        return invalid("expected factors with one axis along each of at most " +
+                       llvm::Twine(kMaxTensorMapRank) +
+                       " dimensions, which tensor maps describe");
+  if (wgmma.clusterBlocks() > 1 && !canShareCopies(workload, wgmma))
+    return invalid("expected tensor maps in clusters, or along m a packed rhs");
   return llvm::Error::success();
 }
 
@@ -426,19 +331,10 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
 }
 
 llvm::Error WgmmaModel::checkPart(const Workload &workload,
-                                  const BlockTile &tile,
+                                  const KernelFamily &family, unsigned part,
                                   const WgmmaSchedule &wgmma) const {
+  const BlockTile &tile = family.tiles[part];
   ContractionView view(workload);
-  for (unsigned factor : {0, 1}) {
-    unsigned axis = view.space(factor);
-    int64_t granule = wgmma.tileGranuleAlong(factor);
-    if (tile[axis] % granule != 0)
-      return invalid("expected block tiles of multiples of " +
-                     llvm::Twine(granule) + " elements along axis " +
-                     llvm::Twine(axis) + ", but got " + tileText(tile));
-  }
-  if (llvm::Error error = checkBatchTiles(*this, view, tile))
-    return error;
   int64_t elementBytes = bytesOf(multipliedType(workload));
   int64_t depth = kWgmmaStepBytes / elementBytes;
   if (tile[view.k] != depth)
@@ -478,26 +374,9 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
   return llvm::Error::success();
 }
 
-llvm::Error WgmmaModel::check(const Workload &workload,
-                              const KernelFamily &family,
-                              const DeviceSpec &device) const {
-  if (llvm::Error error = supports(workload, device))
-    return error;
-  if (llvm::Error error = checkTiles(workload, family))
-    return error;
-  ContractionAxes axes = family.contractionAxes();
-  if (llvm::Error error =
-          checkContractionFamily(*this, family, {axes.m, axes.n}))
-    return error;
-  WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
-  if (llvm::Error error = checkSchedule(workload, wgmma, device))
-    return error;
-  for (const BlockTile &tile : family.tiles)
-    if (llvm::Error error = checkPart(workload, tile, wgmma))
-      return error;
-  if (llvm::Error error =
-          checkBlockFits(*this, resources(workload, family), device))
-    return error;
+llvm::Error WgmmaModel::checkRegisters(const Workload &workload,
+                                       const KernelFamily &family,
+                                       const WgmmaSchedule &wgmma) const {
   if (wgmma.producers && !wgmmaRegisters(workload, family))
     return invalid("expected fewer registers of producers and of the groups "
                    "that multiply in " +
@@ -553,34 +432,6 @@ bool ftuner::hasWgmmaMap(const Operand &factor) {
     axes.push_back(*axis);
   }
   return true;
-}
-
-WgmmaSchedule WgmmaSchedule::of(const Schedule &schedule) {
-  const auto &fields = schedule.fields();
-  return {fields[0],      fields[1], fields[2],      fields[3],
-          fields[4] != 0, fields[5], fields[6] != 0, fields[7],
-          fields[8],      fields[9], fields[10]};
-}
-
-Schedule WgmmaSchedule::pack() const {
-  return Schedule(wgmmaModel(), {groupsM, groupsN, stages, accessBytes,
-                                 swapOperands, producers, tensorMaps, clusterM,
-                                 clusterN, persistentBlocks, turns});
-}
-
-KernelFamily ftuner::wgmmaFamily(const WgmmaSchedule &schedule,
-                                 llvm::ArrayRef<int64_t> rows, int64_t columns,
-                                 int64_t depth, unsigned numAxes) {
-  KernelFamily family;
-  family.schedule = schedule.pack();
-  auto [m, n, k] = family.contractionAxes();
-  for (int64_t height : rows) {
-    BlockTile &tile = family.tiles.emplace_back(numAxes, 1);
-    tile[m] = schedule.clusterM * schedule.groupsM * height;
-    tile[n] = schedule.clusterN * schedule.groupsN * columns;
-    tile[k] = depth;
-  }
-  return family;
 }
 
 const CodegenModel &ftuner::wgmmaModel() {

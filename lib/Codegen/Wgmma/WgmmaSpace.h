@@ -19,11 +19,6 @@ namespace ftuner {
 /// Most accumulators of a thread that leave room for addresses: with more,
 /// ptxas serializes the instructions.
 constexpr int64_t kWgmmaMaxAccumulators = 128;
-/// Bytes of an access by threads that do nothing but copy, and of the rows of
-/// what tensor maps copy.
-constexpr int64_t kWgmmaProducedBytes = 16;
-/// Most groups of a block.
-constexpr int64_t kWgmmaMaxGroups = 4;
 
 class WgmmaSpace final : public ScheduleSpace {
 public:

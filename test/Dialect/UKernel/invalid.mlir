@@ -70,201 +70,171 @@ module attributes {test.attribute = #ukernel.device<"a", {name = "b"}>} {}
 
 // -----
 
-// simt_c1
-// expected-error @below {{expected threads along m and n, but got 1 number}}
+// schedule_c1: a list
+// expected-error @below {{expected 2 numbers of 'threads', but got 1}}
 module attributes {test.attribute = #ukernel.simt<threads = [16], stages = 2, vector = 1>} {}
 
 // -----
 
-// simt_c1: numbers
-// expected-error @below {{expected at least 1 thread along m and n, but got 0}}
-module attributes {test.attribute = #ukernel.simt<threads = [16, 0], stages = 2, vector = 1>} {}
-
-// -----
-
-// simt_c2
-// expected-error @below {{expected at least 1 stage, but got 0}}
-module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 0, vector = 1>} {}
-
-// -----
-
-// simt_c3
-// expected-error @below {{expected vector of 1, 2 or 4, but got 3}}
-module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 1, vector = 3>} {}
-
-// -----
-
-// simt_c4
-// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 threads, but got 24}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 24, 8]]>} {}
-
-// -----
-
-// simt_c4: axes
-// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
-module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32]]>} {}
-
-// -----
-
-// mma_c1
-// expected-error @below {{expected warps along m and n, but got 3 numbers}}
+// schedule_c1: a list
+// expected-error @below {{expected 2 numbers of 'warps', but got 3}}
 module attributes {test.attribute = #ukernel.mma<warps = [2, 2, 1], stages = 2, access = 16>} {}
 
 // -----
 
-// mma_c1: numbers
-// expected-error @below {{expected at least 1 warp along m and n, but got 0}}
-module attributes {test.attribute = #ukernel.mma<warps = [2, 0], stages = 2, access = 16>} {}
+// schedule_c1
+// expected-error @below {{simt: expected threads_n of 1 to 1024, but got 0}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 0], stages = 2, vector = 1>} {}
 
 // -----
 
-// mma_c2
-// expected-error @below {{expected at least 1 stage, but got 0}}
-module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 0, access = 16>} {}
+// schedule_c1
+// expected-error @below {{simt: expected stages of 2 to 1024, but got 1}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 1, vector = 1>} {}
 
 // -----
 
-// mma_c3
-// expected-error @below {{expected access of 1, 4, 8 or 16 bytes, but got 2}}
+// schedule_c1: few values
+// expected-error @below {{simt: expected vector_width of 1 or 4, but got 3}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 16], stages = 2, vector = 3>} {}
+
+// -----
+
+// schedule_c1: few values
+// expected-error @below {{mma: expected access_bytes of 1, 4, 8 or 16, but got 2}}
 module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 2, access = 2>} {}
 
 // -----
 
-// mma_c4
-// expected-error @below {{expected the tile on axis 0 to be a multiple of 16 elements for each of 2 warps, but got 48}}
-module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[48, 64, 32]]>} {}
+// schedule_c1: more than 32 bits
+// expected-error @below {{mma: expected stages of 2 to 1024, but got 4294967298}}
+module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 4294967298, access = 16>} {}
 
 // -----
 
-// mma_c4: swapped operands
-// expected-error @below {{expected the tile on axis 1 to be a multiple of 16 elements for each of 2 warps, but got 48}}
-module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [1, 2], stages = 2, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 48, 32]]>} {}
-
-// -----
-
-// mma_c4: axes
-// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
-module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
-
-// -----
-
-// wgmma_c1
-// expected-error @below {{expected groups along m and n, but got 1 number}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2], stages = 4, access = 16>} {}
-
-// -----
-
-// wgmma_c1: numbers
-// expected-error @below {{expected at least 1 group along m and n, but got 0}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 0], stages = 4, access = 16>} {}
-
-// -----
-
-// wgmma_c2
-// expected-error @below {{expected at least 1 stage, but got 0}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 0, access = 16>} {}
-
-// -----
-
-// wgmma_c3
-// expected-error @below {{expected access of 1, 4, 8 or 16 bytes, but got 2}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 2>} {}
-
-// -----
-
-// wgmma_c4
-// expected-error @below {{expected the tile on axis 0 to be a multiple of 64 elements for each of 2 groups, but got 192}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[192, 64, 64]]>} {}
-
-// -----
-
-// wgmma_c4: swapped operands
-// expected-error @below {{expected the tile on axis 1 to be a multiple of 64 elements for each of 2 groups, but got 64}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 64, 64]]>} {}
-
-// -----
-
-// wgmma_c4: axes
-// expected-error @below {{expected tiles along m, n and k, but got 2 sizes}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 1], stages = 4, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
-
-// -----
-
-// wgmma_c5
-// expected-error @below {{expected no producers or 1, but got 2}}
+// schedule_c1: optional
+// expected-error @below {{wgmma: expected producers of 0 or 1, but got 2}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 2>} {}
 
 // -----
 
-// wgmma_c6
-// expected-error @below {{expected access of 16 bytes with tensor maps, but got 8}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 8, tensor_maps = true>} {}
-
-// -----
-
-// wgmma_c7: more blocks
-// expected-error @below {{expected a cluster of up to 2 blocks along m or n, but got [2, 2]}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 2]>} {}
-
-// -----
-
-// wgmma_c7: numbers
-// expected-error @below {{expected a cluster of up to 2 blocks along m or n, but got [2]}}
+// schedule_c1: an optional list
+// expected-error @below {{expected 2 numbers of 'cluster', but got 1}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2]>} {}
 
 // -----
 
-// wgmma_c7: none that copies for the other
-// expected-error @below {{expected a cluster of blocks with producers, along n with tensor maps, too}}
+// schedule_c2: wgmma, groups
+// expected-error @below {{wgmma: expected at most 4 groups, but got groups = [4, 2], stages = 4, access = 16}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [4, 2], stages = 4, access = 16>} {}
+
+// -----
+
+// schedule_c2: wgmma, accesses
+// expected-error @below {{wgmma: expected accesses of 16 bytes by producers and with tensor maps}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 8, tensor_maps = true>} {}
+
+// -----
+
+// schedule_c2: wgmma, producers
+// expected-error @below {{wgmma: expected at most 3 groups that multiply beside producers}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 2], stages = 4, access = 16, producers = 1>} {}
+
+// -----
+
+// schedule_c2: wgmma, clusters
+// expected-error @below {{wgmma: expected clusters of at most 2 blocks}}
+module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 2]>} {}
+
+// -----
+
+// schedule_c2: wgmma, none that copies for the other
+// expected-error @below {{wgmma: expected producers in clusters of 2 blocks, and along n tensor maps}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, tensor_maps = true, cluster = [1, 2]>} {}
 
 // -----
 
-// wgmma_c8
-// expected-error @below {{expected no persistent blocks, or whole clusters of them with producers and tensor maps, but got 3}}
+// schedule_c2: wgmma, half a cluster
+// expected-error @below {{wgmma: expected persistent blocks in whole clusters, with producers and tensor maps}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 3>} {}
 
 // -----
 
-// wgmma_c8: copies by threads
-// expected-error @below {{expected no persistent blocks, or whole clusters of them with producers and tensor maps, but got 132}}
+// schedule_c2: wgmma, copies by threads
+// expected-error @below {{wgmma: expected persistent blocks in whole clusters, with producers and tensor maps}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, persistent = 132>} {}
 
 // -----
 
-// wgmma_c9
-// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 3}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 3>} {}
-
-// -----
-
-// wgmma_c9: none
-// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 0}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 0>} {}
-
-// -----
-
-// wgmma_c9: a tile for each block
-// expected-error @below {{expected 1 turn, or 2 of persistent blocks, but got 2}}
+// schedule_c2: wgmma, a tile for each block
+// expected-error @below {{wgmma: expected 2 turns of persistent blocks alone}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, turns = 2>} {}
 
 // -----
 
-// wgmma_c4: a cluster's tile
-// expected-error @below {{expected the tile on axis 0 to be a multiple of 128 elements for each of 2 groups, but got 128}}
+// schedule_c3: simt
+// expected-error @below {{simt: expected tiles of multiples of 16 elements along axis 1, but got [28,24,8]}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 24, 8]]>} {}
+
+// -----
+
+// schedule_c3: simt, axes
+// expected-error @below {{simt: expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32]]>} {}
+
+// -----
+
+// schedule_c3: mma
+// expected-error @below {{mma: expected tiles of multiples of 32 elements along axis 0, but got [48,64,32]}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[48, 64, 32]]>} {}
+
+// -----
+
+// schedule_c3: mma, swapped operands
+// expected-error @below {{mma: expected tiles of multiples of 32 elements along axis 1, but got [24,48,32]}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [1, 2], stages = 2, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 48, 32]]>} {}
+
+// -----
+
+// schedule_c3: mma, axes
+// expected-error @below {{mma: expected tiles along m, n and k, but got 2 sizes}}
+module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 16>, axis = 0, tiles = [[64, 64]]>} {}
+
+// -----
+
+// schedule_c3: wgmma
+// expected-error @below {{wgmma: expected tiles of multiples of 128 elements along axis 0, but got [192,64,64]}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[192, 64, 64]]>} {}
+
+// -----
+
+// schedule_c3: wgmma, swapped operands
+// expected-error @below {{wgmma: expected tiles of multiples of 128 elements along axis 1, but got [24,64,64]}}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 64, 64]]>} {}
+
+// -----
+
+// schedule_c3: wgmma, a cluster's tile
+// expected-error @below {{wgmma: expected tiles of multiples of 256 elements along axis 0, but got [128,64,64]}}
 module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1]>, axis = 0, tiles = [[128, 64, 64]]>} {}
 
 // -----
 
-// wgmma: what is given beyond the rest
+// what is given beyond the rest
 // expected-error @below {{expected 'swap_operands', 'producers', 'tensor_maps', 'cluster', 'persistent' or 'turns', but got 'loaders'}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----
 
-// wgmma: given twice
+// given twice
 // expected-error @below {{'producers' is given twice}}
 module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, producers = 1>} {}
+
+// -----
+
+// the first ones are not optional
+// expected-error @below {{expected 'stages'}}
+module attributes {test.attribute = #ukernel.simt<threads = [16, 16], vector = 1, stages = 2>} {}
 
 // -----
 
@@ -335,7 +305,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 
 // -----
 
 // family_c4
-// expected-error @below {{expected the tile on axis 0 to be a multiple of 4 threads, but got 30}}
+// expected-error @below {{simt: expected tiles of multiples of 4 elements along axis 0, but got [30,32,8]}}
 module attributes {test.attribute = #ukernel.family<#ukernel.simt<threads = [4, 16], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8], [30, 32, 8]]>} {}
 
 // -----
@@ -453,8 +423,8 @@ module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#u
 // -----
 
 // plan_c6: choice for operands that are not aligned
-// expected-error @below {{expected unaligned families for operands of any alignment, but family 1 asks for 8 bytes}}
-module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 2>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], unaligned_general = 0>} {}
+// expected-error @below {{expected unaligned families for operands of any alignment, but family 1 asks for 16 bytes}}
+module attributes {test.attribute = #ukernel.plan<families = [#ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 1>, axis = 0, tiles = [[28, 32, 8]]>, #ukernel.family<#ukernel.simt<threads = [4, 8], stages = 2, vector = 4>, axis = 0, tiles = [[28, 32, 8]]>], choices = [], general = 0, unaligned = [<[<1 to 2>, <1 to 2>, <1 to 2>] to 1>], unaligned_general = 0>} {}
 
 // -----
 
@@ -1431,7 +1401,7 @@ ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>,
 
 // kernel_c4
 ukernel.kernel @k(%A: memref<?x8xf32>, %B: memref<8x?xf32>, %O: memref<?x?xf32>, %m: index, %n: index, %k: index, %n1: index) attributes {schedule = #ukernel.simt<threads = [8, 16], stages = 2, vector = 1>} {
-  // expected-error @below {{expected the tile on axis 0 to be a multiple of 8 threads, but got 28}}
+  // expected-error @below {{simt: expected tiles of multiples of 8 elements along axis 0, but got [28,32,8]}}
   ukernel.combine axis 0 [28] {
     ukernel.tile [28, 32, 8] {
       ukernel.workload ins(%A, %B : memref<?x8xf32>, memref<8x?xf32>) outs(%O : memref<?x?xf32>)

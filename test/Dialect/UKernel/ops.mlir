@@ -189,7 +189,7 @@ ukernel.kernel @k0(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %zero: f32,
 // CHECK-LABEL: ukernel.kernel @one_part
 ukernel.kernel @one_part(%A: memref<?x768xf32>, %B: memref<768x64xf32>, %z: f32,
                          %O: memref<?x64xf32>, %m: index, %n: index, %k: index,
-                         %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 1, vector = 4>} {
+                         %n1: index) attributes {schedule = #ukernel.simt<threads = [4, 16], stages = 2, vector = 4>} {
   // CHECK: %[[ZERO:.*]] = arith.constant
   %zero = arith.constant 0.0 : f32
   // CHECK: ukernel.combine axis 1 [32] {

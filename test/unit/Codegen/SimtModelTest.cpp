@@ -59,12 +59,13 @@ TEST_F(SimtModelTest, RefusesHeightsThatAreNotRowsOfThreads) {
   // 88 rows are eleven of 8 threads, but not of 16.
   family.tiles[0][matmulAxes.m] = 88;
   EXPECT_EQ(error(family),
-            "simt: expected block tiles that are multiples of the threads "
-            "along m and n, 16 and 16, but got [88,128,16]");
+            "simt: expected tiles of multiples of 16 elements along axis 0, "
+            "but got [88,128,16]");
   family = withRows({7, 8});
   for (BlockTile &tile : family.tiles)
     tile[matmulAxes.n] = 120;
-  EXPECT_NE(error(family).find("multiples of the threads"), std::string::npos);
+  EXPECT_NE(error(family).find("multiples of 16 elements along axis 1"),
+            std::string::npos);
 }
 
 TEST_F(SimtModelTest, SaysWhatAScheduleMakesOfATile) {
@@ -82,9 +83,9 @@ TEST_F(SimtModelTest, SaysWhatAScheduleMakesOfATile) {
   EXPECT_EQ(read.stages, 3);
   // The names of the fields are in the order of the numbers.
   std::vector<std::pair<std::string, int64_t>> named;
-  for (auto [name, number] :
+  for (auto [field, number] :
        llvm::zip_first(model.scheduleFields(), family.schedule.fields()))
-    named.emplace_back(name.str(), number);
+    named.emplace_back(field.name.str(), number);
   EXPECT_EQ(named, (std::vector<std::pair<std::string, int64_t>>{
                        {"threads_m", 16},
                        {"threads_n", 16},
@@ -122,8 +123,7 @@ TEST_F(SimtModelTest, RefusesThreadsThatAreNone) {
        {SimtSchedule{0, 32, 3, 4}, SimtSchedule{32, -1, 3, 4},
         SimtSchedule{int64_t{1} << 40, 32, 3, 4}}) {
     family.schedule = bad.pack();
-    EXPECT_NE(error(family).find("expected 1 to 1024 threads along m and n"),
-              std::string::npos)
+    EXPECT_NE(error(family).find("of 1 to 1024, but got"), std::string::npos)
         << error(family);
     // Messages show the family.
     EXPECT_FALSE(family.str().empty());
@@ -204,7 +204,7 @@ TEST_F(SimtModelTest, RefusesStagesWhoseBytesOverflow) {
   for (int64_t stages : {int64_t{1025}, std::numeric_limits<int64_t>::max()}) {
     schedule.stages = stages;
     family.schedule = schedule.pack();
-    EXPECT_NE(error(family).find("at most 1024 pipeline stages"),
+    EXPECT_NE(error(family).find("expected stages of 2 to 1024"),
               std::string::npos);
   }
 }

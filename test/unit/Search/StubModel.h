@@ -18,21 +18,34 @@ namespace ftuner {
 
 class StubModel;
 
-/// What the fields of a schedule mean to the stub. A worker computes bm /
-/// workersM rows and bn / workersN columns of a block tile.
+/// What a schedule means to the stub. A worker computes bm / workersM rows and
+/// bn / workersN columns of a block tile.
 struct StubSchedule {
   int64_t stages = 2;
-  /// Bytes of an access: elements of four are accessed one or four at once.
   int64_t accessBytes = 16;
-  /// Workers of a block.
   int64_t workersN = 32, workersM = 1;
 
+  static constexpr auto rows() {
+    using S = StubSchedule;
+    return std::array{
+        ScheduleRow("stages", &S::stages, "pipeline stages")
+            .label("depth")
+            .range(2, 3),
+        ScheduleRow("access_bytes", &S::accessBytes,
+                    "bytes of an access: elements of four are accessed one or "
+                    "four at once")
+            .label("bytes")
+            .among({4, 16}),
+        ScheduleRow("workers_n", &S::workersN, "workers of a block along n")
+            .range(1, 1024),
+        ScheduleRow("workers_m", &S::workersM, "workers of a block along m")
+            .range(1, 1024)};
+  }
   static StubSchedule of(const Schedule &schedule) {
-    const auto &fields = schedule.fields();
-    return {fields[0], fields[1], fields[2], fields[3]};
+    return unpackSchedule<StubSchedule>(schedule);
   }
   Schedule pack(const CodegenModel &path) const {
-    return Schedule(path, {stages, accessBytes, workersN, workersM});
+    return packSchedule(path, *this);
   }
 };
 
@@ -68,15 +81,10 @@ public:
   double peakShare = 1, workShare = 1;
 
   llvm::StringRef name() const override { return "stub"; }
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"stages", "access_bytes",
-                                                    "workers_n", "workers_m"};
-    return names;
-  }
-  std::string str(const Schedule &schedule) const override {
-    StubSchedule stub = StubSchedule::of(schedule);
-    return "depth " + std::to_string(stub.stages) + " bytes " +
-           std::to_string(stub.accessBytes);
+  const ScheduleTable &scheduleTable() const override {
+    static constexpr ScheduleTable table = {
+        "products for tests", "", fieldsOf<StubSchedule>, {}};
+    return table;
   }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &) const override {
@@ -84,7 +92,7 @@ public:
       return error;
     if (workload.axes.size() <= 6)
       return llvm::Error::success();
-    return llvm::createStringError("stub: expected at most six axes");
+    return invalid("expected at most six axes");
   }
   std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload, const DeviceSpec &) const override {
@@ -187,35 +195,29 @@ private:
 inline llvm::Error StubModel::check(const Workload &workload,
                                     const KernelFamily &family,
                                     const DeviceSpec &device) const {
-  auto invalid = [](const llvm::Twine &message) {
-    return llvm::createStringError("stub: expected " + message);
-  };
   if (llvm::Error error = supports(workload, device))
     return error;
   if (llvm::Error error = checkTiles(workload, family))
     return error;
   if (family.tiles.size() == 2 && !llvm::is_contained(axes, family.combineAxis))
-    return invalid("parts along an axis that it combines");
+    return invalid("expected parts along an axis that it combines");
+  if (llvm::Error error = checkSchedule(family.schedule))
+    return error;
   StubSchedule stub = StubSchedule::of(family.schedule);
-  if (stub.stages != 2 && stub.stages != 3)
-    return invalid("2 or 3 stages, but got " + llvm::Twine(stub.stages));
-  if (stub.accessBytes != 4 && stub.accessBytes != 16)
-    return invalid("accesses of 4 or 16 bytes, but got " +
-                   llvm::Twine(stub.accessBytes));
-  if (stub.workersM < 1 || stub.workersN < 1 ||
-      stub.workersM > device.maxThreadsPerBlock ||
-      stub.workersN > device.maxThreadsPerBlock || threads(family) % 32 != 0)
-    return invalid("whole warps of 32 threads, but got " +
+  if (threads(family) % 32 != 0)
+    return invalid("expected whole warps of 32 threads, but got " +
                    llvm::Twine(stub.workersM) + " by " +
                    llvm::Twine(stub.workersN) + " workers");
   for (const BlockTile &tile : family.tiles) {
     if (tile[matmulAxes.m] % stub.workersM != 0 ||
         tile[matmulAxes.n] % stub.workersN != 0)
-      return invalid("block tiles that are multiples of the workers, but got " +
-                     tileText(tile));
+      return invalid(
+          "expected block tiles that are multiples of the workers, but got " +
+          tileText(tile));
     for (int64_t size : llvm::drop_begin(tile, 3))
       if (size != 1)
-        return invalid("tiles of 1 on batch axes, but got " + tileText(tile));
+        return invalid("expected tiles of 1 on batch axes, but got " +
+                       tileText(tile));
   }
   return llvm::Error::success();
 }

@@ -190,13 +190,13 @@ TEST_F(VerifyTest, RefusesSchedulesThatThePathDoesNotHave) {
               "stub: expected block tiles that are multiples of the workers, "
               "but got [27,128,16]");
   expectRefused([](StubSchedule &s) { s.stages = 7; },
-                "stub: expected 2 or 3 stages, but got 7");
+                "stub: expected stages of 2 or 3, but got 7");
   expectRefused([](StubSchedule &s) { s.accessBytes = 8; },
-                "stub: expected accesses of 4 or 16 bytes, but got 8");
+                "stub: expected access_bytes of 4 or 16, but got 8");
   expectRefused([](StubSchedule &s) { s.workersN = 30; },
                 "expected whole warps of 32 threads, but got 4 by 30 workers");
   expectRefused([](StubSchedule &s) { s.workersM = 0; },
-                "expected whole warps of 32 threads, but got 0 by 32 workers");
+                "expected workers_m of 1 to 1024, but got 0");
   // With one part it does not matter along which axis another would lie.
   auto alongN = [](Plan &p) {
     p.families[0].combineAxis = 1;
@@ -237,7 +237,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
   EXPECT_EQ(llvm::toString(wide.verify(both)), "");
   both.families[0].schedule = Schedule(*simt, {4, 32, 2, 3});
   std::string error = llvm::toString(wide.verify(both));
-  EXPECT_NE(error.find("simt: expected a vector width of 1 or 4, but got 3"),
+  EXPECT_NE(error.find("simt: expected vector_width of 1 or 4, but got 3"),
             std::string::npos)
       << error;
 }

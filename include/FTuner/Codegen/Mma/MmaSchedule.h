@@ -4,7 +4,6 @@
 
 #include "FTuner/Codegen/FragmentTile.h"
 #include "FTuner/Codegen/TensorFactors.h"
-#include "FTuner/Schedule/KernelFamily.h"
 
 namespace ftuner {
 
@@ -15,23 +14,45 @@ const CodegenModel &mmaModel();
 constexpr int64_t kMmaRows = FragmentTile::kRows,
                   kMmaColumns = FragmentTile::kColumns;
 
-/// What the fields of a schedule mean to the mma path. A warp computes bm /
-/// warpsM rows and bn / warpsN columns of a block tile.
+/// What a schedule means to the mma path. A warp computes bm / warpsM rows and
+/// bn / warpsN columns of a block tile.
 struct MmaSchedule {
-  /// Warps of a block along m and n.
   int64_t warpsM = 1, warpsN = 1;
-  /// Pipeline stages of the copies into shared memory.
   int64_t stages = 2;
-  /// Bytes of shared memory that a copy along a contiguous axis fills at once:
-  /// 4, 8 or 16, of aligned operands; 1: a single element.
   int64_t accessBytes = 16;
-  /// Instructions compute the transposed product: the rhs feeds their 16 rows
-  /// and the lhs their 8 columns, so that m goes in eights and n in sixteens.
   bool swapOperands = false;
 
-  /// Reads a schedule of the path.
-  static MmaSchedule of(const Schedule &schedule);
-  Schedule pack() const;
+  static constexpr auto rows() {
+    using S = MmaSchedule;
+    return std::array{
+        ScheduleRow("warps_m", &S::warpsM, "warps of a block along m")
+            .key("warps")
+            .range(1, kMaxThreads / 32),
+        ScheduleRow("warps_n", &S::warpsN, "warps of a block along n")
+            .key("warps")
+            .range(1, kMaxThreads / 32),
+        ScheduleRow("stages", &S::stages,
+                    "pipeline stages of the copies into shared memory")
+            .label("stages")
+            .range(kMinStages, kMaxStages),
+        ScheduleRow("access_bytes", &S::accessBytes,
+                    "bytes of shared memory that a copy along a contiguous "
+                    "axis fills at once, to which operands are aligned; 1: a "
+                    "single element of any alignment")
+            .key("access")
+            .label("access")
+            .among(kAccessBytes),
+        ScheduleRow("swap_operands", &S::swapOperands,
+                    "instructions compute the transposed product: the rhs "
+                    "feeds their 16 rows and the lhs their 8 columns, so that "
+                    "m goes in eights and n in sixteens")
+            .label("swapped")
+            .optional()};
+  }
+  static MmaSchedule of(const Schedule &schedule) {
+    return unpackSchedule<MmaSchedule>(schedule);
+  }
+  Schedule pack() const { return packSchedule(mmaModel(), *this); }
 
   /// Elements of a copy, of `elementBytes` bytes in shared memory.
   int64_t vectorWidth(int64_t elementBytes) const {
@@ -43,6 +64,7 @@ struct MmaSchedule {
   }
   int64_t warps() const { return warpsM * warpsN; }
   int64_t threads() const { return 32 * warps(); }
+  int64_t alignment() const { return accessBytes; }
   /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
   /// its space axis.
   unsigned rowFactor() const { return swapOperands ? 1 : 0; }
@@ -52,17 +74,24 @@ struct MmaSchedule {
   int64_t warpsAlong(unsigned factor) const {
     return factor == 0 ? warpsM : warpsN;
   }
+  int64_t workersAlong(unsigned factor) const { return warpsAlong(factor); }
   int64_t fragmentAlong(unsigned factor) const {
     return factor == rowFactor() ? kMmaRows : kMmaColumns;
+  }
+  /// Of what a tile along m (0) or n (1) is a multiple.
+  int64_t tileGranuleAlong(unsigned factor) const {
+    return warpsAlong(factor) * fragmentAlong(factor);
   }
 };
 
 /// A family of the mma path with one or two tiles: `rows` and `columns` are the
 /// elements of a warp along m and n, one number of rows for each part,
 /// ascending. Axes beyond m, n and k have tile 1.
-KernelFamily mmaFamily(const MmaSchedule &schedule,
-                       llvm::ArrayRef<int64_t> rows, int64_t columns,
-                       int64_t depth, unsigned numAxes = 3);
+inline KernelFamily mmaFamily(const MmaSchedule &schedule,
+                              llvm::ArrayRef<int64_t> rows, int64_t columns,
+                              int64_t depth, unsigned numAxes = 3) {
+  return contractionFamily(schedule, rows, columns, depth, numAxes);
+}
 
 } // namespace ftuner
 

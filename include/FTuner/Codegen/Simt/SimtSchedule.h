@@ -2,37 +2,68 @@
 #ifndef FTUNER_CODEGEN_SIMT_SIMTSCHEDULE_H
 #define FTUNER_CODEGEN_SIMT_SIMTSCHEDULE_H
 
-#include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Codegen/ContractionModel.h"
 
 namespace ftuner {
 
 /// The model of the path.
 const CodegenModel &simtModel();
 
-/// What the fields of a schedule mean to the SIMT path. A thread computes bm /
-/// threadsM rows and bn / threadsN columns of a block tile.
+/// What a schedule means to the SIMT path. A thread computes bm / threadsM rows
+/// and bn / threadsN columns of a block tile.
 struct SimtSchedule {
-  /// Threads of a block along m and n.
   int64_t threadsM = 1, threadsN = 32;
-  /// Pipeline stages of the copies into shared memory.
   int64_t stages = 2;
-  /// Elements that global accesses along contiguous axes move at once: 1, or 4
-  /// of aligned operands.
   int64_t vectorWidth = 4;
 
-  /// Reads a schedule of the path.
-  static SimtSchedule of(const Schedule &schedule);
-  Schedule pack() const;
+  static constexpr auto rows() {
+    using S = SimtSchedule;
+    return std::array{
+        ScheduleRow("threads_m", &S::threadsM, "threads of a block along m")
+            .key("threads")
+            .range(1, kMaxThreads),
+        ScheduleRow("threads_n", &S::threadsN, "threads of a block along n")
+            .key("threads")
+            .range(1, kMaxThreads),
+        ScheduleRow("stages", &S::stages,
+                    "pipeline stages of the copies into shared memory")
+            .label("stages")
+            .range(kMinStages, kMaxStages),
+        ScheduleRow("vector_width", &S::vectorWidth,
+                    "elements that a global access along a contiguous axis "
+                    "moves at once: 4 of aligned operands, 1 of any")
+            .key("vector")
+            .label("vector")
+            .among({1, 4})};
+  }
+  static SimtSchedule of(const Schedule &schedule) {
+    return unpackSchedule<SimtSchedule>(schedule);
+  }
+  Schedule pack() const { return packSchedule(simtModel(), *this); }
 
   int64_t threads() const { return threadsM * threadsN; }
+  /// Whatever the elements, for vectors of the widest.
+  int64_t alignment() const {
+    constexpr int64_t widestElementBytes = 4;
+    return vectorWidth == 1 ? 1 : widestElementBytes * vectorWidth;
+  }
+  /// Along m (0) or n (1).
+  int64_t workersAlong(unsigned factor) const {
+    return factor == 0 ? threadsM : threadsN;
+  }
+  int64_t tileGranuleAlong(unsigned factor) const {
+    return workersAlong(factor);
+  }
 };
 
 /// A family of the SIMT path with one or two tiles: `rows` and `columns` are
 /// the elements of a thread, one number of rows for each part, ascending. Axes
 /// beyond m, n and k have tile 1.
-KernelFamily simtFamily(const SimtSchedule &schedule,
-                        llvm::ArrayRef<int64_t> rows, int64_t columns,
-                        int64_t depth, unsigned numAxes = 3);
+inline KernelFamily simtFamily(const SimtSchedule &schedule,
+                               llvm::ArrayRef<int64_t> rows, int64_t columns,
+                               int64_t depth, unsigned numAxes = 3) {
+  return contractionFamily(schedule, rows, columns, depth, numAxes);
+}
 
 } // namespace ftuner
 

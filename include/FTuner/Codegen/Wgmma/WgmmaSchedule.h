@@ -3,7 +3,6 @@
 #define FTUNER_CODEGEN_WGMMA_WGMMASCHEDULE_H
 
 #include "FTuner/Codegen/TensorFactors.h"
-#include "FTuner/Schedule/KernelFamily.h"
 
 namespace ftuner {
 
@@ -19,41 +18,99 @@ constexpr int64_t kWgmmaMaxCluster = 2;
 /// Most sets of groups that take turns on tiles.
 constexpr int64_t kWgmmaMaxTurns = 2;
 
-/// What the fields of a schedule mean to the wgmma path. A group of four warps
-/// computes bm / groupsM rows and bn / groupsN columns of what its block has of
-/// a tile.
+/// Bytes of an access by threads that do nothing but copy, and of the rows of
+/// what tensor maps copy.
+constexpr int64_t kWgmmaProducedBytes = 16;
+/// Most groups of a block.
+constexpr int64_t kWgmmaMaxGroups = 4;
+/// Most persistent blocks: of twice as many SMs as plans are made for.
+constexpr int64_t kWgmmaMaxPersistent = 2 * maxBalancedSms;
+
+/// What a schedule means to the wgmma path. A group of four warps computes bm /
+/// groupsM rows and bn / groupsN columns of what its block has of a tile.
 struct WgmmaSchedule {
-  /// Groups along m and n that compute a tile together.
   int64_t groupsM = 1, groupsN = 1;
-  /// Pipeline stages of the copies into shared memory.
   int64_t stages = 4;
-  /// TensorFactors.h.
   int64_t accessBytes = 16;
-  /// Instructions compute the transposed product: the rhs feeds their 64 rows
-  /// and the lhs their columns, so that m goes in eights and n in 64s.
   bool swapOperands = false;
-  /// Groups of a block, 0 or 1, beside those that multiply: they copy the
-  /// operands, and do nothing else.
   int64_t producers = 0;
-  /// One thread copies boxes by tensor maps (TensorMap.h) in place of all
-  /// threads, or all producers, single accesses. Accesses are of 16 bytes then,
-  /// which is what maps align rows to.
   bool tensorMaps = false;
-  /// Blocks of a cluster along m and n, 1 or 2 together. They share a tile, and
-  /// each copies its share of the factor that both need into the shared memory
-  /// of both.
   int64_t clusterM = 1, clusterN = 1;
-  /// Blocks of a launch at most, which take one tile after the other; 0: each
-  /// block has one. Copies for the next tile go on behind the epilogue of the
-  /// one before.
   int64_t persistentBlocks = 0;
-  /// Sets of groups of a persistent block, 1 or 2. Two take turns on tiles: one
-  /// multiplies while the other stores.
   int64_t turns = 1;
 
-  /// Reads a schedule of the path.
-  static WgmmaSchedule of(const Schedule &schedule);
-  Schedule pack() const;
+  static constexpr auto rows() {
+    using S = WgmmaSchedule;
+    return std::array{
+        ScheduleRow("groups_m", &S::groupsM,
+                    "groups of four warps along m that compute a tile together")
+            .key("groups")
+            .range(1, kWgmmaMaxGroups),
+        ScheduleRow("groups_n", &S::groupsN,
+                    "groups of four warps along n that compute a tile together")
+            .key("groups")
+            .range(1, kWgmmaMaxGroups),
+        ScheduleRow("stages", &S::stages,
+                    "pipeline stages of the copies into shared memory")
+            .label("stages")
+            .range(kMinStages, kMaxStages),
+        ScheduleRow("access_bytes", &S::accessBytes,
+                    "bytes of shared memory that a copy along a contiguous "
+                    "axis fills at once, to which operands are aligned; 1: a "
+                    "single element of any alignment")
+            .key("access")
+            .label("access")
+            .among(kAccessBytes),
+        ScheduleRow("swap_operands", &S::swapOperands,
+                    "instructions compute the transposed product: the rhs "
+                    "feeds their 64 rows and the lhs their columns, so that m "
+                    "goes in eights and n in 64s")
+            .label("swapped")
+            .optional(),
+        ScheduleRow("producers", &S::producers,
+                    "groups of a block beside those that multiply: they copy "
+                    "the operands, and do nothing else")
+            .label("producers")
+            .range(0, 1)
+            .optional(),
+        ScheduleRow("tensor_maps", &S::tensorMaps,
+                    "one thread copies boxes of the operands by tensor maps, "
+                    "in place of all threads, or all producers, single "
+                    "accesses")
+            .label("maps")
+            .optional(),
+        ScheduleRow("cluster_m", &S::clusterM,
+                    "blocks of a cluster along m, which share a tile: each "
+                    "computes an equal part, and copies its share of the "
+                    "factor that both need into the shared memory of both")
+            .key("cluster")
+            .label("cluster")
+            .range(1, kWgmmaMaxCluster)
+            .optional(),
+        ScheduleRow("cluster_n", &S::clusterN, "blocks of a cluster along n")
+            .key("cluster")
+            .label("cluster")
+            .range(1, kWgmmaMaxCluster)
+            .optional(),
+        ScheduleRow("persistent_blocks", &S::persistentBlocks,
+                    "blocks of a launch at most, which take one tile after the "
+                    "other, and copy for the next tile behind the epilogue of "
+                    "the one before; 0: each block has one")
+            .key("persistent")
+            .label("persistent")
+            .range(0, kWgmmaMaxPersistent)
+            .optional(),
+        ScheduleRow("turns", &S::turns,
+                    "sets of groups of a persistent block: two take turns on "
+                    "tiles, one multiplies while the other stores")
+            .label("turns")
+            .range(1, kWgmmaMaxTurns)
+            .optional()};
+  }
+  static WgmmaSchedule of(const Schedule &schedule) {
+    return unpackSchedule<WgmmaSchedule>(schedule);
+  }
+  Schedule pack() const { return packSchedule(wgmmaModel(), *this); }
 
   int64_t clusterBlocks() const { return clusterM * clusterN; }
   /// Along m (0) or n (1), the space axis of lhs (0) or rhs (1).
@@ -67,6 +124,7 @@ struct WgmmaSchedule {
   int64_t threads() const {
     return 32 * kWgmmaWarps * (multiplyingGroups() + producers);
   }
+  int64_t alignment() const { return accessBytes; }
   /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
   /// its space axis.
   unsigned rowFactor() const { return swapOperands ? 1 : 0; }
@@ -79,18 +137,24 @@ struct WgmmaSchedule {
   int64_t granuleAlong(unsigned factor) const {
     return factor == rowFactor() ? kWgmmaRows : kWgmmaColumns;
   }
+  /// Of all blocks of a cluster.
+  int64_t workersAlong(unsigned factor) const {
+    return clusterAlong(factor) * groupsAlong(factor);
+  }
   /// Of what a tile along m (0) or n (1) is a multiple.
   int64_t tileGranuleAlong(unsigned factor) const {
-    return clusterAlong(factor) * groupsAlong(factor) * granuleAlong(factor);
+    return workersAlong(factor) * granuleAlong(factor);
   }
 };
 
 /// A family of the wgmma path with one or two tiles: `rows` and `columns` are
 /// the elements of a group along m and n, one number of rows for each part,
 /// ascending. Axes beyond m, n and k have tile 1.
-KernelFamily wgmmaFamily(const WgmmaSchedule &schedule,
-                         llvm::ArrayRef<int64_t> rows, int64_t columns,
-                         int64_t depth, unsigned numAxes = 3);
+inline KernelFamily wgmmaFamily(const WgmmaSchedule &schedule,
+                                llvm::ArrayRef<int64_t> rows, int64_t columns,
+                                int64_t depth, unsigned numAxes = 3) {
+  return contractionFamily(schedule, rows, columns, depth, numAxes);
+}
 
 } // namespace ftuner
 

@@ -1,6 +1,7 @@
 //===- MmaEmitter.cpp - The mma codegen path ------------------------------===//
 #include "MmaEmitter.h"
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
+#include "FTuner/Codegen/IR/ScheduleAttr.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -68,6 +69,16 @@ protected:
 } // namespace
 
 namespace ftuner {
+/// `#ukernel.mma`.
+struct MmaAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.mma";
+  static const CodegenModel &model() { return mmaModel(); }
+};
+
+void mmaRegister(DialectRegistry &registry) {
+  registerSchedule<MmaAttr>(registry);
+}
+
 const CodegenPath &mmaPath() {
   static const MmaPath path;
   return path;

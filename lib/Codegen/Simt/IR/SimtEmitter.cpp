@@ -1,6 +1,7 @@
 //===- SimtEmitter.cpp - The SIMT codegen path ------------------*- C++ -*-===//
 #include "SimtEmitter.h"
 #include "../SimtAddresses.h"
+#include "FTuner/Codegen/IR/ScheduleAttr.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -69,6 +70,16 @@ protected:
 } // namespace
 
 namespace ftuner {
+/// `#ukernel.simt`.
+struct SimtAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.simt";
+  static const CodegenModel &model() { return simtModel(); }
+};
+
+void simtRegister(DialectRegistry &registry) {
+  registerSchedule<SimtAttr>(registry);
+}
+
 const CodegenPath &simtPath() {
   static const SimtPath path;
   return path;

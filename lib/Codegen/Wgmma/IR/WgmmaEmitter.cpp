@@ -2,6 +2,7 @@
 #include "WgmmaEmitter.h"
 #include "../WgmmaTypes.h"
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
+#include "FTuner/Codegen/IR/ScheduleAttr.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -113,6 +114,16 @@ protected:
 } // namespace
 
 namespace ftuner {
+/// `#ukernel.wgmma`.
+struct WgmmaAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.wgmma";
+  static const CodegenModel &model() { return wgmmaModel(); }
+};
+
+void wgmmaRegister(DialectRegistry &registry) {
+  registerSchedule<WgmmaAttr>(registry);
+}
+
 const CodegenPath &wgmmaPath() {
   static const WgmmaPath path;
   return path;

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int64_t kMaxThreads = 256;
 
-llvm::Error invalid(const Twine &message) {
-  return llvm::createStringError("cooperative: " + message);
-}
-
 /// The one axis along which rows lie.
 unsigned rowOf(const Workload &workload) {
   return workload.reduceAxes().list().front();
@@ -67,14 +63,13 @@ private:
 class CooperativeModel final : public CodegenModel {
 public:
   llvm::StringRef name() const override { return "cooperative"; }
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"rows", "warps"};
-    return names;
-  }
-  std::string str(const Schedule &schedule) const override {
-    CooperativeSchedule own = CooperativeSchedule::of(schedule);
-    return "rows " + std::to_string(own.rows) + " warps " +
-           std::to_string(own.warps);
+  const ScheduleTable &scheduleTable() const override {
+    static const ScheduleTable table = {
+        "warps that reduce rows together",
+        "the schedule's rows, and the lanes of a row",
+        fieldsOf<CooperativeSchedule>,
+        {}};
+    return table;
   }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &) const override {
@@ -127,7 +122,7 @@ public:
     resources.registersPerThread = 32;
     if (schedule.warps > 1)
       resources.sharedMemoryBytes =
-          schedule.rows * schedule.warps * stateBytes(workload);
+          schedule.blockRows * schedule.warps * stateBytes(workload);
     return resources;
   }
   int64_t spillFreeRegisters(const Workload &,
@@ -138,7 +133,7 @@ public:
                  const DeviceSpec &) const override {
     BlockWork work;
     CooperativeSchedule schedule = CooperativeSchedule::of(family.schedule);
-    work.warps = schedule.rows * schedule.warps;
+    work.warps = schedule.blockRows * schedule.warps;
     work.stepDepth = schedule.lanes();
     work.stepsAhead = 1;
     work.registersPerThread = 40;
@@ -151,7 +146,7 @@ public:
       if (operand.contiguousAxis() == rowOf(workload)) {
         ++elements;
         work.globalBytes += static_cast<double>(
-            operand.elementBytes * schedule.rows * schedule.lanes());
+            operand.elementBytes * schedule.blockRows * schedule.lanes());
       }
     work.otherInstructions =
         static_cast<double>(work.warps) * (operations + 4 * elements);
@@ -177,7 +172,7 @@ public:
       return error;
     CooperativeSchedule schedule = CooperativeSchedule::of(family.schedule);
     BlockTile expected(workload.axes.size(), 1);
-    expected[workload.spaceAxes().list().front()] = schedule.rows;
+    expected[workload.spaceAxes().list().front()] = schedule.blockRows;
     expected[rowOf(workload)] = schedule.lanes();
     if (family.tiles.size() != 1 || family.tiles.front() != expected)
       return invalid("expected one tile " + tileText(expected) + ", but got " +

@@ -16,20 +16,26 @@ namespace ftuner {
 
 const CodegenModel &cooperativeModel();
 
-/// Rows of a block, and warps of each row.
 struct CooperativeSchedule {
   static constexpr int64_t warpSize = 32;
 
-  int64_t rows = 1, warps = 1;
+  int64_t blockRows = 1, warps = 1;
 
-  static CooperativeSchedule of(const Schedule &schedule) {
-    auto fields = schedule.fields();
-    return {fields[0], fields[1]};
+  static constexpr auto rows() {
+    using S = CooperativeSchedule;
+    return std::array{
+        ScheduleRow("rows", &S::blockRows, "rows of a block").range(1, 32),
+        ScheduleRow("warps", &S::warps, "warps of each row")
+            .label("warps")
+            .range(1, 32)};
   }
-  Schedule pack() const { return Schedule(cooperativeModel(), {rows, warps}); }
+  static CooperativeSchedule of(const Schedule &schedule) {
+    return unpackSchedule<CooperativeSchedule>(schedule);
+  }
+  Schedule pack() const { return packSchedule(cooperativeModel(), *this); }
   /// Threads of a row, which are elements of a step.
   int64_t lanes() const { return warps * warpSize; }
-  int64_t threads() const { return rows * lanes(); }
+  int64_t threads() const { return blockRows * lanes(); }
 };
 
 } // namespace ftuner

@@ -11,11 +11,6 @@ constexpr int64_t kDepth = 1;
 /// Loads of so many elements are under way at once.
 constexpr double kLoadsAhead = 8;
 
-template <typename... Args>
-llvm::Error invalid(const char *format, Args... args) {
-  return llvm::createStringError(std::errc::invalid_argument, format, args...);
-}
-
 /// The space axes that threads lie along: the second one where there are two.
 std::pair<unsigned, std::optional<unsigned>>
 threadAxes(const Workload &workload) {
@@ -91,40 +86,38 @@ public:
   bool needsExactArchitecture() const override {
     return variant == Variant::Exact;
   }
-  llvm::ArrayRef<llvm::StringLiteral> scheduleFields() const override {
-    static constexpr llvm::StringLiteral names[] = {"threads_m", "threads_n",
-                                                    "maps"};
-    return llvm::ArrayRef(names).take_front(variant == Variant::Mapped ? 3 : 2);
-  }
-  std::string str(const Schedule &schedule) const override {
-    ScalarSchedule scalar = ScalarSchedule::of(schedule);
-    return "threads " + std::to_string(scalar.threadsM) + " x " +
-           std::to_string(scalar.threadsN) + (scalar.hasMaps ? " maps" : "");
+  const ScheduleTable &scheduleTable() const override {
+    static constexpr auto &fields = fieldsOf<ScalarSchedule>;
+    static const ScheduleTable mapped = {
+        "one element for each thread, from tensor maps", "", fields, {}};
+    static const ScheduleTable others = {"one element for each thread",
+                                         "",
+                                         llvm::ArrayRef(fields).drop_back(),
+                                         {}};
+    return variant == Variant::Mapped ? mapped : others;
   }
   llvm::Error supports(const Workload &workload,
                        const DeviceSpec &device) const override {
     if (needsExactArchitecture() && device.smVersion() != 90)
-      return invalid("exact: expected compute capability 9.0, but got %d.%d",
-                     device.computeCapabilityMajor,
-                     device.computeCapabilityMinor);
+      return invalid("expected compute capability 9.0, but got " +
+                     llvm::Twine(device.computeCapabilityMajor) + "." +
+                     llvm::Twine(device.computeCapabilityMinor));
     if (workload.spaceAxes().empty() || workload.reduceAxes().empty())
-      return invalid("%s: expected a space and a reduce axis", name().data());
+      return invalid("expected a space and a reduce axis");
     const Computation &last = workload.computations.back();
     if (workload.computations.size() > 2 || last.writes.size() != 1 ||
         last.space() != workload.spaceAxes())
-      return invalid("%s: expected one reduction and one output of its space "
-                     "axes",
-                     name().data());
+      return invalid("expected one reduction and one output of its space axes");
     for (const Operand &operand : workload.operands)
       if (operand.elementType == ElementType::F64 ||
           operand.elementType == ElementType::Other)
-        return invalid("%s: expected elements of up to 32 bits, but got %s",
-                       name().data(), nameOf(operand.elementType).data());
+        return invalid("expected elements of up to 32 bits, but got " +
+                       nameOf(operand.elementType));
     if (variant == Variant::Mapped)
       for (const Operand &operand : workload.operands)
         for (unsigned dim = 0; dim < operand.rank(); ++dim)
           if (isInput(operand.role) && !operand.position(dim).asAxis())
-            return invalid("mapped: expected inputs that follow axes alone");
+            return invalid("expected inputs that follow axes alone");
     return llvm::Error::success();
   }
   llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
@@ -222,27 +215,28 @@ public:
       return error;
     if (llvm::Error error = checkTiles(workload, family))
       return error;
+    if (llvm::Error error = checkSchedule(family.schedule))
+      return error;
     if (family.tiles.size() != 1)
-      return invalid("scalar: expected one part");
+      return invalid("expected one part");
     if (family.reduceSplit != 1)
-      return invalid("scalar: expected no split of the reduce axis");
+      return invalid("expected no split of the reduce axis");
     ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
     auto [rows, columns] = threadAxes(workload);
     const BlockTile &tile = family.tiles.front();
     if (tile[rows] != scalar.threadsM ||
         (columns ? tile[*columns] : 1) != scalar.threadsN)
-      return invalid("scalar: expected a tile of one element for each thread, "
-                     "but got %s",
-                     tileText(tile).c_str());
+      return invalid(
+          "expected a tile of one element for each thread, but got " +
+          tileText(tile));
     for (unsigned axis : workload.spaceAxes().list())
       if (axis != rows && axis != columns && tile[axis] != 1)
-        return invalid(
-            "scalar: expected tiles of 1 on further axes, but got %s",
-            tileText(tile).c_str());
+        return invalid("expected tiles of 1 on further axes, but got " +
+                       tileText(tile));
     int64_t threads = scalar.threads();
     if (threads % kWarpSize != 0 || threads > device.maxThreadsPerBlock)
-      return invalid("scalar: expected whole warps, but got %lld threads",
-                     static_cast<long long>(threads));
+      return invalid("expected whole warps, but got " + llvm::Twine(threads) +
+                     " threads");
     return llvm::Error::success();
   }
 

@@ -22,21 +22,32 @@ const CodegenModel &scalarModel();
 const CodegenModel &exactModel();
 const CodegenModel &mappedModel();
 
-/// Threads of a block along the first and the second space axis.
 struct ScalarSchedule {
   int64_t threadsM = 1, threadsN = 32;
-  /// Of `mapped`: whether inputs are read through maps.
   bool hasMaps = false;
 
+  static constexpr auto rows() {
+    using S = ScalarSchedule;
+    return std::array{
+        ScheduleRow("threads_m", &S::threadsM,
+                    "threads of a block along the first space axis")
+            .key("threads")
+            .label("threads")
+            .range(1, 1024),
+        ScheduleRow("threads_n", &S::threadsN,
+                    "threads of a block along the second space axis")
+            .key("threads")
+            .label("threads")
+            .range(1, 1024),
+        ScheduleRow("maps", &S::hasMaps, "inputs are read through tensor maps")
+            .label("maps")
+            .optional()};
+  }
   static ScalarSchedule of(const Schedule &schedule) {
-    auto fields = schedule.fields();
-    return {fields[0], fields[1],
-            &schedule.path() == &mappedModel() && fields[2]};
+    return unpackSchedule<ScalarSchedule>(schedule);
   }
   Schedule pack(const CodegenModel &path) const {
-    if (&path == &mappedModel())
-      return Schedule(path, {threadsM, threadsN, hasMaps});
-    return Schedule(path, {threadsM, threadsN});
+    return packSchedule(path, *this);
   }
   int64_t threads() const { return threadsM * threadsN; }
 };

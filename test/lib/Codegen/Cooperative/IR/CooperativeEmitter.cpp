@@ -1,6 +1,7 @@
 //===- CooperativeEmitter.cpp - Warps that reduce rows together -----------===//
 #include "../CooperativeSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/ScheduleAttr.h"
 #include "FTuner/Schedule/Grid.h"
 #include "TestOps.h"
 
@@ -145,7 +146,7 @@ Values CooperativeEmitter::mergeWarps(Values state) {
   if (schedule.warps == 1)
     return state;
   // An array of each accumulator, one element for each warp of each row.
-  int64_t numStates = schedule.rows * schedule.warps, offset = 0;
+  int64_t numStates = schedule.blockRows * schedule.warps, offset = 0;
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   Values arrays;
@@ -246,6 +247,15 @@ protected:
 } // namespace
 
 namespace ftuner {
+struct CooperativeAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.cooperative";
+  static const CodegenModel &model() { return cooperativeModel(); }
+};
+
+void cooperativeRegister(DialectRegistry &registry) {
+  registerSchedule<CooperativeAttr>(registry);
+}
+
 const CodegenPath &cooperativePath() {
   static const CooperativePath path;
   return path;

@@ -1,9 +1,11 @@
 //===- ScalarEmitter.cpp - One element for each thread --------------------===//
 #include "../ScalarSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/ScheduleAttr.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Schedule/Grid.h"
+#include "TestOps.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -213,6 +215,33 @@ private:
 } // namespace
 
 namespace ftuner {
+struct ScalarAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.scalar";
+  static const CodegenModel &model() { return scalarModel(); }
+};
+struct ExactAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.exact";
+  static const CodegenModel &model() { return exactModel(); }
+};
+struct MappedAttr {
+  static constexpr llvm::StringLiteral name = "ukernel.mapped";
+  static const CodegenModel &model() { return mappedModel(); }
+};
+
+/// Programs with the path have the operators that it computes, too.
+void scalarRegister(DialectRegistry &registry) {
+  registerSchedule<ScalarAttr>(registry);
+  test::registerTestDialect(registry);
+}
+
+void exactRegister(DialectRegistry &registry) {
+  registerSchedule<ExactAttr>(registry);
+}
+
+void mappedRegister(DialectRegistry &registry) {
+  registerSchedule<MappedAttr>(registry);
+}
+
 const CodegenPath &scalarPath() {
   static const ScalarPath path(scalarModel());
   return path;
