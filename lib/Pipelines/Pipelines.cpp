@@ -69,6 +69,17 @@ static void attachDevice(OpPassManager &pm, const PipelineSettings &settings) {
   pm.addPass(createUKernelAttachDevicePass(device));
 }
 
+/// The codegen paths that the search may choose from. What is wrong with the
+/// names the search says.
+static std::string namesOfPaths(const FTunerOptions &options) {
+  llvm::Expected<ChosenPaths> paths =
+      readPaths(searchChoiceOptions().read(options.search()));
+  if (paths)
+    return namesOf(paths->models, ",");
+  llvm::consumeError(paths.takeError());
+  return "";
+}
+
 void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
@@ -83,6 +94,9 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   UKernelFormWorkloadsPassOptions formation;
   formation.precision = options.settings().precision;
   formation.leaveConstantProducts = isPartial;
+  // IREE takes dispatches of products alone.
+  if (!isPartial)
+    formation.paths = namesOfPaths(options);
   formation.leavePackedProducts = isPartial;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }
@@ -91,12 +105,7 @@ void buildPlanningPipeline(OpPassManager &pm, const FTunerOptions &options,
                            bool isPartial) {
   if (options.settings().packWeights) {
     UKernelPackWeightsPassOptions packing;
-    // What is wrong with the names the search says.
-    llvm::Expected<ChosenPaths> paths =
-        readPaths(searchChoiceOptions().read(options.search()));
-    packing.paths = paths ? namesOf(paths->models, ",") : "";
-    if (!paths)
-      llvm::consumeError(paths.takeError());
+    packing.paths = namesOfPaths(options);
     packing.anyConstant = isPartial;
     pm.addPass(createUKernelPackWeightsPass(packing));
   }

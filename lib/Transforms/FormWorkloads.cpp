@@ -2,6 +2,7 @@
 #include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Transforms/Stages.h"
+#include "RowFormation.h"
 #include "WorkloadFormation.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -140,6 +141,16 @@ struct UKernelFormWorkloadsPass
     FailureOr<PathSupport> support = PathSupport::of(getOperation());
     if (failed(support))
       return signalPassFailure();
+    if (!paths.empty()) {
+      llvm::Expected<SmallVector<const CodegenModel *>> others =
+          parseCodegenModels(paths);
+      if (!others) {
+        getOperation().emitError("option 'paths': ")
+            << llvm::toString(others.takeError());
+        return signalPassFailure();
+      }
+      support->add(*others);
+    }
     getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
         return;
@@ -215,6 +226,10 @@ private:
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
+    if (int64_t rows = formRows(function, support, rewriter)) {
+      numWorkloads += rows;
+      eraseDeadOps(function, rewriter);
+    }
     constants = constantsOf(function);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())

@@ -1,5 +1,6 @@
 //===- WorkloadFormation.cpp - From contraction to workload ---------------===//
 #include "WorkloadFormation.h"
+#include "OperatorSizes.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
@@ -48,9 +49,6 @@ private:
   void buildContract(WorkloadOp op);
   Value widen(Value value);
   void buildEpilogue(WorkloadOp op);
-  void assertSizes(WorkloadOp op);
-  ArrayAttr rangesOf(WorkloadOp op);
-  ArrayAttr extentsOf(WorkloadOp op);
 
   const WorkloadSource &source;
   linalg::LinalgOp contraction;
@@ -322,131 +320,6 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-static std::string operandName(WorkloadOp op, unsigned number) {
-  OperandRole role = op.getOperandRole(number);
-  unsigned first = number;
-  while (first > 0 && op.getOperandRole(first - 1) == role)
-    --first;
-  switch (role) {
-  case OperandRole::Lhs:
-    return "lhs";
-  case OperandRole::Rhs:
-    return "rhs";
-  case OperandRole::Input:
-    return "input " + std::to_string(number - first);
-  case OperandRole::Init:
-    return "init";
-  case OperandRole::Extra:
-    return "extra " + std::to_string(number - first);
-  case OperandRole::Output:
-    return "output";
-  }
-  llvm_unreachable("every role has a name");
-}
-
-/// Asserts that operands agree in the extent of each axis.
-void WorkloadBuilder::assertSizes(WorkloadOp op) {
-  rewriter.setInsertionPoint(op);
-  auto sizeOf = [&](Value tensor, int64_t dim) {
-    return rewriter.createOrFold<tensor::DimOp>(loc, tensor, dim);
-  };
-  auto nameOf = [&](const Extent &extent, unsigned number, int64_t dim) {
-    if (std::optional<std::string> name = extents.describe(extent))
-      return *name;
-    return "dimension " + std::to_string(dim) + " of the " +
-           operandName(op, number);
-  };
-  // For each axis the sizes that are asserted or known to equal the first.
-  struct Known {
-    Value tensor;
-    int64_t dim;
-    unsigned number;
-    SmallVector<Extent> equal;
-  };
-  SmallVector<Known> axes(op.getNumAxes());
-  for (OpOperand &operand : op->getOpOperands()) {
-    Value tensor = operand.get();
-    unsigned number = operand.getOperandNumber();
-    if (!WorkloadOp::isShaped(tensor.getType()))
-      continue;
-    for (auto [dim, result] :
-         llvm::enumerate(op.getMapOf(number).getResults())) {
-      Known &known = axes[cast<AffineDimExpr>(result).getPosition()];
-      Extent extent = extents.dimOf(tensor, dim);
-      if (known.equal.empty()) {
-        known = {tensor, static_cast<int64_t>(dim), number, {extent}};
-        continue;
-      }
-      if (llvm::is_contained(known.equal, extent))
-        continue;
-      std::string message =
-          "expected " + nameOf(extent, number, dim) + " to equal " +
-          nameOf(known.equal.front(), known.number, known.dim) +
-          " in a matrix product";
-      Value size = sizeOf(tensor, dim);
-      Value expected = sizeOf(known.tensor, known.dim);
-      Value equal = arith::CmpIOp::create(
-          rewriter, loc, arith::CmpIPredicate::eq, size, expected);
-      cf::AssertOp::create(rewriter, loc, equal, message);
-      known.equal.push_back(extent);
-    }
-  }
-}
-
-/// The narrowest declared range of each axis.
-ArrayAttr WorkloadBuilder::rangesOf(WorkloadOp op) {
-  SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
-  auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
-    if (!known || known.isFixed())
-      return !known;
-    if (range.isFixed() || range.isOpen() != known.isOpen())
-      return range.isFixed() || known.isOpen();
-    // Both open, or both closed: anything declared beats nothing.
-    return known.getMin() == 0 && range.getMin() > 0;
-  };
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!WorkloadOp::isShaped(operand.get().getType()))
-      continue;
-    AffineMap map = op.getMapOf(operand.getOperandNumber());
-    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      ukernel::RangeAttr range =
-          extents.rangeOf(extents.dimOf(operand.get(), dim));
-      ukernel::RangeAttr &known =
-          ranges[cast<AffineDimExpr>(result).getPosition()];
-      if (isBetter(range, known))
-        known = range;
-    }
-  }
-  return rewriter.getArrayAttr(
-      SmallVector<Attribute>(ranges.begin(), ranges.end()));
-}
-
-/// `ukernel.extents`: for each axis the first extent of a dimension that is a
-/// product of symbols; null if there is none.
-ArrayAttr WorkloadBuilder::extentsOf(WorkloadOp op) {
-  SmallVector<Attribute> entries(op.getNumAxes(), rewriter.getUnitAttr());
-  bool isKnown = false;
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!WorkloadOp::isShaped(operand.get().getType()))
-      continue;
-    AffineMap map = op.getMapOf(operand.getOperandNumber());
-    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
-      Attribute &entry = entries[cast<AffineDimExpr>(result).getPosition()];
-      Extent extent = extents.dimOf(operand.get(), dim);
-      std::optional<SmallVector<StringAttr>> symbols =
-          extents.symbolsOf(extent);
-      if (!symbols || extent.factor < 1 || !isa<UnitAttr>(entry))
-        continue;
-      SmallVector<Attribute> product = {
-          rewriter.getI64IntegerAttr(extent.factor)};
-      llvm::append_range(product, *symbols);
-      entry = rewriter.getArrayAttr(product);
-      isKnown = true;
-    }
-  }
-  return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
-}
-
 WorkloadOp WorkloadBuilder::build() {
   Operation *last =
       epilogue ? epilogue.getOperation() : contraction.getOperation();
@@ -458,10 +331,8 @@ WorkloadOp WorkloadBuilder::build() {
   buildContract(op);
   buildEpilogue(op);
   extents.assumeAssertionsBefore(op);
-  op.setRangesAttr(rangesOf(op));
-  if (ArrayAttr known = extentsOf(op))
-    op->setAttr(ukernel::UKernelDialect::kExtentsAttrName, known);
-  assertSizes(op);
+  declareSizes(op, extents, rewriter);
+  assertSizes(op, extents, rewriter, "a matrix product");
   rewriter.replaceOp(last, op.getResult());
   if (epilogue)
     rewriter.eraseOp(contraction);

@@ -100,6 +100,9 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
            "What products of f32 may round their factors to: 'tf32', "
            "'tf32-truncate', where bits may also be cut off, or 'f32' for "
            "nothing">,
+    Option<"paths", "paths", "std::string", /*default=*/"\"\"",
+           "Codegen paths whose operators are formed, too, beside the default "
+           "ones, separated by commas">,
     Option<"leaveConstantProducts", "leave-constant-products", "bool",
            /*default=*/"false",
            "Leave contractions whose operands constants alone determine to "

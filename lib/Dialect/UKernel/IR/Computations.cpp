@@ -156,9 +156,7 @@ static ElementType multipliedType(ElementType lhs, ElementType rhs,
   return bytesOf(lhs) < bytesOf(rhs) ? rhs : lhs;
 }
 
-/// How a body merges two parts, and what an empty one holds: by the one
-/// operation that takes the accumulator and makes the next one.
-static std::pair<Merge, Identity> mergeOf(Block &combiner) {
+std::pair<Merge, Identity> ftuner::mergeOf(Block &combiner) {
   Value next = combiner.getTerminator()->getOperand(0);
   Operation *last = next.getDefiningOp();
   BlockArgument accumulator = combiner.getArguments().back();

@@ -32,6 +32,11 @@ std::optional<Operations> operationsOf(mlir::Operation &op);
 /// The operations of a body of scalars, equal ones counted.
 std::vector<Operations> collectOperations(mlir::Block &body);
 
+/// How a body merges two parts, and what an empty one holds: by the one
+/// operation that takes the accumulator, its last argument, and makes the next
+/// one.
+std::pair<Merge, Identity> mergeOf(mlir::Block &combiner);
+
 /// Scalar bodies of an operator: of the combiner, with inputs and then the
 /// accumulator as arguments, and of the epilogue, null for none.
 struct ComputationBodies {

@@ -253,6 +253,100 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let hasRegionVerifier = 1;
 }
 
+def UKernel_RowsOp : UKernel_Op<"rows", [
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DestinationStyleOpInterface, UKernel_OperatorOpInterface,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "reductions of rows, one after the other, and what follows from them";
+  let description = [{
+    Softmax, norms, sums and extremes of rows. The iteration space is rows, by up
+    to four space axes (m, n, b0, b1), and the elements of a row, along the last
+    axis r. Each reduction of a row may ask for the results of those before it:
+
+    * `reduce`: each of these regions takes an element of every input, the
+      results of the reductions before it, and its accumulator, and yields the
+      next accumulator, by one operation that takes it. It starts from that
+      operation's neutral element.
+    * `values` takes the elements of the inputs that have no r and all results,
+      and yields an element of each output that has no r.
+    * `map` takes an element of every input and all results, and yields an
+      element of each output that has r.
+
+    The order in which a row is reduced is not specified.
+
+    * `rows_c1`: there are an axis of rows, up to four, the axis r, an output and
+      a reduction.
+    * `rows_c2`: outputs have every space axis, alone in a dimension.
+    * `rows_c3`: a reduction's accumulator is a float or an integer of 32 bits,
+      and the one operation that updates it has a neutral element.
+    * `rows_c4`: `values` and `map` yield elements of their outputs.
+    * `rows_c5`: `plan` names a `ukernel.plan` of as many axes.
+
+    ```mlir
+    // y = e^(x - max) / sum of e^(x - max)
+    %y = ukernel.rows ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>)
+      maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m, r)>]
+      reduce {
+      ^bb0(%a: f32, %acc: f32):
+        %s = arith.maximumf %acc, %a : f32
+        ukernel.yield %s : f32
+      }, {
+      ^bb0(%a: f32, %max: f32, %acc: f32):
+        %d = arith.subf %a, %max : f32
+        %e = math.exp %d : f32
+        %s = arith.addf %acc, %e : f32
+        ukernel.yield %s : f32
+      } values {
+      ^bb0(%max: f32, %sum: f32):
+        ukernel.yield
+      } map {
+      ^bb0(%a: f32, %max: f32, %sum: f32):
+        %d = arith.subf %a, %max : f32
+        %e = math.exp %d : f32
+        %y = arith.divf %e, %sum : f32
+        ukernel.yield %y : f32
+      } -> tensor<?x?xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outputs,
+                       AffineMapArrayAttr:$indexing_maps,
+                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$values, SizedRegion<1>:$map,
+                        VariadicRegion<SizedRegion<1>>:$reductions);
+  let assemblyFormat = [{
+    (`plan` `(` $plan^ `)`)? `ins` `(` $inputs `:` type($inputs) `)`
+    `outs` `(` $outputs `:` type($outputs) `)` `maps` `=` $indexing_maps
+    (`ranges` `=` $ranges^)? `reduce` $reductions `values` $values `map` $map
+    attr-dict (`->` type($results)^)?
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr unsigned kMaxSpaceAxes = 4;
+    /// The axis along which a row lies, the last one.
+    unsigned getRowAxis();
+    /// Whether an operand has an element for each of a row, and not one alone.
+    bool isAlongRow(unsigned number);
+    /// The outputs that are or are not so, by their numbers as operands.
+    ::llvm::SmallVector<unsigned, 2> getOutputNumbers(bool alongRow);
+    /// The operation that updates the accumulator of a reduction.
+    ::mlir::Operation *getCombiningOp(unsigned reduction);
+    /// The accumulator of each reduction.
+    ::llvm::SmallVector<::mlir::Type, 3> getAccumulatorTypes();
+
+    // OperatorOpInterface
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputsMutable(); }
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::StringRef getAxisName(unsigned axis);
+    bool isBatchAxis(unsigned axis) { return axis >= 2 && axis != getRowAxis(); }
+    ::ftuner::OperandRole getOperandRole(unsigned number);
+    void describe(::ftuner::Workload &workload);
+    bool readsOutput() { return false; }
+  }];
+}
+
 def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "values of an operator's region";
   let description = [{

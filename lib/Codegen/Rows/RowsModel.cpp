@@ -1,0 +1,366 @@
+//===- RowsModel.cpp - What the rows path can emit ------------------------===//
+#include "FTuner/Codegen/Rows/RowsSchedule.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+
+using namespace ftuner;
+using llvm::Twine;
+
+/// Threads of a block: more rows in one serve nobody.
+static constexpr int64_t kMaxThreads = 512;
+/// Registers of a thread beside what it holds of its row: indices, addresses,
+/// bounds.
+static constexpr int64_t kBaseRegisters = 28;
+/// Of a row, in registers of a thread. Twice as much was not tried.
+static constexpr int64_t kMaxHeldRegisters = 64;
+/// Rounds of shuffles that make one number of a warp's.
+static constexpr int64_t kShuffleRounds = 5;
+
+static unsigned rowAxisOf(const Workload &workload) {
+  return workload.reduceAxes().list().front();
+}
+
+llvm::SmallVector<const Operand *>
+ftuner::operandsAlongRows(const Workload &workload) {
+  llvm::SmallVector<const Operand *> operands;
+  for (const Operand &operand : workload.operands)
+    if (llvm::is_contained(operand.axes, rowAxisOf(workload)))
+      operands.push_back(&operand);
+  return operands;
+}
+
+int64_t RowsLayout::widestBytes(const Workload &workload) {
+  int64_t bytes = 1;
+  for (const Operand *operand : operandsAlongRows(workload))
+    bytes = std::max(bytes, operand->elementBytes);
+  return bytes;
+}
+
+RowsLayout::RowsLayout(const Workload &workload, const BlockTile &tile,
+                       const RowsSchedule &schedule)
+    : rowAxis(rowAxisOf(workload)),
+      firstAxis(workload.spaceAxes().list().front()), chunk(tile[rowAxis]),
+      elements(chunk / schedule.lanes()),
+      vector(std::clamp<int64_t>(schedule.access / widestBytes(workload), 1,
+                                 std::max<int64_t>(elements, 1))) {}
+
+/// Registers of a thread that hold its elements of the row's inputs.
+static int64_t heldRegisters(const Workload &workload, int64_t elements,
+                             int64_t heldChunks) {
+  int64_t bytes = 0;
+  for (const Operand *operand : operandsAlongRows(workload))
+    if (isInput(operand->role))
+      bytes += operand->elementBytes * elements;
+  return ceilDiv(bytes, int64_t(4)) * heldChunks;
+}
+
+static int64_t numReductions(const Workload &workload) {
+  return llvm::count_if(workload.computations, [](const Computation &part) {
+    return part.isReduction();
+  });
+}
+
+namespace {
+
+class RowsSpace final : public ScheduleSpace {
+public:
+  RowsSpace(const CodegenModel &path, const Workload &workload,
+            const DeviceSpec &device)
+      : path(path), workload(workload) {
+    reduceGranule = RowsSchedule::warpSize;
+    workerGranule = RowsSchedule::warpSize;
+    maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, kMaxThreads);
+    combineAxes = {workload.spaceAxes().list().front()};
+  }
+
+  void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
+    int64_t widest = RowsLayout::widestBytes(workload);
+    std::optional<int64_t> longest =
+        workload.axes[rowAxisOf(workload)].range.max;
+    for (int64_t elements : {1, 2, 4, 8}) {
+      int64_t access =
+          std::min({elements * widest, alignment, widestAccessBytes});
+      // As wide as they can be, or single elements.
+      if (access < 2 * widest)
+        access = 1;
+      for (int64_t warps : {1, 2, 4, 8, 16})
+        for (int64_t rows : {1, 2, 4, 8})
+          visitHeld({rows, warps, 0, access}, elements, longest, visit);
+    }
+  }
+  void forEachStep(
+      const KernelFamily &block,
+      llvm::function_ref<bool(const KernelFamily &)> visit) const override {
+    visit(block);
+  }
+  Preference preference(const KernelFamily &family) const override {
+    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    return {-schedule.heldChunks, -schedule.access, family.threads()};
+  }
+
+private:
+  /// With none of the row in registers, and with as many chunks as may matter.
+  void visitHeld(RowsSchedule schedule, int64_t elements,
+                 std::optional<int64_t> longest, BlockVisitor visit) const {
+    if (schedule.threads() > maxWorkers)
+      return;
+    KernelFamily family;
+    family.tiles.emplace_back(workload.axes.size(), 1);
+    BlockTile &tile = family.tiles.front();
+    tile[combineAxes.front()] = schedule.blockRows;
+    int64_t chunk = tile[rowAxisOf(workload)] = schedule.lanes() * elements;
+    for (int64_t held : {0, 1, 2, 3, 4, 6, 8}) {
+      if (heldRegisters(workload, elements, held) > kMaxHeldRegisters)
+        break;
+      // Chunks behind the longest row hold nothing.
+      if (held > 1 && longest && (held - 1) * chunk >= *longest)
+        break;
+      schedule.heldChunks = held;
+      family.schedule = schedule.pack();
+      visit(family, family.ukernel(0), /*isSuited=*/true);
+    }
+  }
+
+  const CodegenModel &path;
+  const Workload &workload;
+};
+
+class RowsModel final : public CodegenModel {
+public:
+  llvm::StringRef name() const override { return "rows"; }
+  const ScheduleTable &scheduleTable() const override {
+    static const ScheduleTable table = {
+        "warps that reduce rows",
+        "the schedule's rows along the first space axis, and along the row "
+        "elements for each of its lanes",
+        fieldsOf<RowsSchedule>,
+        {}};
+    return table;
+  }
+
+  llvm::Error supports(const Workload &workload,
+                       const DeviceSpec &device) const override;
+  std::unique_ptr<ScheduleSpace>
+  createSpace(const Workload &workload,
+              const DeviceSpec &device) const override {
+    return std::make_unique<RowsSpace>(*this, workload, device);
+  }
+
+  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
+    UKernel ukernel;
+    ukernel.blockTile = family.tiles[part];
+    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+    ukernel.workers = threads(family);
+    return ukernel;
+  }
+  int64_t threads(const KernelFamily &family) const override {
+    return RowsSchedule::of(family.schedule).threads();
+  }
+  int64_t heightGranule(const KernelFamily &family) const override {
+    return family.lowHeight();
+  }
+  int64_t alignment(const Schedule &schedule) const override {
+    return RowsSchedule::of(schedule).access;
+  }
+  bool takesAnyAlignment(const Schedule &schedule) const override {
+    return RowsSchedule::of(schedule).access == 1;
+  }
+  KernelFamily relaxed(const KernelFamily &family,
+                       int64_t alignment) const override {
+    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    if (schedule.access <= alignment)
+      return family;
+    // Narrower accesses would be as wide as some elements, or wider.
+    return unalignedVariants(family).front();
+  }
+  llvm::SmallVector<KernelFamily>
+  unalignedVariants(const KernelFamily &family) const override {
+    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    schedule.access = 1;
+    KernelFamily variant = family;
+    variant.schedule = schedule.pack();
+    return {variant};
+  }
+
+  KernelResources resources(const Workload &workload,
+                            const KernelFamily &family) const override {
+    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    KernelResources resources;
+    resources.threads = schedule.threads();
+    resources.registersPerThread = registers(workload, family);
+    // A number of each warp for each reduction.
+    if (schedule.warps > 1)
+      resources.sharedMemoryBytes =
+          4 * schedule.blockRows * schedule.warps * numReductions(workload);
+    return resources;
+  }
+  int64_t spillFreeRegisters(const Workload &workload,
+                             const KernelFamily &family) const override {
+    return registers(workload, family) + 16;
+  }
+  BlockWork work(const Workload &workload, const KernelFamily &family,
+                 unsigned part, const DeviceSpec &device) const override;
+  double peakFlops(const Workload &, const DeviceSpec &device) const override {
+    return device.fp32Tflops * 1e12;
+  }
+  llvm::Error check(const Workload &workload, const KernelFamily &family,
+                    const DeviceSpec &device) const override;
+
+private:
+  int64_t registers(const Workload &workload,
+                    const KernelFamily &family) const {
+    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    RowsLayout layout(workload, family.tiles.front(), schedule);
+    return kBaseRegisters +
+           heldRegisters(workload, layout.elements, schedule.heldChunks) +
+           2 * layout.vector * (numReductions(workload) + 1);
+  }
+};
+
+} // namespace
+
+llvm::Error RowsModel::supports(const Workload &workload,
+                                const DeviceSpec &) const {
+  if (workload.reduceAxes().size() != 1 || workload.spaceAxes().empty())
+    return invalid("expected rows along one axis");
+  for (const Computation &part : workload.computations) {
+    if (!part.isReduction())
+      continue;
+    // Its result is what others read, and nothing is stored of it.
+    if (!part.writes.empty() || part.state->accumulators.size() != 1 ||
+        part.state->merge == Merge::Other || part.state->correctedBy)
+      return invalid("expected reductions to one number, which others read");
+    if (ElementType type = part.state->accumulators.front().type;
+        type != ElementType::F32 && type != ElementType::I32)
+      return invalid("expected accumulators of f32 or i32, but got " +
+                     nameOf(type));
+  }
+  unsigned row = rowAxisOf(workload);
+  for (auto [number, operand] : llvm::enumerate(workload.operands)) {
+    if (operand.role != OperandRole::Input &&
+        operand.role != OperandRole::Output)
+      return invalid("expected inputs and outputs alone");
+    bool isAlong = llvm::is_contained(operand.axes, row);
+    for (unsigned dim = 0; dim < operand.rank(); ++dim)
+      if (!operand.position(dim).asAxis())
+        return invalid("expected operand " + Twine(number) +
+                       " to follow one axis along each dimension");
+    if (isAlong && operand.contiguousAxis() != row)
+      return invalid("expected operand " + Twine(number) +
+                     " to be contiguous along rows");
+    if (!llvm::is_contained({ElementType::F32, ElementType::F16,
+                             ElementType::BF16, ElementType::I8,
+                             ElementType::I16, ElementType::I32},
+                            operand.elementType))
+      return invalid("expected elements of f32, f16, bf16 or integers of 8 to "
+                     "32 bits, but got " +
+                     nameOf(operand.elementType));
+  }
+  return llvm::Error::success();
+}
+
+BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
+                          unsigned part, const DeviceSpec &) const {
+  RowsSchedule schedule = RowsSchedule::of(family.schedule);
+  RowsLayout layout(workload, family.tiles[part], schedule);
+  BlockWork work;
+  work.warps = schedule.blockRows * schedule.warps;
+  auto warps = static_cast<double>(work.warps);
+  work.stepDepth = layout.chunk;
+  // Loads of all held chunks are under way at once.
+  work.stepsAhead =
+      static_cast<double>(std::max<int64_t>(schedule.heldChunks, 1));
+  work.registersPerThread = static_cast<double>(registers(workload, family));
+  double passes = schedule.heldChunks > 0
+                      ? 1
+                      : static_cast<double>(numReductions(workload)) + 1;
+  auto accesses = static_cast<double>(layout.accesses());
+  for (const Operand *operand : operandsAlongRows(workload)) {
+    if (!isInput(operand->role)) {
+      work.otherInstructions += 3 * warps * accesses;
+      continue;
+    }
+    WarpAccess load;
+    load.kind = WarpAccess::Kind::GlobalLoad;
+    int64_t bytes = layout.vector * operand->elementBytes;
+    load.width = std::max<int64_t>(bytes / 4, 1);
+    for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
+      load.address[lane] = lane * bytes / 4;
+    load.count = warps * accesses * passes;
+    work.accesses.push_back(load);
+    work.loadedRegisters += load.count * static_cast<double>(load.width);
+    work.otherInstructions += 4 * load.count;
+    work.globalBytes +=
+        passes * static_cast<double>(operand->elementBytes *
+                                     schedule.blockRows * layout.chunk);
+  }
+  // Special functions go to a unit of a quarter of the rate, and take some
+  // instructions around them.
+  constexpr double kSpecialInstructions = 8;
+  for (const Computation &computation : workload.computations) {
+    double instructions =
+        flopsOf(computation.operations) +
+        (kSpecialInstructions - 1) * specialsOf(computation.operations);
+    if (computation.axes.contains(layout.rowAxis))
+      work.otherInstructions +=
+          warps * static_cast<double>(layout.elements) * (instructions + 1);
+    else
+      work.epilogueInstructions += warps * instructions;
+  }
+  work.epilogueInstructions +=
+      warps * static_cast<double>(numReductions(workload)) *
+      static_cast<double>(2 * kShuffleRounds +
+                          (schedule.warps > 1 ? 4 + 2 * schedule.warps : 0));
+  return work;
+}
+
+llvm::Error RowsModel::check(const Workload &workload,
+                             const KernelFamily &family,
+                             const DeviceSpec &device) const {
+  if (llvm::Error error = supports(workload, device))
+    return error;
+  if (llvm::Error error = checkTiles(workload, family))
+    return error;
+  if (llvm::Error error = checkSchedule(family.schedule))
+    return error;
+  RowsSchedule schedule = RowsSchedule::of(family.schedule);
+  if (family.tiles.size() != 1)
+    return invalid("expected one part");
+  if (family.reduceSplit != 1)
+    return invalid("expected no split of rows");
+  const BlockTile &tile = family.tiles.front();
+  unsigned row = rowAxisOf(workload),
+           first = workload.spaceAxes().list().front();
+  for (unsigned axis = 0; axis < tile.size(); ++axis)
+    if (axis != row && tile[axis] != (axis == first ? schedule.blockRows : 1))
+      return invalid("expected a tile of " + Twine(schedule.blockRows) +
+                     " rows, but got " + tileText(tile));
+  int64_t elements = tile[row] / schedule.lanes();
+  if (elements == 0 || tile[row] % schedule.lanes() != 0 ||
+      !llvm::isPowerOf2_64(elements) || elements > 16)
+    return invalid("expected chunks of 1, 2, 4, 8 or 16 elements for each of " +
+                   Twine(schedule.lanes()) + " lanes, but got " +
+                   tileText(tile));
+  int64_t widest = RowsLayout::widestBytes(workload);
+  if (schedule.access != 1 &&
+      (!llvm::isPowerOf2_64(schedule.access) || schedule.access < 2 * widest ||
+       schedule.access > elements * widest))
+    return invalid("expected accesses of 1 byte, or of 2 to " +
+                   Twine(elements) + " elements of " + Twine(widest) +
+                   " bytes, but got " + Twine(schedule.access));
+  if (schedule.threads() > device.maxThreadsPerBlock)
+    return invalid("expected up to " + Twine(device.maxThreadsPerBlock) +
+                   " threads, but got " + Twine(schedule.threads()));
+  if (int64_t held = heldRegisters(workload, elements, schedule.heldChunks);
+      held > kMaxHeldRegisters)
+    return invalid("expected up to " + Twine(kMaxHeldRegisters) +
+                   " registers that hold a row, but got " + Twine(held));
+  return llvm::Error::success();
+}
+
+const CodegenModel &ftuner::rowsModel() {
+  static const RowsModel model;
+  return model;
+}

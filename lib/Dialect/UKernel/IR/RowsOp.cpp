@@ -1,0 +1,208 @@
+//===- RowsOp.cpp - Reductions of rows, and what follows from them --------===//
+#include "FTuner/Dialect/UKernel/IR/Computations.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace ftuner;
+using namespace ftuner::ukernel;
+
+//===----------------------------------------------------------------------===//
+// Accessors
+//===----------------------------------------------------------------------===//
+
+unsigned RowsOp::getRowAxis() {
+  return cast<AffineMapAttr>(getIndexingMaps()[0]).getValue().getNumDims() - 1;
+}
+
+SmallVector<utils::IteratorType> RowsOp::getLoopIteratorTypes() {
+  SmallVector<utils::IteratorType> kinds(getRowAxis() + 1,
+                                         utils::IteratorType::parallel);
+  kinds.back() = utils::IteratorType::reduction;
+  return kinds;
+}
+
+StringRef RowsOp::getAxisName(unsigned axis) {
+  static constexpr StringLiteral space[kMaxSpaceAxes] = {"m", "n", "b0", "b1"};
+  return axis == getRowAxis() ? StringLiteral("r") : space[axis];
+}
+
+OperandRole RowsOp::getOperandRole(unsigned number) {
+  return number < getInputs().size() ? OperandRole::Input : OperandRole::Output;
+}
+
+bool RowsOp::isAlongRow(unsigned number) {
+  return getMatchingIndexingMap(&(*this)->getOpOperand(number))
+      .isFunctionOfDim(getRowAxis());
+}
+
+SmallVector<unsigned, 2> RowsOp::getOutputNumbers(bool alongRow) {
+  SmallVector<unsigned, 2> numbers;
+  for (unsigned number :
+       llvm::seq<unsigned>(getInputs().size(), (*this)->getNumOperands()))
+    if (isAlongRow(number) == alongRow)
+      numbers.push_back(number);
+  return numbers;
+}
+
+Operation *RowsOp::getCombiningOp(unsigned reduction) {
+  SmallVector<Operation *, 4> operations;
+  Block &body = getReductions()[reduction].front();
+  if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
+      operations.size() != 1)
+    return nullptr;
+  return operations.front();
+}
+
+SmallVector<Type, 3> RowsOp::getAccumulatorTypes() {
+  SmallVector<Type, 3> types;
+  for (Region &reduction : getReductions())
+    types.push_back(reduction.getArguments().back().getType());
+  return types;
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// rows_c1 and rows_c2.
+static LogicalResult verifyAxes(RowsOp op) {
+  unsigned row = op.getRowAxis();
+  if (row < 1 || row > RowsOp::kMaxSpaceAxes)
+    return op.emitOpError("expected maps of 1 to ")
+           << RowsOp::kMaxSpaceAxes << " axes of rows and one along them";
+  if (op.getOutputs().empty() || op.getReductions().empty())
+    return op.emitOpError("expected an output and a reduction");
+  for (OpOperand &output : op.getOutputsMutable()) {
+    AffineMap map = op.getMatchingIndexingMap(&output);
+    for (unsigned axis = 0; axis < row; ++axis)
+      if (!llvm::is_contained(map.getResults(),
+                              getAffineDimExpr(axis, op.getContext())))
+        return op.emitOpError("expected outputs with a dimension that ")
+               << op.getAxisName(axis) << " indexes alone, but got "
+               << AffineMapAttr::get(map);
+  }
+  return success();
+}
+
+/// rows_c3.
+static LogicalResult verifyReduction(RowsOp op, unsigned number,
+                                     ArrayRef<Type> elements) {
+  Region &region = op.getReductions()[number];
+  std::string name = "reduction " + std::to_string(number);
+  if (region.getNumArguments() == 0)
+    return op.emitOpError("expected ") << name << " to take an accumulator";
+  SmallVector<Type, 3> accumulators = op.getAccumulatorTypes();
+  SmallVector<Type> arguments(elements);
+  llvm::append_range(arguments, ArrayRef(accumulators).take_front(number + 1));
+  if (failed(verifyScalarRegion(op, region, name, arguments,
+                                accumulators[number])))
+    return failure();
+  if (!accumulators[number].isF32() && !accumulators[number].isInteger(32))
+    return op.emitOpError("expected ")
+           << name << " to have an accumulator of f32 or i32, but got "
+           << accumulators[number];
+  Operation *combining = op.getCombiningOp(number);
+  if (!combining || !arith::getNeutralElement(combining))
+    return op.emitOpError("expected ")
+           << name
+           << " to update its accumulator by one operation with a neutral "
+              "element";
+  return success();
+}
+
+LogicalResult RowsOp::verifyRegions() {
+  if (failed(verifyAxes(*this)))
+    return failure();
+  auto elementType = [&](unsigned number) {
+    return getElementTypeOrSelf((*this)->getOperand(number).getType());
+  };
+  SmallVector<Type> elements, ofRows;
+  for (unsigned number : llvm::seq<unsigned>(getInputs().size())) {
+    elements.push_back(elementType(number));
+    if (!isAlongRow(number))
+      ofRows.push_back(elements.back());
+  }
+  for (unsigned number : llvm::seq<unsigned>(getReductions().size()))
+    if (failed(verifyReduction(*this, number, elements)))
+      return failure();
+  llvm::append_range(elements, getAccumulatorTypes());
+  llvm::append_range(ofRows, getAccumulatorTypes());
+  // rows_c4.
+  if (failed(verifyScalarRegion(
+          *this, getValues(), "values", ofRows,
+          llvm::map_to_vector(getOutputNumbers(false), elementType))) ||
+      failed(verifyScalarRegion(
+          *this, getMap(), "map", elements,
+          llvm::map_to_vector(getOutputNumbers(true), elementType))))
+    return failure();
+  return verifyComputations(*this);
+}
+
+LogicalResult RowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyPlanUse(*this, symbols);
+}
+
+//===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+void RowsOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  getOperatorEffects(*this, effects);
+}
+
+LogicalResult RowsOp::reifyResultShapes(OpBuilder &builder,
+                                        ReifiedRankedShapedTypeDims &shapes) {
+  for (unsigned number : llvm::seq<unsigned>((*this)->getNumResults()))
+    shapes.push_back(
+        tensor::getMixedSizes(builder, getLoc(), getOutputs()[number]));
+  return success();
+}
+
+void RowsOp::describe(Workload &workload) {
+  unsigned row = getRowAxis();
+  AxisSet all = AxisSet::first(row + 1), space = AxisSet::first(row);
+  std::vector<Read> elements, ofRows;
+  for (unsigned input : llvm::seq<unsigned>(getInputs().size())) {
+    elements.push_back(Read::operand(input));
+    if (!isAlongRow(input))
+      ofRows.push_back(Read::operand(input));
+  }
+  for (unsigned number : llvm::seq<unsigned>(getReductions().size())) {
+    Block &body = getReductions()[number].front();
+    Computation reduction;
+    reduction.name = "reduction" + std::to_string(number);
+    reduction.axes = all;
+    reduction.reduce = {row};
+    reduction.reads = elements;
+    reduction.operations = collectOperations(body);
+    reduction.state.emplace();
+    auto [merge, identity] = mergeOf(body);
+    reduction.state->merge = merge;
+    Accumulator &accumulator = reduction.state->accumulators.front();
+    accumulator.name = reduction.name;
+    accumulator.type = toElementType(getAccumulatorTypes()[number]);
+    accumulator.identity = identity;
+    workload.computations.push_back(std::move(reduction));
+    elements.push_back(Read::computation(number));
+    ofRows.push_back(Read::computation(number));
+  }
+  auto add = [&](StringRef name, AxisSet axes, std::vector<Read> reads,
+                 Region &body, bool alongRow) {
+    Computation computation;
+    computation.name = name.str();
+    computation.axes = axes;
+    computation.reads = std::move(reads);
+    computation.operations = collectOperations(body.front());
+    computation.writes = getOutputNumbers(alongRow);
+    if (!computation.writes.empty())
+      workload.computations.push_back(std::move(computation));
+  };
+  add("values", space, std::move(ofRows), getValues(), /*alongRow=*/false);
+  add("map", all, std::move(elements), getMap(), /*alongRow=*/true);
+}

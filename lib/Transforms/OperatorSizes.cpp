@@ -1,0 +1,145 @@
+//===- OperatorSizes.cpp - Sizes of an operator's axes --------------------===//
+#include "OperatorSizes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::OperatorOpInterface;
+
+static std::string operandName(OperatorOpInterface op, unsigned number) {
+  OperandRole role = op.getOperandRole(number);
+  unsigned first = number;
+  while (first > 0 && op.getOperandRole(first - 1) == role)
+    --first;
+  switch (role) {
+  case OperandRole::Lhs:
+    return "lhs";
+  case OperandRole::Rhs:
+    return "rhs";
+  case OperandRole::Input:
+    return "input " + std::to_string(number - first);
+  case OperandRole::Init:
+    return "init";
+  case OperandRole::Extra:
+    return "extra " + std::to_string(number - first);
+  case OperandRole::Output:
+    return "output";
+  }
+  llvm_unreachable("every role has a name");
+}
+
+/// Asserts that operands agree in the extent of each axis.
+void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
+                         RewriterBase &rewriter, const Twine &where) {
+  rewriter.setInsertionPoint(op);
+  auto sizeOf = [&](Value tensor, int64_t dim) {
+    return rewriter.createOrFold<tensor::DimOp>(op.getLoc(), tensor, dim);
+  };
+  auto nameOf = [&](const Extent &extent, unsigned number, int64_t dim) {
+    if (std::optional<std::string> name = extents.describe(extent))
+      return *name;
+    return "dimension " + std::to_string(dim) + " of the " +
+           operandName(op, number);
+  };
+  // For each axis the sizes that are asserted or known to equal the first.
+  struct Known {
+    Value tensor;
+    int64_t dim;
+    unsigned number;
+    SmallVector<Extent> equal;
+  };
+  SmallVector<Known> axes(op.getNumAxes());
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value tensor = operand.get();
+    unsigned number = operand.getOperandNumber();
+    if (!isa<ShapedType>(tensor.getType()))
+      continue;
+    for (auto [dim, result] :
+         llvm::enumerate(op.getMapOfOperand(number).getResults())) {
+      Known &known = axes[cast<AffineDimExpr>(result).getPosition()];
+      Extent extent = extents.dimOf(tensor, dim);
+      if (known.equal.empty()) {
+        known = {tensor, static_cast<int64_t>(dim), number, {extent}};
+        continue;
+      }
+      if (llvm::is_contained(known.equal, extent))
+        continue;
+      std::string message =
+          "expected " + nameOf(extent, number, dim) + " to equal " +
+          nameOf(known.equal.front(), known.number, known.dim) + " in " +
+          where.str();
+      Value size = sizeOf(tensor, dim);
+      Value expected = sizeOf(known.tensor, known.dim);
+      Value equal = arith::CmpIOp::create(
+          rewriter, op.getLoc(), arith::CmpIPredicate::eq, size, expected);
+      cf::AssertOp::create(rewriter, op.getLoc(), equal, message);
+      known.equal.push_back(extent);
+    }
+  }
+}
+
+/// The narrowest declared range of each axis.
+static ArrayAttr rangesOf(OperatorOpInterface op, ExtentAnalysis &extents,
+                          RewriterBase &rewriter) {
+  SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
+  auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
+    if (!known || known.isFixed())
+      return !known;
+    if (range.isFixed() || range.isOpen() != known.isOpen())
+      return range.isFixed() || known.isOpen();
+    // Both open, or both closed: anything declared beats nothing.
+    return known.getMin() == 0 && range.getMin() > 0;
+  };
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<ShapedType>(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
+    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+      ukernel::RangeAttr range =
+          extents.rangeOf(extents.dimOf(operand.get(), dim));
+      ukernel::RangeAttr &known =
+          ranges[cast<AffineDimExpr>(result).getPosition()];
+      if (isBetter(range, known))
+        known = range;
+    }
+  }
+  return rewriter.getArrayAttr(
+      SmallVector<Attribute>(ranges.begin(), ranges.end()));
+}
+
+/// `ukernel.extents`: for each axis the first extent of a dimension that is a
+/// product of symbols; null if there is none.
+static ArrayAttr extentsOf(OperatorOpInterface op, ExtentAnalysis &extents,
+                           RewriterBase &rewriter) {
+  SmallVector<Attribute> entries(op.getNumAxes(), rewriter.getUnitAttr());
+  bool isKnown = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<ShapedType>(operand.get().getType()))
+      continue;
+    AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
+    for (auto [dim, result] : llvm::enumerate(map.getResults())) {
+      Attribute &entry = entries[cast<AffineDimExpr>(result).getPosition()];
+      Extent extent = extents.dimOf(operand.get(), dim);
+      std::optional<SmallVector<StringAttr>> symbols =
+          extents.symbolsOf(extent);
+      if (!symbols || extent.factor < 1 || !isa<UnitAttr>(entry))
+        continue;
+      SmallVector<Attribute> product = {
+          rewriter.getI64IntegerAttr(extent.factor)};
+      llvm::append_range(product, *symbols);
+      entry = rewriter.getArrayAttr(product);
+      isKnown = true;
+    }
+  }
+  return isKnown ? rewriter.getArrayAttr(entries) : ArrayAttr();
+}
+
+void ftuner::declareSizes(OperatorOpInterface op, ExtentAnalysis &extents,
+                          RewriterBase &rewriter) {
+  op.setRangesAttr(rangesOf(op, extents, rewriter));
+  if (ArrayAttr known = extentsOf(op, extents, rewriter))
+    op->setAttr(ukernel::UKernelDialect::kExtentsAttrName, known);
+}
