@@ -80,7 +80,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"tf32_operations", &LatencyBlock::tf32Operations},
     {"f16_operations", &LatencyBlock::f16Operations},
     {"i8_operations", &LatencyBlock::i8Operations},
-    {"is_warpgroup", &LatencyBlock::isWarpgroup},
+    {"is_warpgroup", &LatencyBlock::hasPeakRate},
     {"is_persistent", &LatencyBlock::isPersistent},
     {"hides_stores", &LatencyBlock::hidesStores},
     {"cluster_cycles", &LatencyBlock::clusterCycles},

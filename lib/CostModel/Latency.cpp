@@ -206,7 +206,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.fma = work.fma;
   for (const TensorWork &tensor : work.tensor) {
     block.tensorInstructions += tensor.instructions;
-    block.isWarpgroup |= tensor.isWarpgroup;
+    block.hasPeakRate |= tensor.hasPeakRate;
     operationsOf(block, tensor.pipe) += tensor.operations;
   }
   block.isPersistent = work.isPersistent;

@@ -121,7 +121,7 @@ static std::array<double, 4> stepTerms(const LatencyDevice &device,
 /// Cycles in which an SM's tensor cores do the operations of a step.
 static double tensorCycles(const LatencyDevice &device,
                            const LatencyBlock &block) {
-  double share = block.isWarpgroup ? 1 : device.warpTensorShare;
+  double share = block.hasPeakRate ? 1 : device.warpTensorShare;
   double cycles = 0;
   for (auto [operations, rate] :
        {std::pair(block.tf32Operations, device.tf32Rate),

@@ -110,9 +110,8 @@ public:
 private:
   /// The main axis, if the path combines along it.
   unsigned chooseCombineAxis() const;
-  /// Of the choices of reduce tile and stages that are feasible for the block,
-  /// those that serve best.
-  std::vector<KernelFamily> chooseSteps(const KernelFamily &block) const;
+  /// Of the schedules that are feasible for the block, those that serve best.
+  std::vector<KernelFamily> chooseSchedules(const KernelFamily &block) const;
   /// Adds the block's candidates if it is feasible; whether it is.
   bool visit(const KernelFamily &block);
   void addByPreference();
@@ -124,8 +123,8 @@ private:
   unsigned combineAxis;
   /// Of contractions, which the paper's rules are made for.
   std::optional<TileRules> rules;
-  /// Shapes for which the cost model chooses steps; none if it cannot tell them
-  /// apart.
+  /// Shapes for which the cost model chooses schedules; none if it cannot tell
+  /// them apart.
   std::vector<Shape> predictedShapes;
   std::vector<KernelFamily> found;
   CandidateSet &set;
@@ -143,20 +142,20 @@ unsigned Enumerator::chooseCombineAxis() const {
 bool Enumerator::visit(const KernelFamily &block) {
   if (!isFeasible(problem, block))
     return false;
-  for (KernelFamily &family : chooseSteps(block))
+  for (KernelFamily &family : chooseSchedules(block))
     found.push_back(std::move(family));
   return true;
 }
 
 std::vector<KernelFamily>
-Enumerator::chooseSteps(const KernelFamily &block) const {
+Enumerator::chooseSchedules(const KernelFamily &block) const {
   std::vector<KernelFamily> distinct;
   if (!predictedShapes.empty()) {
     // The best for each shape.
     std::vector<KernelFamily> chosen(predictedShapes.size(), block);
     std::vector<double> best(predictedShapes.size(),
                              -std::numeric_limits<double>::infinity());
-    space->forEachStep(block, [&](const KernelFamily &family) {
+    space->forEachSchedule(block, [&](const KernelFamily &family) {
       if (!isFeasible(problem, family))
         return true;
       for (auto [index, shape] : llvm::enumerate(predictedShapes)) {
@@ -175,7 +174,7 @@ Enumerator::chooseSteps(const KernelFamily &block) const {
   }
   // The first that leaves room for ζ blocks, else the first.
   std::optional<KernelFamily> first;
-  space->forEachStep(block, [&](const KernelFamily &family) {
+  space->forEachSchedule(block, [&](const KernelFamily &family) {
     if (!isFeasible(problem, family))
       return true;
     int64_t bytes = path.resources(workload, family).sharedMemoryBytes +

@@ -253,7 +253,7 @@ def test_types_of_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"block_m": 20}, "a.csv:3: .*multiples of the threads"),
+        ({"block_m": 20}, "a.csv:3: .*multiples of 8 elements"),
         ({"us": "fast"}, "a.csv:3: column 'us': expected a number .*, but got 'fast'"),
         ({"us": -1}, "a.csv:3: column 'us': expected a number of at least"),
         ({"k": 0}, "a.csv:3: .*k: expected a number from 1"),

@@ -69,9 +69,9 @@ struct LatencyBlock {
   /// Of the tensor cores: warp instructions, and operations by type.
   double tensorInstructions = 0;
   double tf32Operations = 0, f16Operations = 0, i8Operations = 0;
-  /// Whether the instructions are those of four warps together (wgmma): they
-  /// reach the peak rates.
-  bool isWarpgroup = false;
+  /// Whether instructions of the tensor cores reach the peak rates; else they
+  /// reach the share of those of single warps.
+  bool hasPeakRate = false;
   /// Whether blocks stay on their SM and take one tile after the other, the
   /// first copies of one behind the work of the one before.
   bool isPersistent = false;

@@ -39,10 +39,11 @@ struct WarpAccess {
 /// Instructions of the tensor cores in a step, and what they compute.
 struct TensorWork {
   TensorPipe pipe = TensorPipe::F16;
-  /// Of single warps (mma.sync), or those that each warp of a group issues.
+  /// Summed over the warps that issue them, be it together with others.
   double instructions = 0;
-  /// Whether four warps execute them together (wgmma), at the peak rate.
-  bool isWarpgroup = false;
+  /// Whether they run at the pipe's peak rate. Others run at the share of it
+  /// that instructions of single warps reach (SmFacts::warpTensorShare).
+  bool hasPeakRate = false;
   /// Multiplications and additions.
   double operations = 0;
 };

@@ -62,12 +62,26 @@ public:
   /// range better than a smaller one are left out. Whether a block is feasible,
   /// `check` decides.
   virtual void forEachBlock(int64_t alignment, BlockVisitor visit) const = 0;
-  /// Visits the family with every way to step along the reduce axis (depth,
-  /// stages of the pipeline), preferred ones first, until `visit` returns
-  /// false.
-  virtual void
-  forEachStep(const KernelFamily &block,
-              llvm::function_ref<bool(const KernelFamily &)> visit) const = 0;
+  using FamilyVisitor = llvm::function_ref<bool(const KernelFamily &)>;
+  /// Visits what else the path may decide of a block that `forEachBlock`
+  /// visited, preferred ones first, until `visit` returns false: families of
+  /// one tile that differ in schedule and tile.
+  ///
+  /// * Each block of a launch computes what `block` does: a family's tile along
+  ///   a space axis is that of `block`, or, where blocks share a tile
+  ///   (`CodegenModel::cluster`), as many of them as the cluster has blocks
+  ///   along the axis. Rules of tiles saw `block`, and filters that go by tiles
+  ///   see the whole tile.
+  /// * Workers have the register tiles of `block`. Tiles of reduce axes are
+  /// any.
+  /// * The alignment that operands need is that of `block`.
+  /// * Combine axis, reduce axes and split are those of `block`.
+  ///
+  /// Whether a family can be emitted, `check` decides. A cost model that
+  /// predicts times sees all of them and takes the best for each shape; others
+  /// take the first that leaves an SM room for enough blocks.
+  virtual void forEachSchedule(const KernelFamily &block,
+                               FamilyVisitor visit) const = 0;
   /// Orders families that a cost model cannot tell apart: the lesser, the
   /// better.
   using Preference = std::array<int64_t, 8>;

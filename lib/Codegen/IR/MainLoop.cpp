@@ -1,6 +1,5 @@
 //===- MainLoop.cpp - The loop over steps of the reduce axis --------------===//
 #include "FTuner/Codegen/IR/MainLoop.h"
-#include "FTuner/Codegen/IR/StageBarriers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -61,7 +60,7 @@ Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
                       Multiply multiply) const {
   Values sums = isAsynchronous ? emitAsynchronous(b, accumulators, multiply)
                                : emitStaged(b, accumulators, multiply);
-  awaitProducts(b, 0);
+  awaitProducts(0);
   return sums;
 }
 
@@ -71,17 +70,14 @@ Values MainLoop::emit(ImplicitLocOpBuilder &b, const Values &accumulators,
                         : emitStaged(b, accumulators, kBlocks);
 }
 
-/// Makes what the thread has written to shared memory visible to deferred
-/// products, behind a barrier.
-void MainLoop::fenceProxy(ImplicitLocOpBuilder &b) const {
-  if (isDeferred)
-    fenceAsyncProxy(b);
+void MainLoop::publish() const {
+  if (asyncProducts)
+    asyncProducts->publish();
 }
 
-/// Waits for deferred products of all but the `newer` last steps.
-void MainLoop::awaitProducts(ImplicitLocOpBuilder &b, int64_t newer) const {
-  if (isDeferred)
-    NVVM::WgmmaWaitGroupSyncOp::create(b, newer);
+void MainLoop::awaitProducts(int64_t newer) const {
+  if (asyncProducts)
+    asyncProducts->await(newer);
 }
 
 Value MainLoop::nextStage(ImplicitLocOpBuilder &b, Value stage) const {
@@ -132,17 +128,17 @@ Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
   Value readStage = state[accumulators.size()];
   Value writeStage = state[accumulators.size() + 1];
   NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1);
-  fenceProxy(b);
+  publish();
   gpu::BarrierOp::create(b);
   auto startNext = [&] {
     start(writeStage, math.add(loop.getInductionVar(), stepsAhead() * depth));
   };
-  if (!isDeferred)
+  if (!asyncProducts)
     startNext();
   Values next = multiply(readStage, Values(state.drop_back(2)));
-  if (isDeferred)
+  if (asyncProducts)
     startNext();
-  awaitProducts(b, 1);
+  awaitProducts(1);
   next.push_back(nextStage(b, readStage));
   next.push_back(nextStage(b, writeStage));
   scf::YieldOp::create(b, next);
@@ -188,7 +184,7 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
   IndexMath math(b);
   Value zero = math.constant(0);
   copyFirst(b);
-  fenceProxy(b);
+  publish();
 
   Values initial = accumulators;
   initial.push_back(zero);
@@ -205,10 +201,10 @@ Values MainLoop::emitStaged(ImplicitLocOpBuilder &b, const Values &accumulators,
   // vectors pass from one conditional to the other.
   Values vectors = loadStep(b, reduceOffset, hasNext);
   Values next = multiply(stage, Values(state.drop_back()));
-  awaitProducts(b, 0);
+  awaitProducts(0);
   Value nextStageValue = nextStage(b, stage);
   emitIf(b, hasNext, [&] { storeStep(vectors, nextStageValue, reduceOffset); });
-  fenceProxy(b);
+  publish();
   next.push_back(nextStageValue);
   scf::YieldOp::create(b, next);
   return Values(loop.getResults().drop_back());

@@ -1,7 +1,6 @@
 //===- MmaSpace.cpp - What the mma path has to choose from ----------------===//
 #include "MmaSpace.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
-#include "FTuner/Workload/Sampling.h"
 #include "MmaTypes.h"
 #include <algorithm>
 
@@ -24,11 +23,8 @@ static constexpr int64_t kStepBytes[] = {64, 128, 32};
 static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};
 
 MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
-    : workload(workload), device(device),
-      axes(ContractionAxes::of(workload.reduceAxes())),
-      elementBytes(bytesOf(multipliedType(workload))),
-      extents{largestSize(workload.axes[axes.m]),
-              largestSize(workload.axes[axes.n])} {
+    : ContractionSpace(workload, device),
+      elementBytes(bytesOf(multipliedType(workload))) {
   combineAxes = {axes.m, axes.n};
   reduceGranule = kMmaFragmentBytes / elementBytes;
   workerGranule = 1;
@@ -100,9 +96,8 @@ void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   }
 }
 
-void MmaSpace::forEachStep(
-    const KernelFamily &block,
-    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+void MmaSpace::forEachSchedule(const KernelFamily &block,
+                               FamilyVisitor visit) const {
   KernelFamily family = block;
   MmaSchedule schedule = MmaSchedule::of(block.schedule);
   bool isAsynchronous = copiesAsynchronously(

@@ -10,32 +10,26 @@
 #ifndef FTUNER_LIB_CODEGEN_MMA_MMASPACE_H
 #define FTUNER_LIB_CODEGEN_MMA_MMASPACE_H
 
+#include "FTuner/Codegen/ContractionSpace.h"
 #include "FTuner/Codegen/Mma/MmaSchedule.h"
-#include "FTuner/Schedule/CodegenModel.h"
 
 namespace ftuner {
 
-class MmaSpace final : public ScheduleSpace {
+class MmaSpace final : public ContractionSpace {
 public:
   MmaSpace(const Workload &workload, const DeviceSpec &device);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void forEachStep(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:
   void visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
                       UKernel &ukernel, BlockVisitor visit) const;
 
-  const Workload &workload;
-  const DeviceSpec &device;
-  ContractionAxes axes;
   /// Of the factors in shared memory.
   int64_t elementBytes;
-  /// Largest extents of m and n.
-  int64_t extents[2];
 };
 
 } // namespace ftuner

@@ -2,7 +2,6 @@
 #include "SimtSpace.h"
 #include "FTuner/Codegen/Simt/SimtLayout.h"
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <tuple>
@@ -21,10 +20,7 @@ static constexpr int64_t kLeastRow = 16;
 static constexpr int64_t kWidestVector = 4;
 
 SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
-    : workload(workload), device(device),
-      axes(ContractionAxes::of(workload.reduceAxes())),
-      extents{largestSize(workload.axes[axes.m]),
-              largestSize(workload.axes[axes.n])} {
+    : ContractionSpace(workload, device) {
   combineAxes = {axes.m};
   reduceGranule = 8;
   workerGranule = kWarpSize;
@@ -154,9 +150,8 @@ void SimtSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
       }
 }
 
-void SimtSpace::forEachStep(
-    const KernelFamily &block,
-    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+void SimtSpace::forEachSchedule(const KernelFamily &block,
+                                FamilyVisitor visit) const {
   KernelFamily family = block;
   SimtSchedule schedule = SimtSchedule::of(block.schedule);
   for (const Step &step : steps) {

@@ -14,19 +14,18 @@
 #ifndef FTUNER_LIB_CODEGEN_SIMT_SIMTSPACE_H
 #define FTUNER_LIB_CODEGEN_SIMT_SIMTSPACE_H
 
+#include "FTuner/Codegen/ContractionSpace.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
-#include "FTuner/Schedule/CodegenModel.h"
 
 namespace ftuner {
 
-class SimtSpace final : public ScheduleSpace {
+class SimtSpace final : public ContractionSpace {
 public:
   SimtSpace(const Workload &workload, const DeviceSpec &device);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void forEachStep(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:
@@ -44,16 +43,11 @@ private:
   /// operand that is contiguous along a space axis.
   bool isAligned(const BlockTile &tile) const;
 
-  const Workload &workload;
-  const DeviceSpec &device;
-  ContractionAxes axes;
   /// Legal register tiles along m and n, ascending.
   llvm::SmallVector<int64_t> registerTiles[2];
   /// Most elements of a thread's register tile that never spill.
   int64_t maxAccumulators = 112;
-  /// Largest extents of m and n, and their axes if an operand is contiguous
-  /// along them.
-  int64_t extents[2];
+  /// Those of m and n along which an operand is contiguous.
   llvm::SmallVector<unsigned, 2> contiguousAxes;
   /// Preferred ones first, and the least of them.
   llvm::SmallVector<Step> steps;

@@ -2,7 +2,6 @@
 #include "WgmmaSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
-#include "FTuner/Workload/Sampling.h"
 #include "WgmmaTypes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -24,13 +23,10 @@ static constexpr std::pair<int64_t, int64_t> kClusters[] = {
 static constexpr int64_t kStagedStages[] = {2};
 
 WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
-    : workload(workload), device(device),
-      axes(ContractionAxes::of(workload.reduceAxes())),
+    : ContractionSpace(workload, device),
       elementBytes(bytesOf(multipliedType(workload))),
       canHaveMaps(hasWgmmaMap(*workload.find(OperandRole::Lhs)) &&
-                  hasWgmmaMap(*workload.find(OperandRole::Rhs))),
-      extents{largestSize(workload.axes[axes.m]),
-              largestSize(workload.axes[axes.n])} {
+                  hasWgmmaMap(*workload.find(OperandRole::Rhs))) {
   combineAxes = {axes.m, axes.n};
   reduceGranule = kWgmmaStepBytes / elementBytes;
   workerGranule = 1;
@@ -115,9 +111,8 @@ void WgmmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   }
 }
 
-void WgmmaSpace::forEachStep(
-    const KernelFamily &block,
-    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+void WgmmaSpace::forEachSchedule(const KernelFamily &block,
+                                 FamilyVisitor visit) const {
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
   for (bool tensorMaps : {true, false}) {

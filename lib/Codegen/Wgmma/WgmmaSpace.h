@@ -11,8 +11,8 @@
 #ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
 #define FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
 
+#include "FTuner/Codegen/ContractionSpace.h"
 #include "FTuner/Codegen/Wgmma/WgmmaSchedule.h"
-#include "FTuner/Schedule/CodegenModel.h"
 
 namespace ftuner {
 
@@ -20,14 +20,13 @@ namespace ftuner {
 /// ptxas serializes the instructions.
 constexpr int64_t kWgmmaMaxAccumulators = 128;
 
-class WgmmaSpace final : public ScheduleSpace {
+class WgmmaSpace final : public ContractionSpace {
 public:
   WgmmaSpace(const Workload &workload, const DeviceSpec &device);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void forEachStep(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:
@@ -38,15 +37,10 @@ private:
   bool makePersistent(KernelFamily &family) const;
   void visitTiles(const WgmmaSchedule &schedule, BlockVisitor visit) const;
 
-  const Workload &workload;
-  const DeviceSpec &device;
-  ContractionAxes axes;
   /// Of the factors in shared memory.
   int64_t elementBytes;
   /// Whether tensor maps can describe both factors.
   bool canHaveMaps;
-  /// Largest extents of m and n.
-  int64_t extents[2];
 };
 
 } // namespace ftuner

@@ -50,7 +50,7 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
 
   TensorWork tensor;
   tensor.pipe = code.instruction.pipe;
-  tensor.isWarpgroup = true;
+  tensor.hasPeakRate = true;
   tensor.operations = 2.0 * double(layout.rows.extent) *
                       double(layout.columns.extent) * double(layout.bk);
   // Each warp of a group issues them, of one set at a time.

@@ -397,7 +397,7 @@ TEST_F(SimtModelTest, CopiesWhatItCastsThroughRegisters) {
   family.schedule = two.pack();
   ASSERT_EQ(llvm::toString(model.check(half, family, device)), "");
   model.createSpace(half, device)
-      ->forEachStep(family, [&](const KernelFamily &step) {
+      ->forEachSchedule(family, [&](const KernelFamily &step) {
         EXPECT_EQ(SimtSchedule::of(step.schedule).stages, 2);
         return true;
       });

@@ -136,7 +136,7 @@ TEST_F(WgmmaModelTest, RelaxesFamiliesOfWords) {
     int64_t mapped = 0, staged = 0;
     space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
                                 bool) {
-      space->forEachStep(block, [&](const KernelFamily &family) {
+      space->forEachSchedule(block, [&](const KernelFamily &family) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
         if (llvm::errorToBool(model.check(*workload, family, device)))
           return true;
@@ -468,7 +468,7 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
     int64_t moved = 0, kept = 0, several = 0;
     space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
                                 bool) {
-      space->forEachStep(block, [&](const KernelFamily &family) {
+      space->forEachSchedule(block, [&](const KernelFamily &family) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
         if (schedule.producers == 0 ||
             bool(llvm::errorToBool(model.check(workload, family, device))))
@@ -540,7 +540,7 @@ TEST_F(WgmmaModelTest, CountsWhatABlockMultiplies) {
   KernelFamily family = wgmmaFamily({2, 1, 4, 16}, {64}, 128, 64);
   BlockWork work = model.work(halfProduct(), family, 0, device);
   ASSERT_EQ(work.tensor.size(), 1u);
-  EXPECT_TRUE(work.tensor[0].isWarpgroup);
+  EXPECT_TRUE(work.tensor[0].hasPeakRate);
   EXPECT_EQ(work.warps, 8);
   // Four depths, which each of eight warps issues.
   EXPECT_EQ(work.tensor[0].instructions, 8 * 4);
@@ -565,7 +565,7 @@ TEST_F(WgmmaModelTest, OffersLegalBlocksWithoutBankConflicts) {
           16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
             EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
             EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
-            space->forEachStep(block, [&](const KernelFamily &family) {
+            space->forEachSchedule(block, [&](const KernelFamily &family) {
               if (llvm::Error error = model.check(workload, family, device)) {
                 llvm::consumeError(std::move(error));
                 return true;

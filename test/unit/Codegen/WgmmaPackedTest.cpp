@@ -161,14 +161,14 @@ TEST_F(WgmmaPackedTest, SharesCopiesWithoutMaps) {
     workload.operands[1].isPacked = isPacked;
     auto space = model.createSpace(workload, device);
     bool hasClusters = false;
-    space->forEachStep(wgmmaFamily({2, 1, 3, 16}, {64}, 64, 64),
-                       [&](const KernelFamily &family) {
-                         WgmmaSchedule schedule =
-                             WgmmaSchedule::of(family.schedule);
-                         hasClusters |=
-                             schedule.clusterM > 1 && !schedule.tensorMaps;
-                         return true;
-                       });
+    space->forEachSchedule(wgmmaFamily({2, 1, 3, 16}, {64}, 64, 64),
+                           [&](const KernelFamily &family) {
+                             WgmmaSchedule schedule =
+                                 WgmmaSchedule::of(family.schedule);
+                             hasClusters |=
+                                 schedule.clusterM > 1 && !schedule.tensorMaps;
+                             return true;
+                           });
     EXPECT_EQ(hasClusters, isPacked);
   }
 }

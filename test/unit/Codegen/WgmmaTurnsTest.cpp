@@ -134,7 +134,7 @@ TEST_F(WgmmaTurnsTest, AreOffered) {
   int64_t offered = 0, clusters = 0;
   space->forEachBlock(
       16, [&](const KernelFamily &block, const UKernel &, bool) {
-        space->forEachStep(block, [&](const KernelFamily &family) {
+        space->forEachSchedule(block, [&](const KernelFamily &family) {
           WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
           if (schedule.turns == 1)
             return true;

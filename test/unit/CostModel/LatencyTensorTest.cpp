@@ -90,7 +90,7 @@ TEST(LatencyTensor, TakesTheRateOfTheType) {
     double cycles = std::max(operations / ofType / 0.5, 1000 * 256.0);
     EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
                 0.05 * cycles / 1000);
-    block.isWarpgroup = true;
+    block.hasPeakRate = true;
     block.sharedCycles = 0;
     double atPeak = timeOf(device, block, constants);
     EXPECT_NEAR(atPeak, operations / ofType / 1000, 0.001 * atPeak);
@@ -237,7 +237,7 @@ TEST(LatencyTensor, TermsAddUp) {
     LatencyDevice device = deviceOfRates(real(200, 9000));
     device.boardPowerWatts = real(30, 900);
     LatencyBlock tall = blockOf(&LatencyBlock::f16Operations);
-    tall.isWarpgroup = random() % 2;
+    tall.hasPeakRate = random() % 2;
     tall.isPersistent = random() % 2;
     tall.hidesStores = random() % 2;
     tall.clusterCycles = random() % 2 ? 360 : 0;

@@ -54,9 +54,8 @@ public:
   StubSpace(const StubModel &path, const Workload &workload);
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override;
-  void forEachStep(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override;
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override;
   Preference preference(const KernelFamily &family) const override;
 
 private:
@@ -281,9 +280,8 @@ inline void StubSpace::forEachBlock(int64_t alignment,
     }
 }
 
-inline void StubSpace::forEachStep(
-    const KernelFamily &block,
-    llvm::function_ref<bool(const KernelFamily &)> visit) const {
+inline void StubSpace::forEachSchedule(const KernelFamily &block,
+                                       FamilyVisitor visit) const {
   KernelFamily family = block;
   StubSchedule schedule = StubSchedule::of(block.schedule);
   for (int64_t depth : {16, 24, 8, 32})

@@ -31,13 +31,13 @@
 // beyond the extent are of no bytes rather than left out, so that a step has no
 // branch and its instructions may be put in any order.
 //
-// Products may be deferred: instructions that run on by themselves behind
-// `multiply` and read shared memory through the async proxy (wgmma). Then a
-// stage is read for one step longer, whoever writes a stage tells that proxy,
-// and copies start behind the products, which should not wait for them:
+// Products may be asynchronous (AsyncProducts): instructions that run on by
+// themselves behind `multiply` and read shared memory meanwhile. Then a stage
+// is read for one step longer, whoever writes a stage publishes it, and copies
+// start behind the products, which should not wait for them:
 //
 //   start steps 0 … stages − 3
-//   for each step: wait for it; proxy fence; barrier; multiply;
+//   for each step: wait for it; publish; barrier; multiply;
 //                  start step + stages − 2; wait for the products of step − 1
 //
 // Where they pass through registers, each step waits for its own products.
@@ -82,6 +82,16 @@ void emitIf(mlir::ImplicitLocOpBuilder &b, Value condition,
 void prepareCopies(const ContractionTile &tile, TileCopy &lhs, TileCopy &rhs,
                    bool isAsynchronous, Value threadId = {});
 
+/// Products that run on by themselves, as the path's instructions have it. Both
+/// functions outlive the loop's emission.
+struct AsyncProducts {
+  /// Makes what the thread has written to shared memory visible to products
+  /// behind the next barrier.
+  llvm::function_ref<void()> publish;
+  /// Waits for the products of all but the `newer` last steps.
+  llvm::function_ref<void(int64_t newer)> await;
+};
+
 /// The loop of one tile over the steps of the reduce axis.
 struct MainLoop {
   /// Both prepared.
@@ -93,8 +103,8 @@ struct MainLoop {
   /// Of the reduce axis, of type index.
   Value reduceExtent;
   bool isAsynchronous;
-  /// Whether instructions of four warps multiply, which run on by themselves.
-  bool isDeferred = false;
+  /// Null where `multiply` ends with its products.
+  const AsyncProducts *asyncProducts = nullptr;
 
   /// Multiplies the step that lies in a stage and returns the accumulators.
   using Multiply = llvm::function_ref<Values(Value stage, Values accumulators)>;
@@ -103,7 +113,7 @@ struct MainLoop {
   Values emit(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,
               Multiply multiply) const;
 
-  /// The k blocks of a step, whose products are not deferred.
+  /// The k blocks of a step, whose products are not asynchronous.
   struct KBlocks {
     int64_t count;
     /// Loads what the products of a k block take from a stage: always as many
@@ -118,9 +128,9 @@ struct MainLoop {
 
 private:
   /// Steps that copies are ahead of the one that is multiplied.
-  int64_t stepsAhead() const { return stages - (isDeferred ? 2 : 1); }
-  void fenceProxy(mlir::ImplicitLocOpBuilder &b) const;
-  void awaitProducts(mlir::ImplicitLocOpBuilder &b, int64_t newer) const;
+  int64_t stepsAhead() const { return stages - (asyncProducts ? 2 : 1); }
+  void publish() const;
+  void awaitProducts(int64_t newer) const;
   Values emitAsynchronous(mlir::ImplicitLocOpBuilder &b,
                           const Values &accumulators, Multiply multiply) const;
   Values emitStaged(mlir::ImplicitLocOpBuilder &b, const Values &accumulators,

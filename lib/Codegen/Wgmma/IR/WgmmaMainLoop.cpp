@@ -231,13 +231,19 @@ void WgmmaTileEmitter::prepareMatrices() {
 
 Values WgmmaTileEmitter::emitMainLoop() {
   Copies copies = createCopies(tile.threadId);
+  // Products read shared memory through the async proxy.
+  auto publish = [&] { fenceAsyncProxy(b); };
+  auto await = [&](int64_t newer) {
+    NVVM::WgmmaWaitGroupSyncOp::create(b, newer);
+  };
+  AsyncProducts products{publish, await};
   MainLoop loop{copies.lhs,
                 copies.rhs,
                 layout.stages,
                 layout.bk,
                 tile.extents[tile.axes.k],
                 isAsynchronous,
-                /*isDeferred=*/true};
+                &products};
   return pinned(loop.emit(b, initialSums(), [&](Value stage, Values sums) {
     return multiply(stage, std::move(sums));
   }));

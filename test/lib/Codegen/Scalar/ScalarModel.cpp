@@ -58,9 +58,8 @@ public:
           break;
       }
   }
-  void forEachStep(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override {
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override {
     visit(block);
   }
   Preference preference(const KernelFamily &family) const override {

@@ -1,0 +1,109 @@
+//===- ScheduleSpaceTest.cpp - What every path's space keeps to -----------===//
+//
+// The contract of `ScheduleSpace::forEachSchedule`, of every path.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/ScheduleTable.h"
+#include "Products.h"
+#include "llvm/ADT/STLExtras.h"
+#include <gtest/gtest.h>
+
+using namespace ftuner;
+
+namespace {
+/// Blocks that are visited, one in so many.
+constexpr unsigned kEvery = 23;
+
+class ScheduleSpaceTest : public ::testing::Test {
+protected:
+  /// A product that the path supports on the device.
+  std::optional<Workload> workloadFor(const CodegenModel &path,
+                                      const DeviceSpec &device) {
+    Workload workload = Workload::matmul({1, 512}, {1024, 1024}, {768, 768});
+    for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
+                             {ElementType::F16, ElementType::F32}}) {
+      setTypes(workload, type, sum);
+      if (!llvm::errorToBool(path.supports(workload, device)))
+        return workload;
+    }
+    return std::nullopt;
+  }
+};
+} // namespace
+
+TEST_F(ScheduleSpaceTest, SchedulesKeepWhatABlockComputes) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  for (const CodegenModel *path : codegenModels()) {
+    SCOPED_TRACE(path->name().str());
+    std::optional<Workload> workload = workloadFor(*path, device);
+    ASSERT_TRUE(workload);
+    auto space = path->createSpace(*workload, device);
+    unsigned number = 0, schedules = 0, legal = 0;
+    for (int64_t alignment : {16, 1})
+      space->forEachBlock(alignment, [&](const KernelFamily &block,
+                                         const UKernel &ukernel, bool) {
+        if (number++ % kEvery != 0)
+          return;
+        EXPECT_EQ(llvm::toString(checkSchedule(block.schedule)), "");
+        EXPECT_EQ(block.ukernel(0).registerTile, ukernel.registerTile);
+        space->forEachSchedule(block, [&](const KernelFamily &family) {
+          ++schedules;
+          legal += !llvm::errorToBool(path->check(*workload, family, device));
+          ClusterShape cluster = path->cluster(family.schedule);
+          EXPECT_EQ(family.tiles.size(), 1u);
+          BlockTile tile = family.tiles.front();
+          tile[cluster.axis] /= cluster.blocks;
+          for (unsigned axis : workload->spaceAxes().list())
+            EXPECT_EQ(tile[axis], block.tiles.front()[axis]) << family.str();
+          EXPECT_EQ(family.ukernel(0).registerTile, ukernel.registerTile);
+          EXPECT_EQ(family.ukernel(0).workers,
+                    ukernel.workers * cluster.blocks);
+          EXPECT_EQ(family.alignment(), block.alignment());
+          EXPECT_EQ(family.combineAxis, block.combineAxis);
+          EXPECT_EQ(family.reduceAxes, block.reduceAxes);
+          EXPECT_EQ(family.reduceSplit, block.reduceSplit);
+          EXPECT_EQ(family.balancedSms, block.balancedSms);
+          EXPECT_EQ(llvm::toString(checkSchedule(family.schedule)), "");
+          return true;
+        });
+      });
+    EXPECT_GT(schedules, number / kEvery);
+    EXPECT_GT(legal, 0u);
+  }
+}
+
+TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  for (const CodegenModel *path : codegenModels()) {
+    SCOPED_TRACE(path->name().str());
+    std::optional<Workload> workload = workloadFor(*path, device);
+    ASSERT_TRUE(workload);
+    auto space = path->createSpace(*workload, device);
+    std::optional<KernelFamily> first;
+    space->forEachBlock(16,
+                        [&](const KernelFamily &block, const UKernel &, bool) {
+                          if (!first)
+                            first = block;
+                        });
+    ASSERT_TRUE(first);
+    llvm::SmallVector<KernelFamily> all;
+    auto visitAtMost = [&](size_t most) {
+      llvm::SmallVector<KernelFamily> visited;
+      space->forEachSchedule(*first, [&](const KernelFamily &family) {
+        visited.push_back(family);
+        return visited.size() < most;
+      });
+      return visited;
+    };
+    all = visitAtMost(std::numeric_limits<size_t>::max());
+    for (size_t most = 1; most <= all.size(); ++most)
+      EXPECT_TRUE(
+          llvm::equal(visitAtMost(most), llvm::ArrayRef(all).take_front(most)));
+    // No two are the same.
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_FALSE(
+          llvm::is_contained(llvm::ArrayRef(all).take_front(i), all[i]))
+          << all[i].str();
+  }
+}
