@@ -1,8 +1,9 @@
-//===- LLVMWithoutSanitizer.h - LLVM's headers as its libraries --*- C++ -*-===//
+//===- LLVMWithoutSanitizer.h - LLVM's headers as its libraries --*- C++
+//-*-===//
 //
-// Included ahead of every source that is compiled with AddressSanitizer. Headers
-// of LLVM would poison memory that its libraries, which know nothing of the
-// sanitizer, use again: they are told what the libraries were told.
+// Included ahead of every source that is compiled with AddressSanitizer.
+// Headers of LLVM would poison memory that its libraries, which know nothing of
+// the sanitizer, use again: they are told what the libraries were told.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CMAKE_LLVMWITHOUTSANITIZER_H

@@ -190,10 +190,12 @@ def main():
     parser.add_argument("--layers", type=int, help="of the whole models (default: as published)")
     parser.add_argument("--small", action="store_true", help="48 or 64 channels: to try this script")
     parser.add_argument("--max-kernels", type=int)
+    parser.add_argument("--paths", help="codegen paths, separated by commas (default: all that are not gated)")
     parser.add_argument("--skip", choices=("whole", "layer"), action="append", default=[])
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    options.compiler = {} if options.max_kernels is None else {"max_kernels": options.max_kernels}
+    given = {"max_kernels": options.max_kernels, "paths": options.paths}
+    options.compiler = {name: value for name, value in given.items() if value is not None}
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
     sys.path.insert(0, str(ROOT / "python"))
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)

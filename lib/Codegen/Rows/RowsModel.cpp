@@ -90,7 +90,7 @@ public:
           visitHeld({rows, warps, 0, access}, elements, longest, visit);
     }
   }
-  void forEachStep(
+  void forEachSchedule(
       const KernelFamily &block,
       llvm::function_ref<bool(const KernelFamily &)> visit) const override {
     visit(block);

@@ -47,7 +47,7 @@ public:
         visit(family, family.ukernel(0), /*isSuited=*/true);
       }
   }
-  void forEachStep(
+  void forEachSchedule(
       const KernelFamily &block,
       llvm::function_ref<bool(const KernelFamily &)> visit) const override {
     visit(block);
