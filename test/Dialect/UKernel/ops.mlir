@@ -241,3 +241,36 @@ func.func @packed(%A: tensor<?x128xi8>, %B: tensor<8x128xi8>, %O: tensor<?x8xi32
     } -> tensor<?x8xi32>
   return %r : tensor<?x8xi32>
 }
+
+// CHECK-LABEL: func.func @rows
+// CHECK: ukernel.rows ins(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>) outs(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>)
+// CHECK-SAME: reduce {
+// CHECK: }, {
+// CHECK: } values {
+// CHECK: } map {
+// CHECK: } -> tensor<?x?xf16>, tensor<?xf32>
+func.func @rows(%x: tensor<?x?xf16>, %s: tensor<?xf32>, %o: tensor<?x?xf16>, %v: tensor<?xf32>) -> (tensor<?x?xf16>, tensor<?xf32>) {
+  %r:2 = ukernel.rows ins(%x, %s : tensor<?x?xf16>, tensor<?xf32>) outs(%o, %v : tensor<?x?xf16>, tensor<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>]
+    ranges = [#ukernel.range<1 to 64>, #ukernel.range<1 to 4096>]
+    reduce {
+    ^bb0(%a: f16, %b: f32, %acc: f32):
+      %w = arith.extf %a : f16 to f32
+      %n = arith.maximumf %acc, %w : f32
+      ukernel.yield %n : f32
+    }, {
+    ^bb0(%a: f16, %b: f32, %max: f32, %acc: f32):
+      %w = arith.extf %a : f16 to f32
+      %d = arith.subf %w, %max : f32
+      %n = arith.addf %acc, %d : f32
+      ukernel.yield %n : f32
+    } values {
+    ^bb0(%b: f32, %max: f32, %sum: f32):
+      %p = arith.mulf %b, %sum : f32
+      ukernel.yield %p : f32
+    } map {
+    ^bb0(%a: f16, %b: f32, %max: f32, %sum: f32):
+      ukernel.yield %a : f16
+    } -> tensor<?x?xf16>, tensor<?xf32>
+  return %r#0, %r#1 : tensor<?x?xf16>, tensor<?xf32>
+}
