@@ -10,7 +10,9 @@ nor in python/ftuner, file names included. What names it:
 * of a name that is a word of the hardware, too (HARDWARE_WORDS), only what means the
   path: identifiers that its own folders have and of which the name is a part, the name
   in quotes, as an attribute (`ukernel.mma`) or as a value of the option `paths`, and
-  its folder. Instructions, operations of other dialects and prose may have the name.
+  its folder. Instructions, operations of other dialects and prose may have the name;
+* of a name that is a plain word (PLAIN_WORDS) the same, but the name in quotes and in
+  names of files.
 
 ALLOWED lists what is left; it is an error if nothing needs one of its lines.
 """
@@ -29,6 +31,8 @@ CHECKS = ("tools/check_path_names.py", "tools/check_products.py")
 
 #: Names of paths that are also names of instructions: mma.sync, wgmma.mma_async.
 HARDWARE_WORDS = ("mma", "wgmma")
+#: Those that are words: rows of a matrix, of a table.
+PLAIN_WORDS = ("rows",)
 
 #: (file, text of the line) and why the line may name a path.
 ALLOWED = {
@@ -113,10 +117,29 @@ class Meant:
         return self.word.search(text) is not None or self.is_in(text)
 
 
+class MeantByWord(Meant):
+    """The same where the name is a plain word."""
+
+    def __init__(self, root, path):
+        super().__init__(root, path)
+        word, folder = re.escape(path), path.capitalize()
+        self.quoted = re.compile(rf"""#ukernel\.{word}\b|\bpaths[ =]["']?(?:\w+,)*{word}\b|\bCodegen/{folder}\b""")
+        self.word = re.compile(rf"PATH\({word}\b|\({folder}\)")
+
+    def is_in_name(self, name):
+        return False
+
+
+def finder_of(root, path):
+    if path in PLAIN_WORDS:
+        return MeantByWord(root, path)
+    return Meant(root, path) if path in HARDWARE_WORDS else Anything(root, path)
+
+
 def problems_of(root, path, needed):
     """What is wrong with the places of a path's name, as FILE:LINE: what."""
     own = own_folders(path)
-    finder = (Meant if path in HARDWARE_WORDS else Anything)(root, path)
+    finder = finder_of(root, path)
     registered = {".def": [], "CMakeLists.txt": []}
     for file in files(root):
         if file.startswith(own) or file in CHECKS:

@@ -226,7 +226,7 @@ private:
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
-    if (int64_t rows = formRows(function, support, rewriter)) {
+    if (int64_t rows = formRowReductions(function, support, rewriter)) {
       numWorkloads += rows;
       eraseDeadOps(function, rewriter);
     }

@@ -1,4 +1,5 @@
-//===- RowFormation.cpp - Reductions of rows to ukernel.rows --------------===//
+//===- RowFormation.cpp - Reductions of rows to ukernel.row_reduction
+//--------------===//
 #include "RowFormation.h"
 
 #include "OperatorSizes.h"
@@ -18,7 +19,7 @@
 
 using namespace mlir;
 using namespace ftuner;
-using ukernel::RowsOp;
+using ukernel::RowReductionOp;
 
 namespace {
 
@@ -86,8 +87,8 @@ bool isRowAccess(AffineMap map, unsigned numLoops) {
 /// an empty row gives, to one element for each row.
 bool isRowReduction(linalg::LinalgOp op) {
   unsigned numLoops = op.getNumLoops();
-  if (numLoops < 2 || numLoops > RowsOp::kMaxSpaceAxes + 1 || !isPlain(op) ||
-      op.getNumReductionLoops() != 1 ||
+  if (numLoops < 2 || numLoops > RowReductionOp::kMaxSpaceAxes + 1 ||
+      !isPlain(op) || op.getNumReductionLoops() != 1 ||
       op.getIteratorTypesArray().back() != utils::IteratorType::reduction)
     return false;
   OpOperand *init = op.getDpsInitOperand(0);
@@ -146,9 +147,12 @@ private:
     reaches[op->getResult(0)] = reach;
     joined.insert(op);
   }
-  /// What an access of a member means: of another member's value, or of one
-  /// from outside. Nothing where it fits no row.
+  /// Whether an access of such a member fits: to another member's value, or to
+  /// one from outside.
   bool isFit(linalg::LinalgOp op, OpOperand &operand, Reach reach) const;
+  /// Whether an operator over all elements, or one over rows, belongs to the
+  /// group.
+  bool fits(linalg::LinalgOp op, Reach reach) const;
   /// What the operator would be in the group; nothing if it does not belong.
   std::optional<Reach> reachIn(linalg::LinalgOp op) const;
   /// Whether the operator has only rows, as loops or with a unit loop behind.
@@ -203,24 +207,13 @@ bool RowGroup::isFit(linalg::LinalgOp op, OpOperand &operand,
   return true;
 }
 
-std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
-  Reach reach, result;
-  if (isElementwise(op)) {
-    reach = result = hasRowsAlone(op) ? Reach::Rows : Reach::Elements;
-  } else if (isRowReduction(op)) {
-    reach = Reach::Elements;
-    result = Reach::Rows;
-  } else {
-    return std::nullopt;
-  }
-  if (reach == Reach::Elements && op.getNumLoops() != numLoops)
-    return std::nullopt;
+bool RowGroup::fits(linalg::LinalgOp op, Reach reach) const {
   // What tells that the loops are those of the group: an operand that members
   // have along all of them, or one of rows for an operator of rows.
   bool isAlongside = false;
   for (OpOperand *operand : op.getDpsInputOperands()) {
     if (!isFit(op, *operand, reach))
-      return std::nullopt;
+      return false;
     auto known = reaches.find(operand->get());
     isAlongside |= known != reaches.end()
                        ? known->second == reach
@@ -228,9 +221,22 @@ std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
                              op.getMatchingIndexingMap(operand).isIdentity() &&
                              elementInputs.contains(operand->get());
   }
-  if (!isAlongside)
+  return isAlongside;
+}
+
+std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
+  bool hasElements = op.getNumLoops() == numLoops;
+  if (isRowReduction(op))
+    return hasElements && fits(op, Reach::Elements) ? std::optional(Reach::Rows)
+                                                    : std::nullopt;
+  if (!isElementwise(op))
     return std::nullopt;
-  return result;
+  // Rows of one element may be both.
+  if (hasElements && fits(op, Reach::Elements))
+    return Reach::Elements;
+  if (hasRowsAlone(op) && fits(op, Reach::Rows))
+    return Reach::Rows;
+  return std::nullopt;
 }
 
 /// Elementwise operators whose results the first reduction reads along rows.
@@ -329,9 +335,9 @@ public:
         reductions.push_back(op);
   }
 
-  RowsOp build();
+  RowReductionOp build();
   /// Replaces the values that others use.
-  void replaceOutputs(RowsOp op);
+  void replaceOutputs(RowReductionOp op);
 
 private:
   /// An element from outside, which is an argument of regions.
@@ -517,7 +523,7 @@ void RowsBuilder::buildRegion(Region &region, bool ofRows, unsigned numResults,
   ukernel::YieldOp::create(rewriter, loc, values);
 }
 
-RowsOp RowsBuilder::build() {
+RowReductionOp RowsBuilder::build() {
   Operation *last = group.members.back();
   rewriter.setInsertionPointAfter(last);
   collectInputs();
@@ -533,10 +539,11 @@ RowsOp RowsBuilder::build() {
     maps.push_back(outputMap(group.reaches.lookup(value)));
     types.push_back(tensor.getType());
   }
-  auto op = RowsOp::create(rewriter, last->getLoc(), types, values,
-                           outputTensors, rewriter.getAffineMapArrayAttr(maps),
-                           /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
-                           /*reductionsCount=*/reductions.size());
+  auto op = RowReductionOp::create(
+      rewriter, last->getLoc(), types, values, outputTensors,
+      rewriter.getAffineMapArrayAttr(maps),
+      /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
+      /*reductionsCount=*/reductions.size());
   for (auto [number, reduction] : llvm::enumerate(reductions))
     buildRegion(op.getReductions()[number], /*ofRows=*/false, number, reduction,
                 {});
@@ -550,7 +557,7 @@ RowsOp RowsBuilder::build() {
   return op;
 }
 
-void RowsBuilder::replaceOutputs(RowsOp op) {
+void RowsBuilder::replaceOutputs(RowReductionOp op) {
   rewriter.setInsertionPointAfter(op);
   for (auto [value, result] : llvm::zip_equal(outputs, op.getResults())) {
     Value replacement = result;
@@ -583,7 +590,7 @@ void RowsBuilder::replaceOutputs(RowsOp op) {
 bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
                     RewriterBase &rewriter) {
   RowsBuilder builder(*this, rewriter);
-  RowsOp op = builder.build();
+  RowReductionOp op = builder.build();
   bool isComputed = !op.getOutputs().empty() && succeeded(op.verifyRegions());
   if (isComputed) {
     llvm::Error error = support.check(toWorkload(op));
@@ -607,22 +614,7 @@ bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
 
 /// Whether a path computes rows at all: asks for their sums.
 static bool hasRowPath(const PathSupport &support) {
-  Workload workload;
-  workload.axes = {{"M", {}}, {"R", {}}};
-  workload.operands = {{OperandRole::Input, {0, 1}},
-                       {OperandRole::Output, {0}}};
-  Computation sum, values;
-  sum.name = "sum";
-  sum.axes = {0, 1};
-  sum.reduce = {1};
-  sum.reads = {Read::operand(0)};
-  sum.state.emplace();
-  values.name = "values";
-  values.axes = {0};
-  values.reads = {Read::computation(0)};
-  values.writes = {1};
-  workload.computations = {sum, values};
-  llvm::Error error = support.check(workload);
+  llvm::Error error = support.check(Workload::rowSums({}, {}));
   bool isComputed = !error;
   llvm::consumeError(std::move(error));
   return isComputed;
@@ -644,8 +636,9 @@ static void decomposeSoftmax(FunctionOpInterface function,
   }
 }
 
-int64_t ftuner::formRows(FunctionOpInterface function,
-                         const PathSupport &support, RewriterBase &rewriter) {
+int64_t ftuner::formRowReductions(FunctionOpInterface function,
+                                  const PathSupport &support,
+                                  RewriterBase &rewriter) {
   if (!hasRowPath(support))
     return 0;
   decomposeSoftmax(function, rewriter);

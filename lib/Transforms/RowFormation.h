@@ -1,8 +1,8 @@
-//===- RowFormation.h - Reductions of rows to ukernel.rows ------*- C++ -*-===//
+//===- RowFormation.h - Reductions of rows to ukernel.row_reduction ------*- C++ -*-===//
 //
 // A softmax or a norm is several operators of linalg: reductions along rows,
 // what is computed of their results once a row, and elementwise operators over
-// all elements. Those that belong together become one `ukernel.rows`.
+// all elements. Those that belong together become one `ukernel.row_reduction`.
 //
 // A group begins with a reduction along the last loop. Elementwise operators
 // before it join, and so does everything behind it, in the order of the
@@ -23,7 +23,7 @@
 namespace ftuner {
 
 /// Forms the rows that a codegen path computes, and returns their number.
-int64_t formRows(mlir::FunctionOpInterface function, const PathSupport &support,
+int64_t formRowReductions(mlir::FunctionOpInterface function, const PathSupport &support,
                  mlir::RewriterBase &rewriter);
 
 } // namespace ftuner

@@ -400,3 +400,24 @@ llvm::Error Workload::check() const {
     return makeError("expected a positive number of operations per point");
   return llvm::Error::success();
 }
+
+Workload Workload::rowSums(SizeRange m, SizeRange r) {
+  Workload workload;
+  workload.name = "row_sums";
+  workload.axes = {{"M", m}, {"R", r}};
+  workload.operands = {{OperandRole::Input, {0, 1}},
+                       {OperandRole::Output, {0}}};
+  Computation sum, values;
+  sum.name = "sum";
+  sum.axes = {0, 1};
+  sum.reduce = {1};
+  sum.reads = {Read::operand(0)};
+  sum.operations = {{OperationKind::Arithmetic}};
+  sum.state.emplace();
+  values.name = "values";
+  values.axes = {0};
+  values.reads = {Read::computation(0)};
+  values.writes = {1};
+  workload.computations = {std::move(sum), std::move(values)};
+  return workload;
+}

@@ -4,7 +4,7 @@
 // Without the path, nothing does.
 // RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads 2>/dev/null | FileCheck %s --check-prefix=OFF
 // RUN: not ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=row 2>&1 | FileCheck %s --check-prefix=NAME
-// OFF-NOT: ukernel.rows
+// OFF-NOT: ukernel.row_reduction
 // NAME: error: option 'paths': {{.*}}row
 
 #all = affine_map<(m, r) -> (m, r)>
@@ -13,7 +13,7 @@
 // A sum, and what is divided by it: one operator. The product of the sums behind it
 // is another's, and comes behind it.
 // CHECK-LABEL: func.func @share
-// CHECK: %[[R:.*]]:2 = ukernel.rows ins(%arg0 : tensor<?x?xf32>)
+// CHECK: %[[R:.*]]:2 = ukernel.row_reduction ins(%arg0 : tensor<?x?xf32>)
 // CHECK-NOT: linalg.generic
 // CHECK: %[[S:.*]] = linalg.reduce {{.*}}ins(%[[R]]#0 : tensor<?xf32>)
 // CHECK: return %[[R]]#1, %[[S]]
@@ -48,7 +48,7 @@ func.func @share(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<f32>) {
 #row = affine_map<(m, r) -> (m)>
 #none = affine_map<(m, r) -> ()>
 // CHECK-LABEL: func.func @between
-// CHECK: %[[R:.*]] = ukernel.rows
+// CHECK: %[[R:.*]] = ukernel.row_reduction
 // CHECK: } -> tensor<?xf32>
 // CHECK: linalg.reduce
 // CHECK: linalg.generic
@@ -80,7 +80,7 @@ func.func @between(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 // Reductions that are none of rows: of f64, along the first loop, from another
 // start, of one row alone; and one whose operator has no neutral element.
 // CHECK-LABEL: func.func @others
-// CHECK-NOT: ukernel.rows
+// CHECK-NOT: ukernel.row_reduction
 func.func @others(%x: tensor<?x?xf64>, %y: tensor<?x?xf32>, %v: tensor<?xf32>) -> (tensor<?xf64>, tensor<?xf32>, tensor<?xf32>, tensor<f32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -112,7 +112,7 @@ func.func @others(%x: tensor<?x?xf64>, %y: tensor<?x?xf32>, %v: tensor<?xf32>) -
 // CHECK-LABEL: func.func @behind_product
 // CHECK: ukernel.workload
 // CHECK: epilogue
-// CHECK: ukernel.rows
+// CHECK: ukernel.row_reduction
 // CHECK-SAME: ranges = [#ukernel.range<1 to 128>, #ukernel.range<64 to 64>]
 // CHECK-NOT: linalg.generic
 module attributes {ukernel.symbols = {M = #ukernel.range<1 to 128>}} {

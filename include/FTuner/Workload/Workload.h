@@ -115,6 +115,9 @@ struct Workload {
   static Workload batchMatmul(SizeRange batch, SizeRange m, SizeRange n,
                               SizeRange k, bool transposeLhs = false,
                               bool transposeRhs = false);
+  /// The sum of each row of an M × R matrix in f32, as a reduction whose result
+  /// another computation writes.
+  static Workload rowSums(SizeRange m, SizeRange r);
 };
 
 /// Makes the computations of an operator with one reduction, whose operations

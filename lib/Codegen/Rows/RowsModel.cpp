@@ -66,9 +66,8 @@ namespace {
 
 class RowsSpace final : public ScheduleSpace {
 public:
-  RowsSpace(const CodegenModel &path, const Workload &workload,
-            const DeviceSpec &device)
-      : path(path), workload(workload) {
+  RowsSpace(const Workload &workload, const DeviceSpec &device)
+      : workload(workload) {
     reduceGranule = RowsSchedule::warpSize;
     workerGranule = RowsSchedule::warpSize;
     maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, kMaxThreads);
@@ -77,8 +76,6 @@ public:
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
     int64_t widest = RowsLayout::widestBytes(workload);
-    std::optional<int64_t> longest =
-        workload.axes[rowAxisOf(workload)].range.max;
     for (int64_t elements : {1, 2, 4, 8}) {
       int64_t access =
           std::min({elements * widest, alignment, widestAccessBytes});
@@ -86,14 +83,39 @@ public:
       if (access < 2 * widest)
         access = 1;
       for (int64_t warps : {1, 2, 4, 8, 16})
-        for (int64_t rows : {1, 2, 4, 8})
-          visitHeld({rows, warps, 0, access}, elements, longest, visit);
+        for (int64_t rows : {1, 2, 4, 8}) {
+          RowsSchedule schedule{rows, warps, /*heldChunks=*/0, access};
+          if (schedule.threads() > maxWorkers)
+            continue;
+          KernelFamily family;
+          family.tiles.emplace_back(workload.axes.size(), 1);
+          BlockTile &tile = family.tiles.front();
+          tile[combineAxes.front()] = rows;
+          tile[rowAxisOf(workload)] = schedule.lanes() * elements;
+          family.schedule = schedule.pack();
+          visit(family, family.ukernel(0), /*isSuited=*/true);
+        }
     }
   }
-  void forEachSchedule(
-      const KernelFamily &block,
-      llvm::function_ref<bool(const KernelFamily &)> visit) const override {
-    visit(block);
+
+  /// With as many chunks in registers as may matter, the most first.
+  void forEachSchedule(const KernelFamily &block,
+                       FamilyVisitor visit) const override {
+    RowsSchedule schedule = RowsSchedule::of(block.schedule);
+    RowsLayout layout(workload, block.tiles.front(), schedule);
+    std::optional<int64_t> longest =
+        workload.axes[rowAxisOf(workload)].range.max;
+    for (int64_t held : {8, 6, 4, 3, 2, 1, 0}) {
+      // Chunks behind the longest row hold nothing.
+      if (heldRegisters(workload, layout.elements, held) > kMaxHeldRegisters ||
+          (held > 1 && longest && (held - 1) * layout.chunk >= *longest))
+        continue;
+      KernelFamily family = block;
+      schedule.heldChunks = held;
+      family.schedule = schedule.pack();
+      if (!visit(family))
+        return;
+    }
   }
   Preference preference(const KernelFamily &family) const override {
     RowsSchedule schedule = RowsSchedule::of(family.schedule);
@@ -101,29 +123,6 @@ public:
   }
 
 private:
-  /// With none of the row in registers, and with as many chunks as may matter.
-  void visitHeld(RowsSchedule schedule, int64_t elements,
-                 std::optional<int64_t> longest, BlockVisitor visit) const {
-    if (schedule.threads() > maxWorkers)
-      return;
-    KernelFamily family;
-    family.tiles.emplace_back(workload.axes.size(), 1);
-    BlockTile &tile = family.tiles.front();
-    tile[combineAxes.front()] = schedule.blockRows;
-    int64_t chunk = tile[rowAxisOf(workload)] = schedule.lanes() * elements;
-    for (int64_t held : {0, 1, 2, 3, 4, 6, 8}) {
-      if (heldRegisters(workload, elements, held) > kMaxHeldRegisters)
-        break;
-      // Chunks behind the longest row hold nothing.
-      if (held > 1 && longest && (held - 1) * chunk >= *longest)
-        break;
-      schedule.heldChunks = held;
-      family.schedule = schedule.pack();
-      visit(family, family.ukernel(0), /*isSuited=*/true);
-    }
-  }
-
-  const CodegenModel &path;
   const Workload &workload;
 };
 
@@ -145,7 +144,7 @@ public:
   std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload,
               const DeviceSpec &device) const override {
-    return std::make_unique<RowsSpace>(*this, workload, device);
+    return std::make_unique<RowsSpace>(workload, device);
   }
 
   UKernel ukernel(const KernelFamily &family, unsigned part) const override {

@@ -2228,10 +2228,10 @@ func.func @workload_c13(%a: tensor<4x16xi8>, %b: tensor<16x8xi4>, %o: tensor<4x8
 
 // -----
 
-// rows_c1: no axis of rows
+// row_reduction_c1: no axis of rows
 func.func @rows0(%x: tensor<4xf32>, %y: tensor<f32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected maps of 1 to 4 axes of rows and one along them}}
-  %r = ukernel.rows ins(%x : tensor<4xf32>) outs(%y : tensor<f32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected maps of 1 to 4 axes of rows and one along them}}
+  %r = ukernel.row_reduction ins(%x : tensor<4xf32>) outs(%y : tensor<f32>)
     maps = [affine_map<(r) -> (r)>, affine_map<(r) -> ()>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2248,10 +2248,10 @@ func.func @rows0(%x: tensor<4xf32>, %y: tensor<f32>) {
 
 // -----
 
-// rows_c2: an output that all rows would write
+// row_reduction_c2: an output that all rows would write
 func.func @rows1(%x: tensor<?x?x4xf32>, %y: tensor<?xf32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected outputs with a dimension that n indexes alone}}
-  %r = ukernel.rows ins(%x : tensor<?x?x4xf32>) outs(%y : tensor<?xf32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected outputs with a dimension that n indexes alone}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x?x4xf32>) outs(%y : tensor<?xf32>)
     maps = [affine_map<(m, n, r) -> (m, n, r)>, affine_map<(m, n, r) -> (m)>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2268,10 +2268,10 @@ func.func @rows1(%x: tensor<?x?x4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
-// rows_c3: an accumulator of f16
+// row_reduction_c3: an accumulator of f16
 func.func @rows2(%x: tensor<?x4xf16>, %y: tensor<?xf16>) {
-  // expected-error @+1 {{'ukernel.rows' op expected reduction 0 to have an accumulator of f32 or i32, but got 'f16'}}
-  %r = ukernel.rows ins(%x : tensor<?x4xf16>) outs(%y : tensor<?xf16>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected reduction 0 to have an accumulator of f32 or i32, but got 'f16'}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf16>) outs(%y : tensor<?xf16>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f16, %acc: f16):
       %s = arith.addf %acc, %a : f16
@@ -2288,10 +2288,10 @@ func.func @rows2(%x: tensor<?x4xf16>, %y: tensor<?xf16>) {
 
 // -----
 
-// rows_c3: two operations update the accumulator
+// row_reduction_c3: two operations update the accumulator
 func.func @rows3(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected reduction 0 to update its accumulator by one operation with a neutral element}}
-  %r = ukernel.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected reduction 0 to update its accumulator by one operation with a neutral element}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2309,10 +2309,10 @@ func.func @rows3(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
-// rows_c3: a reduction asks for one that comes later
+// row_reduction_c3: a reduction asks for one that comes later
 func.func @rows4(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected reduction 0 to take ('f32', 'f32'), but got ('f32', 'f32', 'f32')}}
-  %r = ukernel.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected reduction 0 to take ('f32', 'f32'), but got ('f32', 'f32', 'f32')}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f32, %b: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2329,10 +2329,10 @@ func.func @rows4(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
-// rows_c4: values of another type
+// row_reduction_c4: values of another type
 func.func @rows5(%x: tensor<?x4xf32>, %y: tensor<?xi32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected values to yield 'i32', but got 'f32'}}
-  %r = ukernel.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xi32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected values to yield 'i32', but got 'f32'}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xi32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2349,10 +2349,10 @@ func.func @rows5(%x: tensor<?x4xf32>, %y: tensor<?xi32>) {
 
 // -----
 
-// rows_c4: an element too many
+// row_reduction_c4: an element too many
 func.func @rows6(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected map to yield , but got 'f32'}}
-  %r = ukernel.rows ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected map to yield , but got 'f32'}}
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32
@@ -2369,10 +2369,10 @@ func.func @rows6(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
-// rows_c5
+// row_reduction_c5
 func.func @rows7(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
-  // expected-error @+1 {{'ukernel.rows' op expected @missing to be a 'ukernel.plan'}}
-  %r = ukernel.rows plan(@missing) ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+  // expected-error @+1 {{'ukernel.row_reduction' op expected @missing to be a 'ukernel.plan'}}
+  %r = ukernel.row_reduction plan(@missing) ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f32, %acc: f32):
       %s = arith.addf %acc, %a : f32

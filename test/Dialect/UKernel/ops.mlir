@@ -243,14 +243,14 @@ func.func @packed(%A: tensor<?x128xi8>, %B: tensor<8x128xi8>, %O: tensor<?x8xi32
 }
 
 // CHECK-LABEL: func.func @rows
-// CHECK: ukernel.rows ins(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>) outs(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>)
+// CHECK: ukernel.row_reduction ins(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>) outs(%{{.*}}, %{{.*}} : tensor<?x?xf16>, tensor<?xf32>)
 // CHECK-SAME: reduce {
 // CHECK: }, {
 // CHECK: } values {
 // CHECK: } map {
 // CHECK: } -> tensor<?x?xf16>, tensor<?xf32>
 func.func @rows(%x: tensor<?x?xf16>, %s: tensor<?xf32>, %o: tensor<?x?xf16>, %v: tensor<?xf32>) -> (tensor<?x?xf16>, tensor<?xf32>) {
-  %r:2 = ukernel.rows ins(%x, %s : tensor<?x?xf16>, tensor<?xf32>) outs(%o, %v : tensor<?x?xf16>, tensor<?xf32>)
+  %r:2 = ukernel.row_reduction ins(%x, %s : tensor<?x?xf16>, tensor<?xf32>) outs(%o, %v : tensor<?x?xf16>, tensor<?xf32>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>]
     ranges = [#ukernel.range<1 to 64>, #ukernel.range<1 to 4096>]
     reduce {

@@ -13,7 +13,7 @@
 
 // By hand, a norm with five numbers of which some are statistics: formed, then
 // planned. 32 × 4 elements in a chunk; 300 is two chunks and a part.
-// RUN: ftuner-opt %t/norm.mlir --ukernel-attach-device=device=a100 --ukernel-normalize-linalg --canonicalize --cse --ukernel-form-workloads=paths=rows | sed -e 's/ukernel.rows ins/ukernel.rows plan(@by_hand) ins/' -e '/^module/r %t/plan.mlir' > %t/formed.mlir
+// RUN: ftuner-opt %t/norm.mlir --ukernel-attach-device=device=a100 --ukernel-normalize-linalg --canonicalize --cse --ukernel-form-workloads=paths=rows | sed -e 's/ukernel.row_reduction ins/ukernel.row_reduction plan(@by_hand) ins/' -e '/^module/r %t/plan.mlir' > %t/formed.mlir
 
 // RUN: sed -e 's/SCHEDULE/rows = 1, warps = 1, held_chunks = 0, access = 16/' -e 's/ELEMENTS/rows = 1, warps = 1, held_chunks = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/streamed.mlir
 // RUN: ftuner-run %t/streamed.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x301xf32,301xf32 --args=4x128xf32,128xf32 --check --reference=%t/norm.mlir --check-bounds --check-races | FileCheck %s --check-prefix=ONE

@@ -17,7 +17,7 @@ constexpr unsigned kEvery = 23;
 
 class ScheduleSpaceTest : public ::testing::Test {
 protected:
-  /// A product that the path supports on the device.
+  /// A product, or sums of rows, that the path supports on the device.
   std::optional<Workload> workloadFor(const CodegenModel &path,
                                       const DeviceSpec &device) {
     Workload workload = Workload::matmul({1, 512}, {1024, 1024}, {768, 768});
@@ -27,6 +27,9 @@ protected:
       if (!llvm::errorToBool(path.supports(workload, device)))
         return workload;
     }
+    workload = Workload::rowSums({1, 512}, {1, std::nullopt});
+    if (!llvm::errorToBool(path.supports(workload, device)))
+      return workload;
     return std::nullopt;
   }
 };

@@ -610,7 +610,7 @@ TEST(CodegenModelsTest, ReadsNamesOfPaths) {
   auto named = llvm::cantFail(parseCodegenModels("wgmma, simt"));
   EXPECT_EQ(namesOf(named, ","), "simt,wgmma");
   EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma");
-  EXPECT_EQ(namesOf(gatedCodegenModels(), ","), "wgmma");
+  EXPECT_EQ(namesOf(gatedCodegenModels(), ","), "wgmma,rows");
   for (const char *wrong : {"", "simt,", "fma"}) {
     auto models = parseCodegenModels(wrong);
     ASSERT_FALSE(bool(models));

@@ -127,8 +127,8 @@ static std::string pathsOf(std::string names, std::string proven = "") {
 
 TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
   EXPECT_EQ(SearchChoice().paths, "auto");
-  EXPECT_EQ(pathsOf("auto"), "simt,mma;;wgmma");
-  EXPECT_EQ(pathsOf("auto", "wgmma"), "simt,mma,wgmma;wgmma;");
+  EXPECT_EQ(pathsOf("auto"), "simt,mma;;wgmma,rows");
+  EXPECT_EQ(pathsOf("auto", "wgmma"), "simt,mma,wgmma;wgmma;rows");
   // Names force, whatever was proven.
   EXPECT_EQ(pathsOf("wgmma,simt"), "simt,wgmma;;");
   EXPECT_EQ(pathsOf("mma", "wgmma"), "mma;;");
@@ -136,10 +136,11 @@ TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
   OptionValues open = {{"proven-paths", std::string("mma")}};
   EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(open)),
             "option 'proven-paths': expected names of gated codegen paths "
-            "(wgmma), separated by commas, but got 'mma'");
-  EXPECT_EQ(pathsOf("auto,wgmma"),
-            "expected names of codegen paths (simt, mma, wgmma), separated by "
-            "commas, but got 'auto'");
+            "(wgmma, rows), separated by commas, but got 'mma'");
+  EXPECT_EQ(
+      pathsOf("auto,wgmma"),
+      "expected names of codegen paths (simt, mma, wgmma, rows), separated by "
+      "commas, but got 'auto'");
 }
 
 TEST(SearchOptions, BoundsAreTheDocumentedOnes) {

@@ -67,7 +67,7 @@ private:
 class RowsEmitter {
 public:
   RowsEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile,
-              ukernel::RowsOp op)
+              ukernel::RowReductionOp op)
       : b(b), math(b), tile(tile), op(op), workload(toWorkload(op)),
         schedule(RowsSchedule::of(tile.family.schedule)),
         layout(workload, tile.blockTile(), schedule), grid(gridOf(tile.family)),
@@ -111,7 +111,7 @@ private:
   ImplicitLocOpBuilder &b;
   IndexMath math;
   const TileEmission &tile;
-  ukernel::RowsOp op;
+  ukernel::RowReductionOp op;
   Workload workload;
   RowsSchedule schedule;
   RowsLayout layout;
@@ -411,9 +411,9 @@ public:
 protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &tile) const override {
-    auto op = dyn_cast<ukernel::RowsOp>(*tile.op);
+    auto op = dyn_cast<ukernel::RowReductionOp>(*tile.op);
     if (!op)
-      return tile.op->emitOpError("expected a 'ukernel.rows' for this path");
+      return tile.op->emitOpError("expected a 'ukernel.row_reduction' for this path");
     RowsEmitter(builder, tile, op).emit();
     return success();
   }

@@ -40,7 +40,8 @@ LogicalResult ftuner::ukernel::detail::bufferizeOperator(
 void ftuner::ukernel::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, UKernelDialect *) {
-    RowsOp::attachInterface<OperatorBufferization<RowsOp>>(*context);
+    RowReductionOp::attachInterface<OperatorBufferization<RowReductionOp>>(
+        *context);
     WorkloadOp::attachInterface<OperatorBufferization<WorkloadOp>>(*context);
   });
 }

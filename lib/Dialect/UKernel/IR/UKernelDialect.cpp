@@ -17,8 +17,8 @@ void UKernelDialect::initialize() {
 #define GET_OP_LIST
 #include "FTuner/Dialect/UKernel/IR/UKernelOps.cpp.inc"
       >();
-  declarePromisedInterfaces<bufferization::BufferizableOpInterface, RowsOp,
-                            WorkloadOp>();
+  declarePromisedInterfaces<bufferization::BufferizableOpInterface,
+                            RowReductionOp, WorkloadOp>();
 }
 
 /// dialect_c1 to dialect_c3 for one argument.

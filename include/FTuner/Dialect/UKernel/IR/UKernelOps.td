@@ -253,7 +253,7 @@ def UKernel_WorkloadOp : UKernel_Op<"workload", [
   let hasRegionVerifier = 1;
 }
 
-def UKernel_RowsOp : UKernel_Op<"rows", [
+def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DestinationStyleOpInterface, UKernel_OperatorOpInterface,
@@ -276,17 +276,17 @@ def UKernel_RowsOp : UKernel_Op<"rows", [
 
     The order in which a row is reduced is not specified.
 
-    * `rows_c1`: there are an axis of rows, up to four, the axis r, an output and
+    * `row_reduction_c1`: there are an axis of rows, up to four, the axis r, an output and
       a reduction.
-    * `rows_c2`: outputs have every space axis, alone in a dimension.
-    * `rows_c3`: a reduction's accumulator is a float or an integer of 32 bits,
+    * `row_reduction_c2`: outputs have every space axis, alone in a dimension.
+    * `row_reduction_c3`: a reduction's accumulator is a float or an integer of 32 bits,
       and the one operation that updates it has a neutral element.
-    * `rows_c4`: `values` and `map` yield elements of their outputs.
-    * `rows_c5`: `plan` names a `ukernel.plan` of as many axes.
+    * `row_reduction_c4`: `values` and `map` yield elements of their outputs.
+    * `row_reduction_c5`: `plan` names a `ukernel.plan` of as many axes.
 
     ```mlir
     // y = e^(x - max) / sum of e^(x - max)
-    %y = ukernel.rows ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>)
+    %y = ukernel.row_reduction ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>)
       maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m, r)>]
       reduce {
       ^bb0(%a: f32, %acc: f32):

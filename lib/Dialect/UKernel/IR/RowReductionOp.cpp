@@ -1,4 +1,5 @@
-//===- RowsOp.cpp - Reductions of rows, and what follows from them --------===//
+//===- RowReductionOp.cpp - Reductions of rows, and what follows from them
+//--------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -14,32 +15,32 @@ using namespace ftuner::ukernel;
 // Accessors
 //===----------------------------------------------------------------------===//
 
-unsigned RowsOp::getRowAxis() {
+unsigned RowReductionOp::getRowAxis() {
   return cast<AffineMapAttr>(getIndexingMaps()[0]).getValue().getNumDims() - 1;
 }
 
-SmallVector<utils::IteratorType> RowsOp::getLoopIteratorTypes() {
+SmallVector<utils::IteratorType> RowReductionOp::getLoopIteratorTypes() {
   SmallVector<utils::IteratorType> kinds(getRowAxis() + 1,
                                          utils::IteratorType::parallel);
   kinds.back() = utils::IteratorType::reduction;
   return kinds;
 }
 
-StringRef RowsOp::getAxisName(unsigned axis) {
+StringRef RowReductionOp::getAxisName(unsigned axis) {
   static constexpr StringLiteral space[kMaxSpaceAxes] = {"m", "n", "b0", "b1"};
   return axis == getRowAxis() ? StringLiteral("r") : space[axis];
 }
 
-OperandRole RowsOp::getOperandRole(unsigned number) {
+OperandRole RowReductionOp::getOperandRole(unsigned number) {
   return number < getInputs().size() ? OperandRole::Input : OperandRole::Output;
 }
 
-bool RowsOp::isAlongRow(unsigned number) {
+bool RowReductionOp::isAlongRow(unsigned number) {
   return getMatchingIndexingMap(&(*this)->getOpOperand(number))
       .isFunctionOfDim(getRowAxis());
 }
 
-SmallVector<unsigned, 2> RowsOp::getOutputNumbers(bool alongRow) {
+SmallVector<unsigned, 2> RowReductionOp::getOutputNumbers(bool alongRow) {
   SmallVector<unsigned, 2> numbers;
   for (unsigned number :
        llvm::seq<unsigned>(getInputs().size(), (*this)->getNumOperands()))
@@ -48,7 +49,7 @@ SmallVector<unsigned, 2> RowsOp::getOutputNumbers(bool alongRow) {
   return numbers;
 }
 
-Operation *RowsOp::getCombiningOp(unsigned reduction) {
+Operation *RowReductionOp::getCombiningOp(unsigned reduction) {
   SmallVector<Operation *, 4> operations;
   Block &body = getReductions()[reduction].front();
   if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
@@ -57,7 +58,7 @@ Operation *RowsOp::getCombiningOp(unsigned reduction) {
   return operations.front();
 }
 
-SmallVector<Type, 3> RowsOp::getAccumulatorTypes() {
+SmallVector<Type, 3> RowReductionOp::getAccumulatorTypes() {
   SmallVector<Type, 3> types;
   for (Region &reduction : getReductions())
     types.push_back(reduction.getArguments().back().getType());
@@ -68,12 +69,13 @@ SmallVector<Type, 3> RowsOp::getAccumulatorTypes() {
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// rows_c1 and rows_c2.
-static LogicalResult verifyAxes(RowsOp op) {
+/// row_reduction_c1 and row_reduction_c2.
+static LogicalResult verifyAxes(RowReductionOp op) {
   unsigned row = op.getRowAxis();
-  if (row < 1 || row > RowsOp::kMaxSpaceAxes)
+  if (row < 1 || row > RowReductionOp::kMaxSpaceAxes)
     return op.emitOpError("expected maps of 1 to ")
-           << RowsOp::kMaxSpaceAxes << " axes of rows and one along them";
+           << RowReductionOp::kMaxSpaceAxes
+           << " axes of rows and one along them";
   if (op.getOutputs().empty() || op.getReductions().empty())
     return op.emitOpError("expected an output and a reduction");
   for (OpOperand &output : op.getOutputsMutable()) {
@@ -88,8 +90,8 @@ static LogicalResult verifyAxes(RowsOp op) {
   return success();
 }
 
-/// rows_c3.
-static LogicalResult verifyReduction(RowsOp op, unsigned number,
+/// row_reduction_c3.
+static LogicalResult verifyReduction(RowReductionOp op, unsigned number,
                                      ArrayRef<Type> elements) {
   Region &region = op.getReductions()[number];
   std::string name = "reduction " + std::to_string(number);
@@ -114,7 +116,7 @@ static LogicalResult verifyReduction(RowsOp op, unsigned number,
   return success();
 }
 
-LogicalResult RowsOp::verifyRegions() {
+LogicalResult RowReductionOp::verifyRegions() {
   if (failed(verifyAxes(*this)))
     return failure();
   auto elementType = [&](unsigned number) {
@@ -131,7 +133,7 @@ LogicalResult RowsOp::verifyRegions() {
       return failure();
   llvm::append_range(elements, getAccumulatorTypes());
   llvm::append_range(ofRows, getAccumulatorTypes());
-  // rows_c4.
+  // row_reduction_c4.
   if (failed(verifyScalarRegion(
           *this, getValues(), "values", ofRows,
           llvm::map_to_vector(getOutputNumbers(false), elementType))) ||
@@ -142,7 +144,7 @@ LogicalResult RowsOp::verifyRegions() {
   return verifyComputations(*this);
 }
 
-LogicalResult RowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult RowReductionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyPlanUse(*this, symbols);
 }
 
@@ -150,21 +152,22 @@ LogicalResult RowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
 // Interfaces
 //===----------------------------------------------------------------------===//
 
-void RowsOp::getEffects(
+void RowReductionOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
   getOperatorEffects(*this, effects);
 }
 
-LogicalResult RowsOp::reifyResultShapes(OpBuilder &builder,
-                                        ReifiedRankedShapedTypeDims &shapes) {
+LogicalResult
+RowReductionOp::reifyResultShapes(OpBuilder &builder,
+                                  ReifiedRankedShapedTypeDims &shapes) {
   for (unsigned number : llvm::seq<unsigned>((*this)->getNumResults()))
     shapes.push_back(
         tensor::getMixedSizes(builder, getLoc(), getOutputs()[number]));
   return success();
 }
 
-void RowsOp::describe(Workload &workload) {
+void RowReductionOp::describe(Workload &workload) {
   unsigned row = getRowAxis();
   AxisSet all = AxisSet::first(row + 1), space = AxisSet::first(row);
   std::vector<Read> elements, ofRows;
