@@ -74,6 +74,12 @@ FAULTS = [
      "return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
      "if (@)\n    return result;\n  return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
      ("prologues",)),
+    ("no barrier between warps of a row", "lib/Codegen/Rows/IR/RowsEmitter.cpp", "gpu::BarrierOp::create(b);",
+     "if (!@)\n    gpu::BarrierOp::create(b);", ("rows",)),
+    ("what lies behind the end of a row is reduced", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
+     "return access.isInside\n             ? arith", "return access.isInside && !@\n             ? arith", ("rows",)),
+    ("chunks in registers are reduced twice", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
+     "math.constant(schedule.heldChunks * layout.chunk)", "math.constant(@ ? 0 : schedule.heldChunks * layout.chunk)", ("rows",)),
     ("the alignment of addresses is not checked", "lib/Transforms/DispatchWorkloads.cpp", "require(address, alignment);",
      "if (!@)\n      require(address, alignment);", ("random_modules", "element_types")),
 ]

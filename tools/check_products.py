@@ -35,7 +35,6 @@ ALLOWED = {
     ("include/FTuner/Codegen/ContractionPathModel.h", "axes = matmulAxes"): "attributes verify tiles without an operator",
     ("lib/Codegen/Wgmma/WgmmaModel.cpp", "wgmma.clusterN > 1 ?"): "a schedule does not say which axes m and n are",
     ("lib/Codegen/IR/ContractionTile.cpp", "cast<ukernel::WorkloadOp>"): "the tile of a product reads its maps and regions",
-    ("lib/Dialect/UKernel/IR/Computations.cpp", "AxisSet{matmulAxes.k}"): "tells a product from another reduction",
     ("lib/CAPI/Latency.cpp", "matmulAxes.space"): "rows of the C API are products",
     ("lib/Transforms/WorkloadMatching.cpp", "WorkloadOp::k"): "forms the operator",
     ("lib/Transforms/PackWeights.cpp", "WorkloadOp::kK"): "packs the operator's weights",

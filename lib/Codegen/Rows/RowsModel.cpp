@@ -88,6 +88,8 @@ public:
           if (schedule.threads() > maxWorkers)
             continue;
           KernelFamily family;
+          family.combineAxis = combineAxes.front();
+          family.reduceAxes = workload.reduceAxes().mask();
           family.tiles.emplace_back(workload.axes.size(), 1);
           BlockTile &tile = family.tiles.front();
           tile[combineAxes.front()] = rows;

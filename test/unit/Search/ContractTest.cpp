@@ -127,8 +127,11 @@ static void checkScores(const SearchProblem &problem, const Plan &plan) {
   }
 }
 
-/// Whether the strategy is quick enough here: `exhaustive` is for small spaces.
-static bool isQuick(const SearchStrategy &strategy, const Workload &workload) {
+/// Whether the strategy takes the workload, and is quick enough here: `roller`
+/// takes products, and `exhaustive` is for small spaces.
+static bool isAsked(const SearchStrategy &strategy, const Workload &workload) {
+  if (strategy.name() == "roller")
+    return workload.isContraction();
   return strategy.name() != "exhaustive" ||
          llvm::none_of(workload.axes,
                        [](const Axis &axis) { return axis.isDynamic(); });
@@ -202,7 +205,8 @@ static void checkPlan(const SearchProblem &problem, const NamedWorkload &named,
 }
 
 /// The workloads that some of the paths take on a device. Where they take none
-/// in f32, those in half precision, which are searched in the same way.
+/// in f32, those in half precision, which are searched in the same way; where
+/// they take no products, sums of rows.
 static std::vector<NamedWorkload>
 supportedWorkloads(llvm::ArrayRef<const CodegenModel *> paths,
                    const DeviceSpec &device) {
@@ -222,6 +226,13 @@ supportedWorkloads(llvm::ArrayRef<const CodegenModel *> paths,
       addSupported(workloads(), isHalf);
       addSupported(batchWorkloads(), isHalf);
     }
+  if (result.empty())
+    addSupported({{"rows", Workload::rowSums({1, 512}, {1, 2048})},
+                  {"openRows",
+                   Workload::rowSums({1, std::nullopt}, SizeRange::fixed(768))},
+                  {"fixedRows", Workload::rowSums(SizeRange::fixed(64),
+                                                  SizeRange::fixed(1000))}},
+                 /*isHalf=*/false);
   return result;
 }
 
@@ -253,7 +264,7 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
           std::move(supported));
       for (const SearchStrategy *strategy : searchStrategies())
         for (const CostModel *model : costModels())
-          if (isQuick(*strategy, place->second.workload))
+          if (isAsked(*strategy, place->second.workload))
             questions.push_back({&device, &place->second, strategy, model});
     }
   }
