@@ -5,7 +5,9 @@ The models are those of examples/python/torch_models.py, small and with random w
 kernels run in the emulator, Inductor's are C++. For each model and precision (f32, bf16, autocast to bf16), at sizes
 drawn from the ranges that the model declares:
 
-* error: the greatest relative error against float64 of all sizes, over eager PyTorch's greatest;
+* error: the greatest relative error against float64 of all sizes, over eager PyTorch's greatest. A size's is the root mean
+  square over --draws of weights and inputs: that of few results, such as the recommender's one number for each row, is
+  noise;
 * Inductor's: the same of Inductor alone, which rounds otherwise than eager PyTorch what is no product;
 * graphs: of FTuner and of Inductor alone, as PyTorch counts them;
 * products: taken by FTuner, of all;
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import itertools
 import os
 import pathlib
@@ -27,6 +30,7 @@ import re
 import sys
 import tempfile
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass
 
 import tables
@@ -64,8 +68,31 @@ def tensors(value):
     return [value] if isinstance(value, torch.Tensor) else [t for item in value for t in tensors(item)]
 
 
-def run(model, inputs, precision, **options):
-    """A compiled model at all sizes; kernels are counted in the code for the first."""
+@dataclass
+class Draw:
+    """Weights of a model, and inputs of all sizes."""
+
+    weights: dict
+    inputs: list
+
+
+def make_draw(name, precision, seed, options):
+    """A model in this precision, and a draw for it."""
+    import torch
+    import torch_models
+
+    torch.manual_seed(seed)
+    case = torch_models.MODELS[name]()
+    model = case.model.eval()
+    inputs = [case.inputs(*size) for size in sizes_of(case, options.sizes, options.largest)]
+    if precision == "bf16":
+        model = model.bfloat16()
+        inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]
+    return model, Draw(copy.deepcopy(model.state_dict()), inputs)
+
+
+def run(model, draws, precision, **options):
+    """A compiled model with all draws at all sizes; kernels are counted in the code for the first."""
     import torch
     from torch._dynamo.utils import counters
     from torch._inductor.utils import run_and_get_code
@@ -75,22 +102,24 @@ def run(model, inputs, precision, **options):
     compiled = torch.compile(model, dynamic=True, **options)
     results, code = [], []
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast"):
-        for number, arguments in enumerate(inputs):
-            if number:
-                results.append(compiled(*arguments))
-            else:
-                result, code = run_and_get_code(compiled, *arguments)
-                results.append(result)
+        for draw in draws:
+            model.load_state_dict(draw.weights)
+            for arguments in draw.inputs:
+                if results:
+                    results.append(compiled(*arguments))
+                else:
+                    result, code = run_and_get_code(compiled, *arguments)
+                    results.append(result)
     kernels = len(re.findall(r"^ +cpp_fused\w*\(", "".join(code), re.MULTILINE))
     return Run(counters["stats"]["unique_graphs"], kernels, results)
 
 
-def compile_by_ftuner(model, inputs, precision, take, options):
+def compile_by_ftuner(model, draws, precision, take, options):
     """What became of a model, and FTuner's report."""
     import ftuner.torch
 
     ftuner.torch.reset_report()
-    found = run(model, inputs, precision, backend="ftuner", options={
+    found = run(model, draws, precision, backend="ftuner", options={
         "host": "inductor", "take": take, "max_kernels": options.max_kernels, "attention": options.attention})
     return found, ftuner.torch.report()
 
@@ -100,43 +129,40 @@ def greater(one, other):
     return other if not other <= one else one
 
 
-def errors(model, exact, inputs, precision, runs):
+def errors(model, exact, draws, precision, runs):
     """The greatest relative error of each run against float64, over eager PyTorch's greatest."""
     import torch
 
-    worst, worst_of_eager = [0.0] * len(runs), FLOOR
+    count = len(draws[0].inputs)
+    # Squares of the errors of each size and result, summed over the draws: of eager PyTorch, and of the runs.
+    squares = defaultdict(lambda: [0.0] * (len(runs) + 1))
     with torch.no_grad():
-        for number, given in enumerate(inputs):
-            reference = exact(*(x.double() if x.is_floating_point() else x for x in given))
-            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast"):
-                eager = model(*given)
-            found = [eager, *(one.results[number] for one in runs)]
-            for value, *others in zip(*map(tensors, (reference, *found))):
-                if {(x.shape, x.dtype) for x in others} != {(value.shape, others[0].dtype)}:
-                    raise ValueError(f"expected results as eager PyTorch's, {others[0].dtype}{[*value.shape]}")
-                of_eager, *of_runs = (float((x.double() - value).norm() / value.norm()) for x in others)
-                worst_of_eager = greater(worst_of_eager, of_eager)
-                worst = list(map(greater, worst, of_runs))
-    return [error / worst_of_eager for error in worst]
+        for number, draw in enumerate(draws):
+            model.load_state_dict(draw.weights)
+            exact.load_state_dict(draw.weights)
+            for size, given in enumerate(draw.inputs):
+                reference = exact(*(x.double() if x.is_floating_point() else x for x in given))
+                with torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast"):
+                    eager = model(*given)
+                found = [eager, *(one.results[number * count + size] for one in runs)]
+                for place, (value, *others) in enumerate(zip(*map(tensors, (reference, *found)))):
+                    if {(x.shape, x.dtype) for x in others} != {(value.shape, others[0].dtype)}:
+                        raise ValueError(f"expected results as eager PyTorch's, {others[0].dtype}{[*value.shape]}")
+                    squares[size, place] = [
+                        known + float((x.double() - value).norm() / value.norm()) ** 2
+                        for known, x in zip(squares[size, place], others)]
+    of_eager, *of_runs = ((functools.reduce(greater, column) / len(draws)) ** 0.5 for column in zip(*squares.values()))
+    return [error / greater(FLOOR, of_eager) for error in of_runs]
 
 
 def measure(name, precision, options):
     """The rows of a model in a precision, one for each `take`, with FTuner's reports."""
-    import torch
-    import torch_models
-
-    torch.manual_seed(options.seed)
-    case = torch_models.MODELS[name]()
-    model = case.model.eval()
-    if precision == "bf16":
-        model = model.bfloat16()
+    made = [make_draw(name, precision, options.seed + number, options) for number in range(options.draws)]
+    model, draws = made[0][0], [draw for _, draw in made]
     exact = copy.deepcopy(model).double()
-    inputs = [case.inputs(*size) for size in sizes_of(case, options.sizes, options.largest)]
-    if precision == "bf16":
-        inputs = [tuple(x.bfloat16() if x.is_floating_point() else x for x in given) for given in inputs]
-    ours = [compile_by_ftuner(model, inputs, precision, take, options) for take in options.take]
-    plain = run(model, inputs, precision)
-    *ratios, of_plain = errors(model, exact, inputs, precision, [*(found for found, _ in ours), plain])
+    ours = [compile_by_ftuner(model, draws, precision, take, options) for take in options.take]
+    plain = run(model, draws, precision)
+    *ratios, of_plain = errors(model, exact, draws, precision, [*(found for found, _ in ours), plain])
     rows = []
     for take, (found, report), ratio in zip(options.take, ours, ratios):
         wrong = [what for what, is_wrong in (
@@ -156,7 +182,8 @@ def main():
     parser.add_argument("--largest", type=int, default=48, help="the longest sequence")
     parser.add_argument("--max-kernels", type=int, default=2)
     parser.add_argument("--take", nargs="+", choices=TAKE, default=TAKE)
-    parser.add_argument("--seed", type=int, default=0, help="of weights and inputs")
+    parser.add_argument("--seed", type=int, default=0, help="of the first draw of weights and inputs")
+    parser.add_argument("--draws", type=int, default=10, help="of weights and inputs, by one compilation")
     parser.add_argument("--attention", choices=("sdpa", "math"), default="sdpa")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--report", action="store_true", help="print FTuner's report of each")
@@ -185,7 +212,7 @@ def main():
                     print(report, flush=True)
             if options.write:
                 # After each, for the next takes its time.
-                text = tables.made(table, f", {options.sizes} sizes each, seed {options.seed}")
+                text = tables.made(table, f", {options.sizes} sizes each, draws of weights: {options.draws}")
                 pathlib.Path(options.write).write_text(text, encoding="utf-8")
     return int(is_wrong)
 
