@@ -95,7 +95,9 @@ class Function:
     @property
     def report(self) -> WorkReport:
         """What the function computes by which kernels."""
-        return WorkReport.of(self.module.manifest, self.signature.name)
+        # The manifest has the name of the source, whatever name the function has now.
+        found = WorkReport.of(self.module.manifest, self.full_signature.name)
+        return replace(found, function=self.signature.name)
 
     def _name(self, signature: Signature) -> None:
         self.signature = signature

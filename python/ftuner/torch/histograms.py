@@ -25,7 +25,7 @@ def check(value: Any) -> dict[str, dict[int, float]]:
     if not isinstance(value, Mapping):
         raise TypeError(f"{what}, but got {value!r}")
     for name, histogram in value.items():
-        if not isinstance(name, str) or not re.fullmatch(r"\w+\.\d+", name):
+        if not isinstance(name, str) or not re.fullmatch(r"(\w+\.)+\d+", name):
             raise ValueError(f"{what}, but got the name {name!r}")
         if not isinstance(histogram, Mapping) or not histogram:
             raise ValueError(f"{what}, but got {histogram!r} for {name!r}")
@@ -53,11 +53,10 @@ def of_symbols(
         return {}
     arguments: dict[str, Any] = {}
     for node in gm.graph.nodes:
-        source = getattr(node.meta.get("grapharg"), "source", None)
-        found = re.fullmatch(r"L\['(\w+)'\]", _name(source))
+        name = _argument(getattr(node.meta.get("grapharg"), "source", None))
         value = node.meta.get("example_value")
-        if found and isinstance(value, torch.Tensor):
-            arguments[found[1]] = value
+        if name and isinstance(value, torch.Tensor):
+            arguments[name] = value
     symbols: dict[str, dict[int, float]] = {}
     for name, histogram in histograms.items():
         argument, dim = name.rsplit(".", 1)
@@ -83,10 +82,16 @@ def of_symbols(
     return symbols
 
 
-def _name(source: Any) -> str:
-    """How Dynamo writes where an argument comes from; a property in newer versions."""
-    name = getattr(source, "name", "")
-    return str(name() if callable(name) else name)
+def _argument(source: Any) -> str:
+    """The name of an argument, with the keys and numbers of where it is in it: "x", "batch.x.1".
+
+    Empty for parameters and others.
+    """
+    name = getattr(source, "name", "")  # A property in newer versions.
+    text = str(name() if callable(name) else name)
+    if not re.fullmatch(r"L(\['\w+'\]|\[\d+\])+", text):
+        return ""
+    return ".".join(re.findall(r"\w+", text)[1:])
 
 
 def of_extent(

@@ -198,9 +198,11 @@ class Report:
             )
         if self.inductor_operators:
             most = sorted(self.inductor_operators.items(), key=lambda item: -item[1])
+            # Of graphs that others give to Inductor, nobody counts them.
+            joined = self.inductor_kernels
             lines.append(
-                f"{sum(self.inductor_operators.values())} operators for Inductor, which joined them to"
-                f" {self.inductor_kernels} kernels: "
+                f"{sum(self.inductor_operators.values())} operators for Inductor"
+                + (f", which joined them to {joined} kernels: " if joined else ": ")
                 + ", ".join(f"{count} x {name}" for name, count in most)
             )
         if any(self.layers):

@@ -623,6 +623,11 @@ def test_registered_by_name() -> None:
 def test_report_reads_well() -> None:
     check_model(nn.Linear(12, 20), [(torch.randn(5, 12),)])
     assert "1 of 1 products by FTuner" in str(ft.report())
+    # Of graphs of `inductor_pass` and of packages nobody counts Inductor's kernels.
+    left = {"add.Tensor": 2}
+    assert "2 operators for Inductor: 2 x add.Tensor" in str(ft.Report(inductor_operators=left))
+    counted = ft.Report(inductor_operators=left, inductor_kernels=1)
+    assert "2 operators for Inductor, which joined them to 1 kernels: 2 x" in str(counted)
 
 
 @pytest.mark.parametrize("mode", ["auto", "always", "never"])

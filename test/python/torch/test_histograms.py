@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import ftuner.torch as ft
 from ftuner.torch import replacement
-from ftuner.torch.histograms import of_extent
+from ftuner.torch.histograms import of_extent, of_symbols
 from ftuner.torch.linalg import Range
 
 from checks import OPTIONS, relative_error
@@ -69,6 +69,37 @@ def test_a_size_without_histogram_has_none(monkeypatch: pytest.MonkeyPatch) -> N
 def test_unknown_arguments_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(UserWarning, match=r"'y.0': a graph has no such size .*x\.0, x\.1, x\.2, scale\.0"):
         ranges_of(monkeypatch, {"y.0": {3: 1.0}})
+
+
+class Nested(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(37, 53)
+
+    def forward(self, batch: dict[str, list[Tensor]]) -> Tensor:
+        result: Tensor = self.layer(batch["parts"][1])
+        return result
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "wrap"),
+    [
+        (nn.Sequential(nn.Linear(37, 53)), "args.0", lambda x: x),
+        (Nested(), "batch.parts.1", lambda x: {"parts": [x[:, 0], x]}),
+    ],
+)
+def test_arguments_without_a_name_of_their_own(model: nn.Module, name: str, wrap: Any) -> None:
+    """Parts of an argument, and arguments of PyTorch's own modules."""
+    found: list[Any] = []
+
+    def spy(gm: Any, _: Any) -> Any:
+        found.extend(of_symbols(gm, {f"{name}.0": {5: 1.0, 7: 2.0}}).values())
+        of_symbols(gm, {"input.0": {5: 1.0}})
+        return gm
+
+    with pytest.warns(UserWarning, match=rf"'input.0': .* but .*{name}\.0, {name}\.1$"):
+        torch.compile(model, backend=spy, dynamic=True)(wrap(torch.randn(3, 37)))
+    assert found == [{5: 1.0, 7: 2.0}]
 
 
 def test_expressions() -> None:

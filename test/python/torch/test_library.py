@@ -67,6 +67,7 @@ def test_functions_that_differ_in_name_alone_are_one(compiled: list[str]) -> Non
         assert isinstance(function, Function)
         assert function.__name__ == function.signature.name == name
         assert str(function.signature).startswith(f"{name}(") and name in (function.__doc__ or "")
+        assert function.report.function == name and function.report.sizes == ["d0"]
         assert relative_error(function(x, w), (x.double() @ w.double()) * scale) < 1e-6
         with pytest.raises(ValueError, match=f"^{name}: argument 1: expected shape"):
             function(x, x)

@@ -123,7 +123,8 @@ TEST_F(TensorMapEncodingTest, MapsThatRoundAreOfTF32) {
   auto entry = ukernel::EntryAttr::get(&context, 32, 0, 16,
                                        signature.toAttribute(&context),
                                        /*uses=*/{});
-  auto parameters = KernelSignature::of(entry).getParameters();
+  KernelSignature read = KernelSignature::of(entry);
+  auto parameters = read.getParameters();
   ASSERT_EQ(parameters.size(), 4u);
   EXPECT_EQ(parameters[2].type, b.getF32Type());
   EXPECT_EQ(parameters[3].type, b.getType<mlir::FloatTF32Type>());
