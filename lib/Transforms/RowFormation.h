@@ -1,4 +1,5 @@
-//===- RowFormation.h - Reductions of rows to ukernel.row_reduction ------*- C++ -*-===//
+//===- RowFormation.h - Reductions of rows to ukernel.row_reduction ------*- C++
+//-*-===//
 //
 // A softmax or a norm is several operators of linalg: reductions along rows,
 // what is computed of their results once a row, and elementwise operators over
@@ -23,8 +24,9 @@
 namespace ftuner {
 
 /// Forms the rows that a codegen path computes, and returns their number.
-int64_t formRowReductions(mlir::FunctionOpInterface function, const PathSupport &support,
-                 mlir::RewriterBase &rewriter);
+int64_t formRowReductions(mlir::FunctionOpInterface function,
+                          const PathSupport &support,
+                          mlir::RewriterBase &rewriter);
 
 } // namespace ftuner
 

@@ -413,7 +413,8 @@ protected:
                          const TileEmission &tile) const override {
     auto op = dyn_cast<ukernel::RowReductionOp>(*tile.op);
     if (!op)
-      return tile.op->emitOpError("expected a 'ukernel.row_reduction' for this path");
+      return tile.op->emitOpError(
+          "expected a 'ukernel.row_reduction' for this path");
     RowsEmitter(builder, tile, op).emit();
     return success();
   }
