@@ -200,11 +200,12 @@ TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
 
 /// A product with factors of these types, cast by `cast` (of %a and %b to the
 /// accumulator's type, as %x and %y).
-static std::string product(std::string lhs, std::string rhs,
-                           std::string accumulator, std::string casts) {
+static std::string product(const std::string &lhs, const std::string &rhs,
+                           const std::string &accumulator,
+                           const std::string &casts) {
   std::string multiply = accumulator == "i32" ? "muli" : "mulf";
   std::string add = accumulator == "i32" ? "addi" : "addf";
-  std::string c = accumulator;
+  const std::string &c = accumulator;
   return "func.func @f(%A: tensor<?x16x" + lhs + ">, %B: tensor<16x8x" + rhs +
          ">, %z: " + c + ", %O: tensor<?x8x" + c + ">) {\n" +
          "%r = ukernel.workload ins(%A, %B : tensor<?x16x" + lhs +

@@ -398,7 +398,7 @@ void RowsEmitter::emit() {
   if (op.getOutputNumbers(/*alongRow=*/true).empty())
     return;
   RowBody body(b, op.getMap(), knownOf(op.getMap().getNumArguments()));
-  forEachAccess({}, [&](const Access &access, Values) {
+  forEachAccess({}, [&](const Access &access, const Values &) {
     mapAccess(body, access);
     return Values();
   });
