@@ -129,10 +129,11 @@ bool isUnitReshape(Operation *op) {
 /// Operators that become one.
 class RowGroup {
 public:
-  explicit RowGroup(linalg::LinalgOp seed)
+  /// `hasProducers`: elementwise operators before the seed may join.
+  RowGroup(linalg::LinalgOp seed, bool hasProducers)
       : numLoops(seed.getNumLoops()), block(seed->getBlock()) {
     add(seed, Reach::Rows);
-    addProducers();
+    addProducers(seed, hasProducers);
     addConsumers();
   }
 
@@ -157,7 +158,7 @@ private:
   std::optional<Reach> reachIn(linalg::LinalgOp op) const;
   /// Whether the operator has only rows, as loops or with a unit loop behind.
   bool hasRowsAlone(linalg::LinalgOp op) const;
-  void addProducers();
+  void addProducers(linalg::LinalgOp seed, bool areJoined);
   void addConsumers();
   /// The value of a member that a value of the group is, behind reshapes.
   Value memberOf(Value value) const {
@@ -240,7 +241,7 @@ std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
 }
 
 /// Elementwise operators whose results the first reduction reads along rows.
-void RowGroup::addProducers() {
+void RowGroup::addProducers(linalg::LinalgOp seed, bool areJoined) {
   llvm::SetVector<linalg::LinalgOp> next;
   auto visit = [&](linalg::LinalgOp op) {
     for (OpOperand *operand : op.getDpsInputOperands()) {
@@ -248,7 +249,7 @@ void RowGroup::addProducers() {
         continue;
       auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
       bool joins =
-          producer && producer->getBlock() == block &&
+          areJoined && producer && producer->getBlock() == block &&
           producer.getNumLoops() == numLoops && isElementwise(producer) &&
           llvm::all_of(producer.getDpsInputOperands(), [&](OpOperand *input) {
             return isFit(producer, *input, Reach::Elements);
@@ -259,7 +260,7 @@ void RowGroup::addProducers() {
         elementInputs.insert(operand->get());
     }
   };
-  visit(cast<linalg::LinalgOp>(*joined.begin()));
+  visit(seed);
   while (!next.empty()) {
     linalg::LinalgOp op = next.pop_back_val();
     if (joined.contains(op))
@@ -296,7 +297,9 @@ void RowGroup::addConsumers() {
       joined.erase(op);
       reaches.erase(op->getResult(0));
     }
-    if (!uses && !isBehind)
+    // Reductions of the same rows are one operator, though neither needs the
+    // other.
+    if (!uses && !isBehind && !(member && isRowReduction(member)))
       continue;
     if (!isBehind && isUnitReshape(op) &&
         reaches.lookup(op->getOperand(0)) == Reach::Rows) {
@@ -307,7 +310,8 @@ void RowGroup::addConsumers() {
     std::optional<Reach> reach =
         member && !isBehind ? reachIn(member) : std::nullopt;
     if (!reach) {
-      behind.insert(op);
+      if (uses || isBehind)
+        behind.insert(op);
       continue;
     }
     add(member, *reach);
@@ -653,10 +657,16 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
     if (taken.contains(seed))
       continue;
     ExtentAnalysis extents(function);
-    RowGroup group(seed);
-    for (linalg::LinalgOp member : group.getMembers())
-      taken.insert(member);
-    numFormed += group.form(support, extents, rewriter);
+    // Without what comes before, where no path computes it.
+    for (bool hasProducers : {true, false}) {
+      RowGroup group(seed, hasProducers);
+      if (!group.form(support, extents, rewriter))
+        continue;
+      for (linalg::LinalgOp member : group.getMembers())
+        taken.insert(member);
+      ++numFormed;
+      break;
+    }
   }
   return numFormed;
 }

@@ -3,7 +3,7 @@
 
 Softmax, log-softmax, norms, sums and maxima of f32, f16 and bf16 with sums in f32, as importers write them: with and
 without unit dimensions, of two to four dimensions, behind the sum with a residual which others may use, too, with
-weights along the row and a factor of each row, of static and dynamic lengths, none included; bounds and race checks,
+weights along the row, a factor of each row and masks, two reductions of one tensor, of static and dynamic lengths, none included; bounds and race checks,
 threads in random order, addresses off their alignment. Each must be one kernel of rows.
 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
@@ -19,13 +19,14 @@ DEVICES = ("v100", "a100", "h200")
 class Rows:
     def __init__(self, rng):
         self.device = rng.choice(DEVICES)
-        self.kind = rng.choice(["softmax", "log_softmax", "layer_norm", "rms_norm", "sum", "maximum"])
+        self.kind = rng.choice(["softmax", "log_softmax", "layer_norm", "rms_norm", "sum", "maximum", "both"])
         self.type = rng.choice(["f32", "f32", "f16", "bf16"])
         self.rank = rng.choice([2, 3, 4])
         self.keeps = rng.random() < 0.5
         self.residual = rng.choice([None, "inner", "result"])
         self.has_weights = self.kind.endswith("norm") and rng.random() < 0.7
         self.has_factor = rng.random() < 0.3
+        self.has_mask = self.kind.endswith("softmax") and rng.random() < 0.4
         self.is_static = rng.random() < 0.4
         self.misalign = rng.random() < 0.3
         length = rng.choice([1, 7, 32, 33, 64, 100, 128, 257, 520, 1000, 2048, rng.randint(1, 700)])
@@ -34,7 +35,8 @@ class Rows:
         self.sizes = [rng.choice([1, 2, 3]) for _ in range(self.rank - 2)] + [rng.choice([1, 2, 5, 9, 17]), length]
 
     def properties(self):
-        names = ("device", "kind", "type", "rank", "keeps", "residual", "has_weights", "has_factor", "is_static", "misalign")
+        names = ("device", "kind", "type", "rank", "keeps", "residual", "has_weights", "has_factor", "has_mask",
+                 "is_static", "misalign")
         length = self.sizes[-1]
         return {name: getattr(self, name) for name in names} | {
             "length": "none" if length == 0 else "short" if length <= 32 else "long" if length > 512 else "middle",
@@ -70,6 +72,8 @@ class Rows:
         if self.has_factor:
             rows = "x".join(map(str, self.sizes[:-1]))
             found.append(("%f", self.tensor("f32", rows=True), f"{rows}xf32"))
+        if self.has_mask:
+            found.append(("%mask", self.tensor("i1"), f"{shape}xi1"))
         return found
 
     # Operators.
@@ -123,6 +127,9 @@ class Rows:
 
         if self.kind == "sum":
             return self.reduction("%s", "addf", "%zero", ins, lines, value), None
+        if self.kind == "both":
+            return (self.reduction("%s", "addf", "%zero", ins, lines, value)
+                    + self.reduction("%most", "maximumf", "%low", ins, lines, value)), None
         if self.kind == "maximum":
             return self.reduction("%s", "maximumf", "%low", ins, lines, value), None
         if self.kind.endswith("softmax"):
@@ -150,9 +157,15 @@ class Rows:
             x = "%h"
             text = self.generic("%h", [("%x", all_, "all", "%a"), ("%r", all_, "all", "%b")], ("%ea", all_, self.type),
                                 [f"%t = arith.addf %a, %b : {self.type}"], "%t")
+        if self.has_mask:
+            text += self.generic("%masked", [(x, all_, "all", "%a"), ("%mask", self.tensor("i1"), "all", "%b")],
+                                 ("%ea", all_, self.type), [f"%t = arith.select %b, %a, %hidden : {self.type}"], "%t")
+            x = "%masked"
         body, elements = self.parts(x)
         text += body
         results, types = ["%s"], [row]
+        if self.kind == "both":
+            results, types = ["%s", "%most"], [row, row]
         if elements:
             operands, lines = elements
             value = "%y"
@@ -179,6 +192,7 @@ func.func @f({arguments}) -> ({', '.join(types)}) {{
     {dims}
     %zero = arith.constant 0.0 : f32
     %low = arith.constant 0xFF800000 : f32
+    %hidden = arith.constant -100.0 : {self.type}
     %eps = arith.constant 1.0e-5 : f32
     %integer = arith.index_cast %d{self.rank - 1} : index to i64
     %length = arith.sitofp %integer : i64 to f32
@@ -190,7 +204,7 @@ func.func @f({arguments}) -> ({', '.join(types)}) {{
 
     def __str__(self):
         said = [self.device, self.kind, self.type, "x".join(map(str, self.sizes)), "static" if self.is_static else "dynamic"]
-        return ", ".join(said + [name for name in ("keeps", "has_weights", "has_factor", "misalign") if getattr(self, name)]
+        return ", ".join(said + [name for name in ("keeps", "has_weights", "has_factor", "has_mask", "misalign") if getattr(self, name)]
                          + ([f"residual {self.residual}"] if self.residual else []))
 
 

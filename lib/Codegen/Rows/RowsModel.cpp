@@ -252,12 +252,14 @@ llvm::Error RowsModel::supports(const Workload &workload,
       return invalid("expected operand " + Twine(number) +
                      " to be contiguous along rows");
     if (!llvm::is_contained({ElementType::F32, ElementType::F16,
-                             ElementType::BF16, ElementType::I8,
-                             ElementType::I16, ElementType::I32},
+                             ElementType::BF16, ElementType::I1,
+                             ElementType::I8, ElementType::I16,
+                             ElementType::I32},
                             operand.elementType))
-      return invalid("expected elements of f32, f16, bf16 or integers of 8 to "
-                     "32 bits, but got " +
-                     nameOf(operand.elementType));
+      return invalid(
+          "expected elements of f32, f16, bf16, booleans or integers of 8 to "
+          "32 bits, but got " +
+          nameOf(operand.elementType));
   }
   return llvm::Error::success();
 }

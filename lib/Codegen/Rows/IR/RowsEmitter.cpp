@@ -90,6 +90,8 @@ private:
     return llvm::is_contained(workload.operands[number].axes, layout.rowAxis);
   }
   Values indicesOf(unsigned number, Value element);
+  Value loadVector(unsigned input, VectorType type, Value index);
+  void storeVector(unsigned output, const Values &elements, Value index);
   Access loadAccess(Value chunk, int64_t number);
   /// The elements of the inputs of one element of an access.
   Values elementOf(const Access &access, int64_t element);
@@ -141,6 +143,37 @@ Values RowsEmitter::indicesOf(unsigned number, Value element) {
   return indices;
 }
 
+/// Booleans are bytes in memory, which vectors of them are not.
+Value RowsEmitter::loadVector(unsigned input, VectorType type, Value index) {
+  Value operand = tile.operands[input];
+  if (fillsBytes(type))
+    return vector::LoadOp::create(
+        b, type, operand, indicesOf(input, index), /*nontemporal=*/false,
+        llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
+  Values elements;
+  for (int64_t element = 0; element < layout.vector; ++element)
+    elements.push_back(memref::LoadOp::create(
+        b, operand, indicesOf(input, math.add(index, element))));
+  return vector::FromElementsOp::create(b, type, elements);
+}
+
+void RowsEmitter::storeVector(unsigned output, const Values &elements,
+                              Value index) {
+  Value operand = tile.operands[output];
+  auto type = VectorType::get({layout.vector}, elements.front().getType());
+  if (fillsBytes(type)) {
+    Value vector = vector::FromElementsOp::create(b, type, elements);
+    vector::StoreOp::create(
+        b, vector, operand, indicesOf(output, index), /*nontemporal=*/false,
+        llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
+    return;
+  }
+  for (auto [number, element] : llvm::enumerate(elements))
+    memref::StoreOp::create(
+        b, element, operand,
+        indicesOf(output, math.add(index, static_cast<int64_t>(number))));
+}
+
 RowsEmitter::Access RowsEmitter::loadAccess(Value chunk, int64_t number) {
   Access access;
   int64_t lanes = schedule.lanes();
@@ -163,13 +196,8 @@ RowsEmitter::Access RowsEmitter::loadAccess(Value chunk, int64_t number) {
   }
   auto load = [&] {
     Values loaded;
-    for (auto [input, type] : llvm::zip_equal(numbers, types)) {
-      auto vector = cast<VectorType>(type);
-      int64_t bytes = layout.vector * elementBytesOf(vector);
-      loaded.push_back(vector::LoadOp::create(
-          b, vector, tile.operands[input], indicesOf(input, access.index),
-          /*nontemporal=*/false, llvm::MaybeAlign(bytes)));
-    }
+    for (auto [input, type] : llvm::zip_equal(numbers, types))
+      loaded.push_back(loadVector(input, cast<VectorType>(type), access.index));
     return loaded;
   };
   Values loaded;
@@ -349,14 +377,8 @@ void RowsEmitter::mapAccess(const RowBody &body, const Access &access) {
     for (auto [column, value] :
          llvm::zip_equal(columns, body.apply(elementOf(access, element))))
       column.push_back(value);
-  for (auto [number, column] : llvm::zip_equal(outputs, columns)) {
-    auto type = VectorType::get({layout.vector}, column.front().getType());
-    Value vector = vector::FromElementsOp::create(b, type, column);
-    vector::StoreOp::create(
-        b, vector, tile.operands[number], indicesOf(number, access.index),
-        /*nontemporal=*/false,
-        llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
-  }
+  for (auto [number, column] : llvm::zip_equal(outputs, columns))
+    storeVector(number, column, access.index);
 }
 
 void RowsEmitter::emit() {
