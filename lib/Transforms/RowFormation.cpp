@@ -126,19 +126,50 @@ bool isUnitReshape(Operation *op) {
 // RowGroup
 //===----------------------------------------------------------------------===//
 
+/// Which elements the codegen paths take that compute rows.
+class RowElements {
+public:
+  explicit RowElements(const PathSupport &support) : support(support) {}
+
+  bool takes(Type type) {
+    auto [known, isNew] = taken.try_emplace(getElementTypeOrSelf(type), false);
+    if (!isNew)
+      return known->second;
+    Workload sums = Workload::rowSums({}, {});
+    Operand &input = sums.operands.front();
+    input = Operand(input.role, input.axes, toElementType(type));
+    llvm::Error error = support.check(sums);
+    known->second = !error;
+    llvm::consumeError(std::move(error));
+    return known->second;
+  }
+  /// Those that the operator reads and writes.
+  bool take(linalg::LinalgOp op) {
+    return llvm::all_of(op->getOperandTypes(),
+                        [&](Type type) { return takes(type); });
+  }
+
+private:
+  const PathSupport &support;
+  DenseMap<Type, bool> taken;
+};
+
 /// Operators that become one.
 class RowGroup {
 public:
   /// `hasProducers`: elementwise operators before the seed may join.
-  RowGroup(linalg::LinalgOp seed, bool hasProducers)
-      : numLoops(seed.getNumLoops()), block(seed->getBlock()) {
+  RowGroup(linalg::LinalgOp seed, bool hasProducers, RowElements &elements)
+      : numLoops(seed.getNumLoops()), block(seed->getBlock()), seed(seed),
+        elements(elements) {
     add(seed, Reach::Rows);
-    addProducers(seed, hasProducers);
+    addProducers(hasProducers);
     addConsumers();
   }
 
   /// In the order of the program, without reshapes.
   ArrayRef<linalg::LinalgOp> getMembers() const { return members; }
+  /// Erases the members and reshapes that nobody uses any more.
+  void eraseMembers(RewriterBase &rewriter);
   /// Makes one operator of them, where a path computes it.
   bool form(const PathSupport &support, ExtentAnalysis &extents,
             RewriterBase &rewriter);
@@ -158,8 +189,11 @@ private:
   std::optional<Reach> reachIn(linalg::LinalgOp op) const;
   /// Whether the operator has only rows, as loops or with a unit loop behind.
   bool hasRowsAlone(linalg::LinalgOp op) const;
-  void addProducers(linalg::LinalgOp seed, bool areJoined);
+  void addProducers(bool areJoined);
   void addConsumers();
+  /// Whether the seed is among the members, and all their accesses fit: a value
+  /// may have joined behind an operator that reads it along other loops.
+  bool isConsistent() const;
   /// The value of a member that a value of the group is, behind reshapes.
   Value memberOf(Value value) const {
     while (true) {
@@ -172,6 +206,8 @@ private:
 
   unsigned numLoops;
   Block *block;
+  linalg::LinalgOp seed;
+  RowElements &elements;
   SmallVector<linalg::LinalgOp> members;
   llvm::SmallPtrSet<Operation *, 16> joined, aliases;
   llvm::MapVector<Value, Reach> reaches;
@@ -226,6 +262,9 @@ bool RowGroup::fits(linalg::LinalgOp op, Reach reach) const {
 }
 
 std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
+  // An output takes its sizes from what stands before the group.
+  if (reaches.contains(op.getDpsInitOperand(0)->get()) || !elements.take(op))
+    return std::nullopt;
   bool hasElements = op.getNumLoops() == numLoops;
   if (isRowReduction(op))
     return hasElements && fits(op, Reach::Elements) ? std::optional(Reach::Rows)
@@ -241,7 +280,7 @@ std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
 }
 
 /// Elementwise operators whose results the first reduction reads along rows.
-void RowGroup::addProducers(linalg::LinalgOp seed, bool areJoined) {
+void RowGroup::addProducers(bool areJoined) {
   llvm::SetVector<linalg::LinalgOp> next;
   auto visit = [&](linalg::LinalgOp op) {
     for (OpOperand *operand : op.getDpsInputOperands()) {
@@ -251,6 +290,7 @@ void RowGroup::addProducers(linalg::LinalgOp seed, bool areJoined) {
       bool joins =
           areJoined && producer && producer->getBlock() == block &&
           producer.getNumLoops() == numLoops && isElementwise(producer) &&
+          elements.take(producer) &&
           llvm::all_of(producer.getDpsInputOperands(), [&](OpOperand *input) {
             return isFit(producer, *input, Reach::Elements);
           });
@@ -310,8 +350,12 @@ void RowGroup::addConsumers() {
     std::optional<Reach> reach =
         member && !isBehind ? reachIn(member) : std::nullopt;
     if (!reach) {
-      if (uses || isBehind)
-        behind.insert(op);
+      if (!uses && !isBehind)
+        continue;
+      behind.insert(op);
+      // What has effects stays where it is, and so does all behind it.
+      if (!isMemoryEffectFree(op))
+        return;
       continue;
     }
     add(member, *reach);
@@ -323,6 +367,30 @@ void RowGroup::addConsumers() {
           !reaches.contains(operand->get()))
         elementInputs.insert(operand->get());
   }
+}
+
+bool RowGroup::isConsistent() const {
+  if (!llvm::is_contained(members, seed))
+    return false;
+  return llvm::all_of(members, [&](linalg::LinalgOp op) {
+    bool isOfRows =
+        isElementwise(op) && reaches.lookup(op->getResult(0)) == Reach::Rows;
+    return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+      return isFit(op, *operand, isOfRows ? Reach::Rows : Reach::Elements);
+    });
+  });
+}
+
+void RowGroup::eraseMembers(RewriterBase &rewriter) {
+  SmallVector<Operation *> ops(aliases.begin(), aliases.end());
+  ops.append(members.begin(), members.end());
+  // Users come first.
+  llvm::sort(ops, [](Operation *lhs, Operation *rhs) {
+    return rhs->isBeforeInBlock(lhs);
+  });
+  for (Operation *op : ops)
+    if (op->use_empty())
+      rewriter.eraseOp(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -593,9 +661,21 @@ void RowsBuilder::replaceOutputs(RowReductionOp op) {
 
 bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
                     RewriterBase &rewriter) {
+  if (!isConsistent())
+    return false;
   RowsBuilder builder(*this, rewriter);
   RowReductionOp op = builder.build();
-  bool isComputed = !op.getOutputs().empty() && succeeded(op.verifyRegions());
+  bool isComputed = !op.getOutputs().empty();
+  // The length of rows comes from an operand that lies along them.
+  for (unsigned axis : llvm::seq(numLoops))
+    isComputed &= static_cast<bool>(
+        ukernel::OperatorOpInterface(op).getExtentSource(axis).first);
+  if (isComputed) {
+    // Whatever is wrong, the operators can stay as they are.
+    ScopedDiagnosticHandler silence(op.getContext(),
+                                    [](Diagnostic &) { return success(); });
+    isComputed = succeeded(op.verifyRegions());
+  }
   if (isComputed) {
     llvm::Error error = support.check(toWorkload(op));
     isComputed = !error;
@@ -646,6 +726,7 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
   if (!hasRowPath(support))
     return 0;
   decomposeSoftmax(function, rewriter);
+  RowElements elements(support);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
     if (isRowReduction(op))
@@ -659,11 +740,12 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
     ExtentAnalysis extents(function);
     // Without what comes before, where no path computes it.
     for (bool hasProducers : {true, false}) {
-      RowGroup group(seed, hasProducers);
+      RowGroup group(seed, hasProducers, elements);
       if (!group.form(support, extents, rewriter))
         continue;
       for (linalg::LinalgOp member : group.getMembers())
         taken.insert(member);
+      group.eraseMembers(rewriter);
       ++numFormed;
       break;
     }

@@ -135,3 +135,105 @@ module attributes {ukernel.symbols = {M = #ukernel.range<1 to 128>}} {
     return %s : tensor<?xf32>
   }
 }
+
+// -----
+
+// A call that needs the sum keeps its place before the next one: what comes behind
+// it does not join.
+// CHECK-LABEL: func.func @f
+// CHECK: ukernel.row_reduction
+// CHECK: call @a
+// CHECK-NEXT: call @b
+// CHECK: linalg.generic
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+#col = affine_map<(m, r) -> (r)>
+#id1 = affine_map<(m) -> (m)>
+func.func private @a(tensor<?xf32>)
+func.func private @b()
+func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
+  call @a(%s) : (tensor<?xf32>) -> ()
+  call @b() : () -> ()
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %q: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+
+// -----
+
+// The length of rows comes from an operand that is read along them: a count has none.
+// CHECK-LABEL: func.func @f
+// CHECK-NOT: ukernel.row_reduction
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+#col = affine_map<(m, r) -> (r)>
+#id1 = affine_map<(m) -> (m)>
+func.func @f(%x: tensor<?x?xf32>) -> (tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) {
+  ^bb0(%a: f32, %q: f32):
+    %k = arith.constant 1.0 : f32
+    %t = arith.addf %q, %k : f32
+    linalg.yield %t : f32
+  } -> tensor<?xf32>
+  return %s : tensor<?xf32>
+}
+
+// -----
+
+// An operator of f64 behind the sum stays apart, and the others are rows.
+// CHECK-LABEL: func.func @f
+// CHECK: %[[R:.*]]:2 = ukernel.row_reduction
+// CHECK: linalg.generic {{.*}}ins({{.*}}%[[R]]#0
+// CHECK: arith.extf
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+#col = affine_map<(m, r) -> (r)>
+#id1 = affine_map<(m) -> (m)>
+func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf64>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %ob = tensor.empty(%m, %n) : tensor<?x?xf64>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
+  %y0 = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %q: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<?x?xf32>
+  %yb = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%ob : tensor<?x?xf64>) {
+  ^bb0(%a: f32, %b: f32, %q: f64):
+    %v = arith.divf %a, %b : f32
+    %t = arith.extf %v : f32 to f64
+    linalg.yield %t : f64
+  } -> tensor<?x?xf64>
+  return %y0, %yb, %s : tensor<?x?xf32>, tensor<?x?xf64>, tensor<?xf32>
+}

@@ -22,6 +22,15 @@
 // RUN: sed -e 's/SCHEDULE/rows = 2, warps = 4, held_chunks = 1, access = 16/' -e 's/ELEMENTS/rows = 2, warps = 4, held_chunks = 1, access = 1/' -e 's/TILE/2, 1024/g' %t/formed.mlir > %t/warps.mlir
 // RUN: ftuner-run %t/warps.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x2111xf32,2111xf32 --args=2x4096xf32,4096xf32 --check --reference=%t/norm.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 
+// A producer that is read along other loops, too, stays outside.
+// RUN: ftuner-run %t/transposed.mlir --device=a100 --paths=simt,rows --args=5x5x33xf32 --check --check-bounds | FileCheck %s --check-prefix=APART
+// APART: relative error
+// APART: launches: 2 (f_fallback_0
+
+// Rows of a static length that end before a chunk that is held: none, and one of three.
+// RUN: ftuner-run %t/none.mlir --device=a100 --paths=simt,rows --args=5x0xf32 --check --check-bounds | FileCheck %s --check-prefix=ONE
+// RUN: ftuner-run %t/short.mlir --device=a100 --args=5x128xf32 --check --reference=%t/sum.mlir --check-bounds | FileCheck %s --check-prefix=ONE
+
 // What a plan by hand may not say.
 // RUN: sed -e 's/SCHEDULE/rows = 1, warps = 1, held_chunks = 0, access = 4/' -e 's/ELEMENTS/rows = 1, warps = 1, held_chunks = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/narrow.mlir
 // RUN: not ftuner-run %t/narrow.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=ACCESS
@@ -153,4 +162,79 @@ module {
     } -> tensor<?x?x96xf16>
     return %h, %y : tensor<?x?x96xf16>, tensor<?x?x96xf16>
   }
+}
+
+//--- transposed.mlir
+#a3 = affine_map<(a, b, r) -> (a, b, r)>
+#t3 = affine_map<(a, b, r) -> (b, a, r)>
+#r3 = affine_map<(a, b, r) -> (a, b)>
+func.func @f(%x: tensor<?x?x?xf32>) -> (tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %d0 = tensor.dim %x, %c0 : tensor<?x?x?xf32>
+  %d1 = tensor.dim %x, %c1 : tensor<?x?x?xf32>
+  %d2 = tensor.dim %x, %c2 : tensor<?x?x?xf32>
+  %o = tensor.empty(%d0, %d1, %d2) : tensor<?x?x?xf32>
+  %e = tensor.empty(%d0, %d1) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %p = linalg.generic {indexing_maps = [#a3, #a3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<?x?x?xf32>) outs(%o : tensor<?x?x?xf32>) {
+  ^bb0(%a: f32, %q: f32):
+    %s = math.exp %a : f32
+    linalg.yield %s : f32
+  } -> tensor<?x?x?xf32>
+  %h = linalg.generic {indexing_maps = [#a3, #t3, #a3], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%p, %p : tensor<?x?x?xf32>, tensor<?x?x?xf32>) outs(%o : tensor<?x?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %q: f32):
+    %s = arith.mulf %a, %b : f32
+    %s2 = arith.subf %s, %a : f32
+    linalg.yield %s2 : f32
+  } -> tensor<?x?x?xf32>
+  %s = linalg.generic {indexing_maps = [#a3, #r3], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%h : tensor<?x?x?xf32>) outs(%z : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %q: f32):
+    %s1 = arith.addf %q, %a : f32
+    linalg.yield %s1 : f32
+  } -> tensor<?x?xf32>
+  return %s : tensor<?x?xf32>
+}
+
+//--- none.mlir
+func.func @f(%x: tensor<5x0xf32>) -> (tensor<5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<5x0xf32>) outs(%z : tensor<5xf32>) dimensions = [1]
+  return %s : tensor<5xf32>
+}
+
+//--- short.mlir
+module {
+  ukernel.plan @by_hand <families = [<#ukernel.rows<rows = 1, warps = 1, held_chunks = 3, access = 1>, axis = 0, tiles = [[1, 128]], reduce = [1]>], choices = [], general = 0, unaligned_general = 0>
+  func.func @f(%x: tensor<5x128xf32>) -> tensor<5xf32> {
+    %e = tensor.empty() : tensor<5xf32>
+    %s = ukernel.row_reduction plan(@by_hand) ins(%x : tensor<5x128xf32>) outs(%e : tensor<5xf32>) maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %t = arith.addf %acc, %a : f32
+      ukernel.yield %t : f32
+    } values {
+    ^bb0(%acc: f32):
+      ukernel.yield %acc : f32
+    } map {
+    ^bb0(%a: f32, %acc: f32):
+      ukernel.yield
+    } -> tensor<5xf32>
+    return %s : tensor<5xf32>
+  }
+}
+
+//--- sum.mlir
+func.func @f(%x: tensor<5x128xf32>) -> tensor<5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<5x128xf32>) outs(%z : tensor<5xf32>) dimensions = [1]
+  return %s : tensor<5xf32>
 }

@@ -42,6 +42,11 @@ public:
     }
   }
 
+  /// Whether it may be computed of any elements, such as the zeros beyond the
+  /// end of a row.
+  bool isSpeculatable() const {
+    return llvm::all_of(rest, [](Operation *op) { return isPure(op); });
+  }
   /// What the region yields of one element: `arguments` are those that were not
   /// known, in their order.
   Values apply(ValueRange arguments) const {
@@ -92,7 +97,9 @@ private:
   Values indicesOf(unsigned number, Value element);
   Value loadVector(unsigned input, VectorType type, Value index);
   void storeVector(unsigned output, const Values &elements, Value index);
-  Access loadAccess(Value chunk, int64_t number);
+  /// The access of that number in a chunk, which begins at `chunk`. `isWhole`:
+  /// the chunk is known to lie inside of the row.
+  Access loadAccess(Value chunk, int64_t number, bool isWhole);
   /// The elements of the inputs of one element of an access.
   Values elementOf(const Access &access, int64_t element);
   /// The region's arguments that are the same for the whole row.
@@ -174,13 +181,14 @@ void RowsEmitter::storeVector(unsigned output, const Values &elements,
         indicesOf(output, math.add(index, static_cast<int64_t>(number))));
 }
 
-RowsEmitter::Access RowsEmitter::loadAccess(Value chunk, int64_t number) {
+RowsEmitter::Access RowsEmitter::loadAccess(Value chunk, int64_t number,
+                                            bool isWhole) {
   Access access;
   int64_t lanes = schedule.lanes();
   access.index = math.add(math.add(chunk, number * lanes * layout.vector),
                           math.mul(lane, layout.vector));
   access.isInside = hasRow;
-  if (!tile.exact[layout.rowAxis]) {
+  if (!isWhole) {
     Value isInRow = math.less(access.index, tile.extents[layout.rowAxis]);
     access.isInside =
         hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
@@ -250,16 +258,27 @@ Value RowsEmitter::combine(unsigned reduction, Value lhs, Value rhs) {
 
 Value RowsEmitter::reduceAccess(const RowBody &body, const Access &access,
                                 Value last) {
-  Value next = last;
-  for (int64_t element = 0; element < layout.vector; ++element) {
-    Values arguments = elementOf(access, element);
-    arguments.push_back(next);
-    next = body.apply(arguments).front();
-  }
-  return access.isInside
-             ? arith::SelectOp::create(b, access.isInside, next, last)
-                   .getResult()
-             : next;
+  auto compute = [&] {
+    Value next = last;
+    for (int64_t element = 0; element < layout.vector; ++element) {
+      Values arguments = elementOf(access, element);
+      arguments.push_back(next);
+      next = body.apply(arguments).front();
+    }
+    return next;
+  };
+  if (!access.isInside)
+    return compute();
+  if (body.isSpeculatable())
+    return arith::SelectOp::create(b, access.isInside, compute(), last);
+  auto ifOp = scf::IfOp::create(b, last.getType(), access.isInside,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, compute());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, last);
+  return ifOp.getResult(0);
 }
 
 Values RowsEmitter::forEachAccess(
@@ -276,7 +295,9 @@ Values RowsEmitter::forEachAccess(
     b.setInsertionPointToStart(loop.getBody());
   Values inner(loop.getRegionIterArgs());
   for (int64_t number = 0; number < layout.accesses(); ++number)
-    inner = body(loadAccess(loop.getInductionVar(), number), std::move(inner));
+    inner = body(loadAccess(loop.getInductionVar(), number,
+                            /*isWhole=*/tile.exact[layout.rowAxis]),
+                 std::move(inner));
   if (!state.empty())
     scf::YieldOp::create(b, inner);
   return Values(loop.getResults());
@@ -409,9 +430,16 @@ void RowsEmitter::emit() {
                   .getResult()
             : operand;
   }
-  for (int64_t chunk = 0; chunk < schedule.heldChunks; ++chunk)
+  // Rows may end before a chunk that is held.
+  int64_t length =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
+  for (int64_t chunk = 0; chunk < schedule.heldChunks; ++chunk) {
+    bool isWhole =
+        !ShapedType::isDynamic(length) && (chunk + 1) * layout.chunk <= length;
     for (int64_t number = 0; number < layout.accesses(); ++number)
-      held.push_back(loadAccess(math.constant(chunk * layout.chunk), number));
+      held.push_back(
+          loadAccess(math.constant(chunk * layout.chunk), number, isWhole));
+  }
 
   for (unsigned reduction = 0; reduction < op.getReductions().size();
        ++reduction)
