@@ -370,8 +370,14 @@ TEST_F(TensorCoreKernelTest, IsRightAndClean) {
 
 TEST_F(TensorCoreKernelTest, WrongResultsOfBugs) {
   prepare(40, 24, 200);
-  for (Bug bug : {Bug::SwappedFragments, Bug::SwappedHalves, Bug::MissingWait,
-                  Bug::WrongSwizzle, Bug::LostZeroFill})
+  std::vector<Bug> bugs = {Bug::SwappedFragments, Bug::SwappedHalves,
+                           Bug::MissingWait, Bug::WrongSwizzle};
+#ifndef FTUNER_ADDRESS_SANITIZER
+  // Reads beyond an operand, which the sanitizer says before the result is
+  // there.
+  bugs.push_back(Bug::LostZeroFill);
+#endif
+  for (Bug bug : bugs)
     EXPECT_EQ(run(bug, EmulatorOptions()), "wrong result")
         << static_cast<int>(bug);
   // Here a slow warp reads the stage that a fast one refills.
