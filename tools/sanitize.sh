@@ -23,7 +23,7 @@ check_address() {
   # LLVM has a stack for signals of its own.
   export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0:${ASAN_OPTIONS:-}
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}
-  # Python loads the libraries of these two without the sanitizer.
+  # Python loads the libraries of these three without the sanitizer.
   export LIT_FILTER_OUT='exact-architecture|tensor-maps'
   ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$(nproc)" \
     -R "^($(IFS='|' && echo "${tests[*]}|${folders[*]/#/lit/}"))\$"
