@@ -39,6 +39,15 @@ int64_t KernelFamily::clusterBlocks() const {
   return path().cluster(schedule).blocks;
 }
 
+UKernel CodegenModel::ukernel(const KernelFamily &family, unsigned part) const {
+  UKernel ukernel;
+  ukernel.blockTile = family.tiles[part];
+  ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
+  ukernel.workers = threads(family);
+  ukernel.reduceSplit = family.reduceSplit;
+  return ukernel;
+}
+
 UKernel KernelFamily::ukernel(unsigned part) const {
   return path().ukernel(*this, part);
 }

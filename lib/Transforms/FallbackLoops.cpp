@@ -1,6 +1,7 @@
 //===- FallbackLoops.cpp - Points of a linalg op, a thread each -*- C++ -*-===//
 #include "FallbackLoops.h"
 
+#include "FTuner/Codegen/IR/WarpShuffle.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -331,16 +332,8 @@ Value PointEmitter::startOfLane(OpOperand &output, Operation *combiner) {
 }
 
 Value PointEmitter::combineLanes(Operation *combiner, Value value) {
-  auto constant = [&](int32_t number) -> Value {
-    return arith::ConstantOp::create(b, b.getI32IntegerAttr(number));
-  };
-  for (int32_t distance = LoopSplit::kLanes / 2; distance > 0; distance /= 2) {
-    Value other = NVVM::ShflOp::create(
-        b, value.getType(), /*thread_mask=*/constant(-1), value,
-        constant(distance), /*mask_and_clamp=*/constant(LoopSplit::kLanes - 1),
-        NVVM::ShflKind::bfly, UnitAttr());
-    value = combine(b, combiner, value, other);
-  }
+  for (int64_t distance = LoopSplit::kLanes / 2; distance > 0; distance /= 2)
+    value = combine(b, combiner, value, shuffleXor(b, value, distance));
   return value;
 }
 

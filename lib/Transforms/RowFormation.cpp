@@ -1,10 +1,8 @@
-//===- RowFormation.cpp - Reductions of rows to ukernel.row_reduction
-//--------------===//
+//===- RowFormation.cpp - Reductions of rows to ukernel.row_reduction -----===//
 #include "RowFormation.h"
 
 #include "OperatorSizes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -56,15 +54,6 @@ bool isElementwise(linalg::LinalgOp op) {
          op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity();
 }
 
-/// The operation with which a reduction updates its one accumulator.
-Operation *combiningOpOf(linalg::LinalgOp op) {
-  SmallVector<Operation *, 4> operations;
-  if (!matchReduction(op.getRegionOutputArgs(), /*redPos=*/0, operations) ||
-      operations.size() != 1)
-    return nullptr;
-  return operations.front();
-}
-
 /// The access to one element for each row: that along all loops but the last,
 /// which may have a unit dimension of its own.
 bool isRowAccess(AffineMap map, unsigned numLoops) {
@@ -93,7 +82,7 @@ bool isRowReduction(linalg::LinalgOp op) {
     return false;
   OpOperand *init = op.getDpsInitOperand(0);
   Type type = getElementTypeOrSelf(init->get().getType());
-  Operation *combining = combiningOpOf(op);
+  Operation *combining = ukernel::findCombiningOp(*op.getBlock());
   if (!combining || (!type.isF32() && !type.isInteger(32)) ||
       !isRowAccess(op.getMatchingIndexingMap(init), numLoops))
     return false;
@@ -138,9 +127,7 @@ public:
     Workload sums = Workload::rowSums({}, {});
     Operand &input = sums.operands.front();
     input = Operand(input.role, input.axes, toElementType(type));
-    llvm::Error error = support.check(sums);
-    known->second = !error;
-    llvm::consumeError(std::move(error));
+    known->second = !llvm::errorToBool(support.check(sums));
     return known->second;
   }
   /// Those that the operator reads and writes.
@@ -171,8 +158,7 @@ public:
   /// Erases the members and reshapes that nobody uses any more.
   void eraseMembers(RewriterBase &rewriter);
   /// Makes one operator of them, where a path computes it.
-  bool form(const PathSupport &support, ExtentAnalysis &extents,
-            RewriterBase &rewriter);
+  bool form(const PathSupport &support, RewriterBase &rewriter);
 
 private:
   void add(linalg::LinalgOp op, Reach reach) {
@@ -659,8 +645,7 @@ void RowsBuilder::replaceOutputs(RowReductionOp op) {
   }
 }
 
-bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
-                    RewriterBase &rewriter) {
+bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
   if (!isConsistent())
     return false;
   RowsBuilder builder(*this, rewriter);
@@ -676,15 +661,11 @@ bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
                                     [](Diagnostic &) { return success(); });
     isComputed = succeeded(op.verifyRegions());
   }
-  if (isComputed) {
-    llvm::Error error = support.check(toWorkload(op));
-    isComputed = !error;
-    llvm::consumeError(std::move(error));
-  }
-  if (!isComputed) {
+  if (!isComputed || llvm::errorToBool(support.check(toWorkload(op)))) {
     rewriter.eraseOp(op);
     return false;
   }
+  ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
   extents.assumeAssertionsBefore(op);
   declareSizes(op, extents, rewriter);
   assertSizes(op, extents, rewriter, "rows");
@@ -695,14 +676,6 @@ bool RowGroup::form(const PathSupport &support, ExtentAnalysis &extents,
 }
 
 } // namespace
-
-/// Whether a path computes rows at all: asks for their sums.
-static bool hasRowPath(const PathSupport &support) {
-  llvm::Error error = support.check(Workload::rowSums({}, {}));
-  bool isComputed = !error;
-  llvm::consumeError(std::move(error));
-  return isComputed;
-}
 
 /// A named softmax as its parts.
 static void decomposeSoftmax(FunctionOpInterface function,
@@ -723,10 +696,10 @@ static void decomposeSoftmax(FunctionOpInterface function,
 int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const PathSupport &support,
                                   RewriterBase &rewriter) {
-  if (!hasRowPath(support))
+  RowElements elements(support);
+  if (!elements.takes(rewriter.getF32Type()))
     return 0;
   decomposeSoftmax(function, rewriter);
-  RowElements elements(support);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
     if (isRowReduction(op))
@@ -737,11 +710,10 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
   for (linalg::LinalgOp seed : seeds) {
     if (taken.contains(seed))
       continue;
-    ExtentAnalysis extents(function);
     // Without what comes before, where no path computes it.
     for (bool hasProducers : {true, false}) {
       RowGroup group(seed, hasProducers, elements);
-      if (!group.form(support, extents, rewriter))
+      if (!group.form(support, rewriter))
         continue;
       for (linalg::LinalgOp member : group.getMembers())
         taken.insert(member);

@@ -19,6 +19,16 @@ inline constexpr int64_t kMinStages = 2;
 /// bytes do not overflow.
 inline constexpr int64_t kMaxStages = 1024;
 
+/// The row of a schedule's table that says the stages.
+template <typename ScheduleT>
+constexpr ScheduleRow<ScheduleT> stagesRow(int64_t ScheduleT::*member) {
+  return ScheduleRow<ScheduleT>(
+             "stages", member,
+             "pipeline stages of the copies into shared memory")
+      .label("stages")
+      .range(kMinStages, kMaxStages);
+}
+
 /// That the workload is a contraction with few enough batch axes, whose lhs is
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,

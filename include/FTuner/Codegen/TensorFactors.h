@@ -37,6 +37,18 @@ inline int64_t widestAccess(int64_t alignment) {
   return alignment >= 16 ? 16 : alignment >= 8 ? 8 : alignment >= 4 ? 4 : 1;
 }
 inline constexpr int64_t kAccessBytes[] = {1, 4, 8, 16};
+/// The row of a schedule's table that says them.
+template <typename ScheduleT>
+constexpr ScheduleRow<ScheduleT> accessRow(int64_t ScheduleT::*member) {
+  return ScheduleRow<ScheduleT>(
+             "access_bytes", member,
+             "bytes of shared memory that a copy along a contiguous axis fills "
+             "at once, to which operands are aligned; 1: a single element of "
+             "any alignment")
+      .key("access")
+      .label("access")
+      .among(kAccessBytes);
+}
 
 /// Elements of a copy, of `elementBytes` bytes in shared memory.
 inline int64_t elementsOfAccess(int64_t accessBytes, int64_t elementBytes) {

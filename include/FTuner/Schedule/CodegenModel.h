@@ -115,7 +115,9 @@ public:
   //===--- Of a family, whose schedule is the path's --------------------===//
 
   /// What a block of a part computes, by its tiles at two memory levels.
-  virtual UKernel ukernel(const KernelFamily &family, unsigned part) const = 0;
+  /// By default its workers are the block's threads, each with one element
+  /// along each axis at a time.
+  virtual UKernel ukernel(const KernelFamily &family, unsigned part) const;
   /// Threads of a block.
   virtual int64_t threads(const KernelFamily &family) const = 0;
   /// Heights along the combine axis are multiples of this under one

@@ -40,8 +40,7 @@ int64_t RowsLayout::widestBytes(const Workload &workload) {
 
 RowsLayout::RowsLayout(const Workload &workload, const BlockTile &tile,
                        const RowsSchedule &schedule)
-    : rowAxis(rowAxisOf(workload)),
-      firstAxis(workload.spaceAxes().list().front()), chunk(tile[rowAxis]),
+    : rowAxis(rowAxisOf(workload)), chunk(tile[rowAxis]),
       elements(chunk / schedule.lanes()),
       vector(std::clamp<int64_t>(schedule.access / widestBytes(workload), 1,
                                  std::max<int64_t>(elements, 1))) {}
@@ -149,13 +148,6 @@ public:
     return std::make_unique<RowsSpace>(workload, device);
   }
 
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    UKernel ukernel;
-    ukernel.blockTile = family.tiles[part];
-    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-    ukernel.workers = threads(family);
-    return ukernel;
-  }
   int64_t threads(const KernelFamily &family) const override {
     return RowsSchedule::of(family.schedule).threads();
   }

@@ -4,7 +4,6 @@
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -117,9 +116,7 @@ void RowsOp::getEffects(
 
 LogicalResult RowsOp::reifyResultShapes(OpBuilder &builder,
                                         ReifiedRankedShapedTypeDims &shapes) {
-  for (auto [result, output] : llvm::zip_equal(getResults(), getOutputs()))
-    shapes.push_back(tensor::getMixedSizes(builder, getLoc(), output));
-  return success();
+  return ukernel::reifyOutputShapes(*this, builder, shapes);
 }
 
 /// Which number an empty part holds, as the core names them.
@@ -225,18 +222,6 @@ Operation *RowsOp::buildSlice(OpBuilder &builder, ValueRange states) {
   makeBlock(b, slice.getMap(), getLoc(), mapped);
   ukernel::YieldOp::create(b, ValueRange());
   return slice;
-}
-
-SmallVector<Value> ftuner::test::inlineRegion(OpBuilder &b, Region &region,
-                                              ValueRange arguments) {
-  Block &body = region.front();
-  IRMapping mapping;
-  mapping.map(body.getArguments(), arguments);
-  for (Operation &operation : body.without_terminator())
-    b.clone(operation, mapping);
-  return llvm::map_to_vector(
-      body.getTerminator()->getOperands(),
-      [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
 SmallVector<Operation *>

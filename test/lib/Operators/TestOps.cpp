@@ -2,9 +2,11 @@
 #include "TestOps.h"
 
 #include "FTuner/Dialect/UKernel/IR/OperatorBufferization.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -37,6 +39,35 @@ void ftuner::test::registerTestDialect(DialectRegistry &registry) {
   });
 }
 
+SmallVector<Value> ftuner::test::inlineRegion(OpBuilder &b, Region &region,
+                                              ValueRange arguments) {
+  Block &body = region.front();
+  IRMapping mapping;
+  mapping.map(body.getArguments(), arguments);
+  for (Operation &operation : body.without_terminator())
+    b.clone(operation, mapping);
+  return llvm::map_to_vector(
+      body.getTerminator()->getOperands(),
+      [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+SmallVector<Value> ftuner::test::indicesAt(ImplicitLocOpBuilder &b,
+                                           OperatorOpInterface op,
+                                           unsigned number,
+                                           ArrayRef<Value> position) {
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  auto axes = llvm::map_to_vector(
+      position, [&](Value index) { return index ? index : zero; });
+  SmallVector<Value> indices;
+  for (AffineExpr expr : op.getMapOfOperand(number).getResults()) {
+    auto axis = dyn_cast<AffineDimExpr>(expr);
+    if (!axis || position[axis.getPosition()])
+      indices.push_back(
+          affine::expandAffineExpr(b, b.getLoc(), expr, axes, ValueRange()));
+  }
+  return indices;
+}
+
 /// Elements of the inputs and the accumulator in, the next accumulator out.
 static LogicalResult verifyCombiner(ReductionOpInterface op) {
   SmallVector<Type> arguments;
@@ -46,13 +77,6 @@ static LogicalResult verifyCombiner(ReductionOpInterface op) {
   arguments.push_back(op.getAccumulatorType());
   return ukernel::verifyScalarRegion(op, op.getCombiner(), "combiner",
                                      arguments, op.getAccumulatorType());
-}
-
-static LogicalResult reify(Operation *op, Value output, OpBuilder &builder,
-                           ReifiedRankedShapedTypeDims &shapes) {
-  if (op->getNumResults() > 0)
-    shapes.push_back(tensor::getMixedSizes(builder, op->getLoc(), output));
-  return success();
 }
 
 /// Space axes are those of the output's map.
@@ -115,7 +139,7 @@ void RowSumOp::getEffects(Effects &effects) {
 }
 LogicalResult RowSumOp::reifyResultShapes(OpBuilder &builder,
                                           ReifiedRankedShapedTypeDims &shapes) {
-  return reify(*this, getOutput(), builder, shapes);
+  return ukernel::reifyOutputShapes(*this, builder, shapes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,5 +163,5 @@ void ConvOp::getEffects(Effects &effects) {
 }
 LogicalResult ConvOp::reifyResultShapes(OpBuilder &builder,
                                         ReifiedRankedShapedTypeDims &shapes) {
-  return reify(*this, getOutput(), builder, shapes);
+  return ukernel::reifyOutputShapes(*this, builder, shapes);
 }

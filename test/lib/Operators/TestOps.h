@@ -9,6 +9,7 @@
 #define FTUNER_TEST_LIB_OPERATORS_TESTOPS_H
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include "TestDialect.h.inc"
 
@@ -25,6 +26,12 @@ void registerTestPasses();
 llvm::SmallVector<mlir::Value> inlineRegion(mlir::OpBuilder &b,
                                             mlir::Region &region,
                                             mlir::ValueRange arguments);
+/// Where a point is in an operand of a kernel: `position` has the index along
+/// each axis, null along batch axes, at whose positions operands begin.
+llvm::SmallVector<mlir::Value> indicesAt(mlir::ImplicitLocOpBuilder &b,
+                                         ukernel::OperatorOpInterface op,
+                                         unsigned number,
+                                         llvm::ArrayRef<mlir::Value> position);
 } // namespace ftuner::test
 
 #endif // FTUNER_TEST_LIB_OPERATORS_TESTOPS_H

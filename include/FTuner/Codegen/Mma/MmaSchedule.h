@@ -31,17 +31,7 @@ struct MmaSchedule {
         ScheduleRow("warps_n", &S::warpsN, "warps of a block along n")
             .key("warps")
             .range(1, kMaxThreads / 32),
-        ScheduleRow("stages", &S::stages,
-                    "pipeline stages of the copies into shared memory")
-            .label("stages")
-            .range(kMinStages, kMaxStages),
-        ScheduleRow("access_bytes", &S::accessBytes,
-                    "bytes of shared memory that a copy along a contiguous "
-                    "axis fills at once, to which operands are aligned; 1: a "
-                    "single element of any alignment")
-            .key("access")
-            .label("access")
-            .among(kAccessBytes),
+        stagesRow(&S::stages), accessRow(&S::accessBytes),
         ScheduleRow("swap_operands", &S::swapOperands,
                     "instructions compute the transposed product: the rhs "
                     "feeds their 16 rows and the lhs their 8 columns, so that "

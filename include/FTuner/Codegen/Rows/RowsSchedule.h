@@ -53,8 +53,8 @@ struct RowsLayout {
   RowsLayout(const Workload &workload, const BlockTile &tile,
              const RowsSchedule &schedule);
 
-  /// The axis along which a row lies, and the first one that numbers rows.
-  unsigned rowAxis, firstAxis;
+  /// The axis along which a row lies.
+  unsigned rowAxis;
   /// Elements of a chunk, of a lane in it, and of an access.
   int64_t chunk, elements, vector;
   int64_t accesses() const { return elements / vector; }

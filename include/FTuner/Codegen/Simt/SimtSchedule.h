@@ -25,10 +25,7 @@ struct SimtSchedule {
         ScheduleRow("threads_n", &S::threadsN, "threads of a block along n")
             .key("threads")
             .range(1, kMaxThreads),
-        ScheduleRow("stages", &S::stages,
-                    "pipeline stages of the copies into shared memory")
-            .label("stages")
-            .range(kMinStages, kMaxStages),
+        stagesRow(&S::stages),
         ScheduleRow("vector_width", &S::vectorWidth,
                     "elements that a global access along a contiguous axis "
                     "moves at once: 4 of aligned operands, 1 of any")

@@ -50,17 +50,8 @@ struct WgmmaSchedule {
                     "groups of four warps along n that compute a tile together")
             .key("groups")
             .range(1, kWgmmaMaxGroups),
-        ScheduleRow("stages", &S::stages,
-                    "pipeline stages of the copies into shared memory")
-            .label("stages")
-            .range(kMinStages, kMaxStages),
-        ScheduleRow("access_bytes", &S::accessBytes,
-                    "bytes of shared memory that a copy along a contiguous "
-                    "axis fills at once, to which operands are aligned; 1: a "
-                    "single element of any alignment")
-            .key("access")
-            .label("access")
-            .among(kAccessBytes),
+        stagesRow(&S::stages),
+        accessRow(&S::accessBytes),
         ScheduleRow("swap_operands", &S::swapOperands,
                     "instructions compute the transposed product: the rhs "
                     "feeds their 64 rows and the lhs their columns, so that m "

@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
+#include "FTuner/Codegen/IR/WarpShuffle.h"
 #include "FTuner/Codegen/Rows/RowsSchedule.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
@@ -9,7 +10,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -306,14 +306,8 @@ Values RowsEmitter::forEachAccess(
 /// Operations that update accumulators commute, so all lanes get the same bits.
 Value RowsEmitter::mergeLanes(unsigned reduction, Value value) {
   for (int64_t distance = RowsSchedule::warpSize / 2; distance > 0;
-       distance /= 2) {
-    Value other = NVVM::ShflOp::create(
-        b, value.getType(), /*thread_mask=*/createI32(b, -1), value,
-        createI32(b, distance),
-        /*mask_and_clamp=*/createI32(b, RowsSchedule::warpSize - 1),
-        NVVM::ShflKind::bfly, UnitAttr());
-    value = combine(reduction, value, other);
-  }
+       distance /= 2)
+    value = combine(reduction, value, shuffleXor(b, value, distance));
   return value;
 }
 

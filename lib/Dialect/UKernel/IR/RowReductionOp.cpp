@@ -2,9 +2,7 @@
 //--------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -50,12 +48,7 @@ SmallVector<unsigned, 2> RowReductionOp::getOutputNumbers(bool alongRow) {
 }
 
 Operation *RowReductionOp::getCombiningOp(unsigned reduction) {
-  SmallVector<Operation *, 4> operations;
-  Block &body = getReductions()[reduction].front();
-  if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
-      operations.size() != 1)
-    return nullptr;
-  return operations.front();
+  return findCombiningOp(getReductions()[reduction].front());
 }
 
 SmallVector<Type, 3> RowReductionOp::getAccumulatorTypes() {
@@ -161,10 +154,7 @@ void RowReductionOp::getEffects(
 LogicalResult
 RowReductionOp::reifyResultShapes(OpBuilder &builder,
                                   ReifiedRankedShapedTypeDims &shapes) {
-  for (unsigned number : llvm::seq<unsigned>((*this)->getNumResults()))
-    shapes.push_back(
-        tensor::getMixedSizes(builder, getLoc(), getOutputs()[number]));
-  return success();
+  return reifyOutputShapes(*this, builder, shapes);
 }
 
 void RowReductionOp::describe(Workload &workload) {

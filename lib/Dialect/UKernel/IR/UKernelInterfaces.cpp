@@ -3,6 +3,7 @@
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringExtras.h"
@@ -106,13 +107,25 @@ std::string ftuner::ukernel::detail::getOperandName(OperatorOpInterface op,
   llvm_unreachable("every role has a name");
 }
 
-Operation *ftuner::ukernel::detail::getCombiningOp(ReductionOpInterface op) {
-  Block &body = op.getCombiner().front();
+Operation *ftuner::ukernel::findCombiningOp(Block &body) {
   SmallVector<Operation *, 4> operations;
   if (!matchReduction({body.getArguments().back()}, /*redPos=*/0, operations) ||
       operations.size() != 1)
     return nullptr;
   return operations.front();
+}
+
+Operation *ftuner::ukernel::detail::getCombiningOp(ReductionOpInterface op) {
+  return findCombiningOp(op.getCombiner().front());
+}
+
+LogicalResult
+ftuner::ukernel::reifyOutputShapes(OperatorOpInterface op, OpBuilder &builder,
+                                   ReifiedRankedShapedTypeDims &shapes) {
+  for (unsigned number = 0; number < op->getNumResults(); ++number)
+    shapes.push_back(tensor::getMixedSizes(
+        builder, op.getLoc(), op.getDpsInitOperand(number)->get()));
+  return success();
 }
 
 Type ftuner::ukernel::detail::getAccumulatorType(ReductionOpInterface op) {

@@ -3,7 +3,6 @@
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -309,11 +308,7 @@ void WorkloadOp::getEffects(
 
 LogicalResult WorkloadOp::reifyResultShapes(
     OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
-  if ((*this)->getNumResults() == 0)
-    return success();
-  reifiedReturnShapes.push_back(
-      tensor::getMixedSizes(builder, getLoc(), getOutput()));
-  return success();
+  return reifyOutputShapes(*this, builder, reifiedReturnShapes);
 }
 
 void WorkloadOp::describe(Workload &workload) {

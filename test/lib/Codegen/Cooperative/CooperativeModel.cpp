@@ -91,14 +91,6 @@ public:
               const DeviceSpec &device) const override {
     return std::make_unique<CooperativeSpace>(workload, device);
   }
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    UKernel ukernel;
-    ukernel.blockTile = family.tiles[part];
-    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-    ukernel.workers = threads(family);
-    ukernel.reduceSplit = family.reduceSplit;
-    return ukernel;
-  }
   int64_t threads(const KernelFamily &family) const override {
     return CooperativeSchedule::of(family.schedule).threads();
   }

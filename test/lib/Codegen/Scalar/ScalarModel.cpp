@@ -145,13 +145,6 @@ public:
               const DeviceSpec &device) const override {
     return std::make_unique<ScalarSpace>(*this, workload, device);
   }
-  UKernel ukernel(const KernelFamily &family, unsigned part) const override {
-    UKernel ukernel;
-    ukernel.blockTile = family.tiles[part];
-    ukernel.registerTile.assign(ukernel.blockTile.size(), 1);
-    ukernel.workers = threads(family);
-    return ukernel;
-  }
   int64_t threads(const KernelFamily &family) const override {
     return ScalarSchedule::of(family.schedule).threads();
   }

@@ -14,6 +14,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/IndexingMapOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/Sequence.h"
 
@@ -76,6 +77,14 @@ mlir::LogicalResult verifyScalarRegion(OperatorOpInterface op,
 /// SymbolUserOpInterface of an operator.
 mlir::LogicalResult verifyPlanUse(OperatorOpInterface op,
                                   mlir::SymbolTableCollection &symbolTable);
+/// The one operation of a scalar body that updates the accumulator, its last
+/// argument; null if there are several.
+mlir::Operation *findCombiningOp(mlir::Block &body);
+/// The shapes of results are those of outputs: ReifyRankedShapedTypeOpInterface
+/// of an operator.
+mlir::LogicalResult
+reifyOutputShapes(OperatorOpInterface op, mlir::OpBuilder &builder,
+                  mlir::ReifiedRankedShapedTypeDims &shapes);
 /// What the operator reads and writes: MemoryEffectsOpInterface of an operator.
 void getOperatorEffects(OperatorOpInterface op,
                         llvm::SmallVectorImpl<mlir::SideEffects::EffectInstance<

@@ -2,13 +2,12 @@
 #include "../CooperativeSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
+#include "FTuner/Codegen/IR/WarpShuffle.h"
 #include "FTuner/Schedule/Grid.h"
 #include "TestOps.h"
 
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -35,7 +34,9 @@ private:
   Value isLess(Value lhs, Value rhs) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lhs, rhs);
   }
-  Values indicesOf(unsigned number);
+  Values indicesOf(unsigned number) {
+    return test::indicesAt(b, op, number, position);
+  }
   /// The inputs' elements at the position.
   Values load();
   void store(ArrayRef<unsigned> outputs, ValueRange values);
@@ -57,22 +58,6 @@ private:
   /// Of the thread: its row in the block, and its number in the row.
   Value row, lane, isInside;
 };
-
-Values CooperativeEmitter::indicesOf(unsigned number) {
-  Values indices, axes = position;
-  for (Value &index : axes)
-    if (!index)
-      index = constant(0);
-  for (AffineExpr expr :
-       ukernel::OperatorOpInterface(op).getMapOfOperand(number).getResults()) {
-    auto axis = dyn_cast<AffineDimExpr>(expr);
-    // The operand begins at the positions on batch axes.
-    if (!axis || position[axis.getPosition()])
-      indices.push_back(
-          affine::expandAffineExpr(b, b.getLoc(), expr, axes, ValueRange()));
-  }
-  return indices;
-}
 
 Values CooperativeEmitter::load() {
   Values values;
@@ -119,10 +104,7 @@ Values CooperativeEmitter::merge(ValueRange first, ValueRange second) {
 }
 
 Values CooperativeEmitter::mergeLanes(Values state) {
-  auto word = [&](int32_t number) -> Value {
-    return arith::ConstantOp::create(b, b.getI32IntegerAttr(number));
-  };
-  for (int32_t distance = CooperativeSchedule::warpSize / 2; distance > 0;
+  for (int64_t distance = CooperativeSchedule::warpSize / 2; distance > 0;
        distance /= 2) {
     // Both lanes of a pair merge in the same order, and so to the same bits.
     Value bit = arith::AndIOp::create(b, lane, constant(distance));
@@ -130,10 +112,7 @@ Values CooperativeEmitter::mergeLanes(Values state) {
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, bit, constant(0));
     Values first, second;
     for (Value own : state) {
-      Value other = NVVM::ShflOp::create(
-          b, own.getType(), /*thread_mask=*/word(-1), own, word(distance),
-          /*mask_and_clamp=*/word(CooperativeSchedule::warpSize - 1),
-          NVVM::ShflKind::bfly, UnitAttr());
+      Value other = shuffleXor(b, own, distance);
       first.push_back(arith::SelectOp::create(b, isFirst, own, other));
       second.push_back(arith::SelectOp::create(b, isFirst, other, own));
     }

@@ -7,12 +7,10 @@
 #include "FTuner/Schedule/Grid.h"
 #include "TestOps.h"
 
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include <cstddef>
 
 using namespace mlir;
@@ -39,10 +37,11 @@ private:
   Value load(const TensorMap &map, const TensorMapOperand &operand);
   /// A number of 64 bits in the emulator's encoding of a map, of type index.
   Value field(Value map, size_t offset);
-  SmallVector<Value> indicesOf(unsigned number);
+  SmallVector<Value> indicesOf(unsigned number) {
+    return test::indicesAt(b, op, number, position);
+  }
   /// The operands of a role, loaded.
   SmallVector<Value> loadAll(OperandRole role);
-  Value inlineRegion(Block &body, ValueRange arguments);
   /// The accumulator after the loops over the reduce axes from `axis` on.
   Value reduce(unsigned axis, Value accumulator);
   void emitElement();
@@ -56,21 +55,6 @@ private:
   /// By axis; null for batch axes, and for reduce axes outside of their loops.
   SmallVector<Value> position;
 };
-
-SmallVector<Value> ScalarEmitter::indicesOf(unsigned number) {
-  SmallVector<Value> indices, axes = position;
-  // The operand begins at the positions on batch axes.
-  for (Value &index : axes)
-    if (!index)
-      index = constant(0);
-  for (AffineExpr expr : op.getMapOfOperand(number).getResults()) {
-    auto axis = dyn_cast<AffineDimExpr>(expr);
-    if (!axis || position[axis.getPosition()])
-      indices.push_back(
-          affine::expandAffineExpr(b, b.getLoc(), expr, axes, ValueRange()));
-  }
-  return indices;
-}
 
 Value ScalarEmitter::load(unsigned number) {
   Value operand = tile.operands[number];
@@ -130,14 +114,6 @@ SmallVector<Value> ScalarEmitter::loadAll(OperandRole role) {
   return values;
 }
 
-Value ScalarEmitter::inlineRegion(Block &body, ValueRange arguments) {
-  IRMapping mapping;
-  mapping.map(body.getArguments(), arguments);
-  for (Operation &operation : body.without_terminator())
-    b.clone(operation, mapping);
-  return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
-}
-
 Value ScalarEmitter::reduce(unsigned axis, Value accumulator) {
   while (axis < position.size() && !op.isReduceAxis(axis))
     ++axis;
@@ -147,7 +123,7 @@ Value ScalarEmitter::reduce(unsigned axis, Value accumulator) {
       if (op.isInput(number))
         arguments.push_back(load(number));
     arguments.push_back(accumulator);
-    return inlineRegion(op.getCombiner().front(), arguments);
+    return test::inlineRegion(b, op.getCombiner(), arguments).front();
   }
   auto loop = scf::ForOp::create(b, constant(0), tile.extents[axis],
                                  constant(1), accumulator);
@@ -168,7 +144,7 @@ void ScalarEmitter::emitElement() {
   if (op.hasEpilogue()) {
     SmallVector<Value> arguments = {result};
     llvm::append_range(arguments, loadAll(OperandRole::Extra));
-    result = inlineRegion(op.getEpilogue().front(), arguments);
+    result = test::inlineRegion(b, op.getEpilogue(), arguments).front();
   }
   unsigned output = op.getOutputOperand().getOperandNumber();
   memref::StoreOp::create(b, result, tile.operands[output], indicesOf(output));
