@@ -8,7 +8,6 @@
 #define FTUNER_LIB_TRANSFORMS_CONTRACTION_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/IR/PatternMatch.h"
 #include <optional>
 
 namespace ftuner {
@@ -28,27 +27,6 @@ std::optional<Contraction> matchContraction(mlir::linalg::LinalgOp op);
 
 /// The roles of the loops by the maps of two inputs and an output alone.
 std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
-
-/// Products of integers with zero points as plain ones and sums over factors
-/// (ZeroPoints.cpp): from named operators to generic ones, and from these.
-void populateGeneralizeQuantizedPatterns(mlir::RewritePatternSet &patterns);
-void populateZeroPointPatterns(mlir::RewritePatternSet &patterns);
-
-/// Convolutions whose windows are points as products (PointConvolutions.cpp):
-/// from named operators to generic ones, and from these.
-void populateGeneralizePointConvolutionPatterns(
-    mlir::RewritePatternSet &patterns);
-void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
-
-/// Guards elements that an assertion inside an operator does not hold for, and
-/// reads by an index that may lie outside of a tensor: they are NaN, or 0 of
-/// integers.
-void populateElementGuardPatterns(mlir::RewritePatternSet &patterns);
-
-/// Replaces a sum of numbers of 8 bits in i32 over some dimensions of a tensor
-/// by a product with ones; fails for other operators.
-llvm::LogicalResult sumToProduct(mlir::linalg::GenericOp op,
-                                 mlir::RewriterBase &rewriter);
 
 /// What an operator that only moves elements reads.
 struct ProjectedCopy {

@@ -6,7 +6,7 @@
 // lies outside, there is NaN, or 0 of integers.
 //
 //===----------------------------------------------------------------------===//
-#include "Contraction.h"
+#include "LinalgPatterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"

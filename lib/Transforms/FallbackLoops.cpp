@@ -18,111 +18,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Whether the body of `op` computes in f32 what it states in f16 or bf16.
-static bool canPromote(linalg::LinalgOp op) {
-  bool hasNarrow = false;
-  for (Operation &inner : op.getBlock()->without_terminator()) {
-    if (isa<linalg::IndexOp, cf::AssertOp>(inner))
-      continue;
-    if (inner.getNumRegions() != 0 || isa<arith::BitcastOp>(inner) ||
-        !isa<arith::ArithDialect, math::MathDialect>(inner.getDialect()))
-      return false;
-  }
-  for (Type type : op.getBlock()->getArgumentTypes())
-    hasNarrow |= isNarrowFloat(type);
-  return hasNarrow;
-}
-
-/// Whether an output does not depend on the sequential loops.
-static bool staysInRegister(linalg::LinalgOp op, const LoopSplit &split,
-                            OpOperand &output) {
-  AffineMap map = op.getMatchingIndexingMap(&output);
-  return llvm::none_of(split.sequential, [&](unsigned loop) {
-    return map.isFunctionOfDim(loop);
-  });
-}
-
-/// What combines each output with what the sequential loops add to it, in
-/// order; none unless each has one combiner, of numbers of 32 bits, and a
-/// register.
-static std::optional<SmallVector<Operation *>>
-combinersOf(linalg::LinalgOp op, const LoopSplit &split) {
-  SmallVector<Operation *> all;
-  ArrayRef<BlockArgument> sums = op.getRegionOutputArgs();
-  for (OpOperand &output : op.getDpsInitsMutable()) {
-    SmallVector<Operation *> combiners;
-    BlockArgument sum = op.getMatchingBlockArgument(&output);
-    if (!staysInRegister(op, split, output) ||
-        !matchReduction(sums, all.size(), combiners) || combiners.size() != 1)
-      return std::nullopt;
-    bool isKnown = linalg::getCombinerOpKind(combiners.front()) &&
-                   arith::getNeutralElement(combiners.front());
-    bool isPromoted = canPromote(op) && isNarrowFloat(sum.getType());
-    if (!isKnown ||
-        (!isPromoted && sum.getType().getIntOrFloatBitWidth() != 32))
-      return std::nullopt;
-    all.push_back(combiners.front());
-  }
-  return all;
-}
-
-/// The sequential loop along which an operand is contiguous, if there is one.
-static std::optional<unsigned> contiguousLoop(linalg::LinalgOp op,
-                                              const LoopSplit &split) {
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    AffineMap map = op.getMatchingIndexingMap(input);
-    if (!isa<MemRefType>(input->get().getType()) || map.getNumResults() == 0)
-      continue;
-    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
-    if (last && llvm::is_contained(split.sequential, last.getPosition()))
-      return last.getPosition();
-  }
-  return std::nullopt;
-}
-
-/// Least iterations that are worth a warp.
-static constexpr int64_t kLeastAcrossLanes = 8;
-
-static void splitAcrossLanes(linalg::LinalgOp op, LoopSplit &split) {
-  std::optional<unsigned> loop = contiguousLoop(op, split);
-  if (!loop || !combinersOf(op, split))
-    return;
-  int64_t extent = op.getStaticLoopRanges()[*loop];
-  if (!ShapedType::isDynamic(extent) && extent < kLeastAcrossLanes)
-    return;
-  llvm::erase(split.sequential, *loop);
-  split.sequential.push_back(*loop);
-  split.isAcrossLanes = true;
-}
-
-LoopSplit ftuner::splitLoops(linalg::LinalgOp op) {
-  SmallVector<AffineMap> outputs;
-  for (OpOperand &operand : op.getDpsInitsMutable())
-    outputs.push_back(op.getMatchingIndexingMap(&operand));
-  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-  llvm::SmallBitVector isParallel(iterators.size());
-  for (auto [loop, iterator] : llvm::enumerate(iterators))
-    if (iterator == utils::IteratorType::parallel)
-      isParallel[loop] = llvm::all_of(outputs, [&, loop = loop](AffineMap map) {
-        return llvm::is_contained(map.getResults(),
-                                  getAffineDimExpr(loop, op->getContext()));
-      });
-  LoopSplit split;
-  // In the order of the first output, so that neighbouring threads write
-  // neighbouring elements.
-  if (!outputs.empty())
-    for (AffineExpr expr : outputs.front().getResults())
-      if (auto dim = dyn_cast<AffineDimExpr>(expr))
-        if (isParallel[dim.getPosition()] &&
-            !llvm::is_contained(split.parallel, dim.getPosition()))
-          split.parallel.push_back(dim.getPosition());
-  for (unsigned loop = 0; loop < iterators.size(); ++loop)
-    if (!isParallel[loop])
-      split.sequential.push_back(loop);
-  splitAcrossLanes(op, split);
-  return split;
-}
-
 SmallVector<Value>
 ftuner::computeExtents(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
                        llvm::function_ref<Value(unsigned, int64_t)> sizeOf) {
@@ -162,7 +57,7 @@ public:
                const LoopSplit &split, ArrayRef<Value> extents, Value lane,
                const IRMapping &mapping)
       : b(b), op(op), split(split), extents(extents), lane(lane),
-        mapping(mapping), ivs(op.getNumLoops()), promote(canPromote(op)) {}
+        mapping(mapping), ivs(op.getNumLoops()), promote(promotesToF32(op)) {}
 
   void emit(Value point);
 
@@ -183,7 +78,7 @@ private:
   void store(OpOperand &operand, Value value);
   SmallVector<Value> indices(OpOperand &operand);
   bool staysInRegister(OpOperand &operand) {
-    return ::staysInRegister(op, split, operand);
+    return ftuner::staysInRegister(op, split, operand);
   }
   Value promoted(Value value) {
     return promote ? ftuner::promoted(b, b.getLoc(), value) : value;
@@ -357,7 +252,7 @@ void PointEmitter::emit(Value point) {
 }
 
 void PointEmitter::emitAcrossLanes() {
-  SmallVector<Operation *> combiners = *combinersOf(op, split);
+  SmallVector<Operation *> combiners = *laneCombiners(op, split);
   SmallVector<Value> sums;
   for (auto [output, combiner] :
        llvm::zip_equal(op.getDpsInitsMutable(), combiners))

@@ -18,25 +18,11 @@
 #ifndef FTUNER_LIB_TRANSFORMS_FALLBACKLOOPS_H
 #define FTUNER_LIB_TRANSFORMS_FALLBACKLOOPS_H
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "LoopSplit.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ftuner {
-
-struct LoopSplit {
-  /// Loops over threads, the fastest one last, and loops inside a thread, both
-  /// by their numbers in the op.
-  llvm::SmallVector<unsigned> parallel, sequential;
-  /// Whether a warp computes a point, the last sequential loop across lanes.
-  bool isAcrossLanes = false;
-
-  /// Threads of a point.
-  int64_t threads() const { return isAcrossLanes ? kLanes : 1; }
-  static constexpr int64_t kLanes = 32;
-};
-
-LoopSplit splitLoops(mlir::linalg::LinalgOp op);
 
 /// Number of iterations of every loop of `op`, from the sizes of its operands
 /// as `sizeOf(operand, dimension)` gives them (dynamic ones only).

@@ -6,7 +6,6 @@
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Workload/Workload.h"
-#include "KernelWork.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -3,7 +3,7 @@
 #define FTUNER_LIB_TRANSFORMS_KERNELWORK_H
 
 #include "FTuner/Transforms/FunctionWork.h"
-#include "FallbackLoops.h"
+#include "LoopSplit.h"
 
 namespace ftuner {
 

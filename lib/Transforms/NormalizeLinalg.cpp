@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "LinalgPatterns.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Transforms/Passes.h"

@@ -5,7 +5,7 @@
 // maps say so. Points that a stride leaves out are left out of the image first.
 //
 //===----------------------------------------------------------------------===//
-#include "Contraction.h"
+#include "LinalgPatterns.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"

@@ -3,7 +3,7 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Transforms/ConstantValues.h"
 #include "FTuner/Transforms/HostAbi.h"
-#include "WorkloadFormation.h"
+#include "WorkloadMatching.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"

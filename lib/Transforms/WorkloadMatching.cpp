@@ -1,5 +1,5 @@
 //===- WorkloadMatching.cpp - Which operators become workloads ------------===//
-#include "WorkloadFormation.h"
+#include "WorkloadMatching.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 

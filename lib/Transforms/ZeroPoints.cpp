@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Contraction.h"
+#include "LinalgPatterns.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
