@@ -81,7 +81,7 @@ FAULTS = [
      "return @ ? compute() : Value(arith::SelectOp::create(b, access.isInside, compute(), last));", ("rows",)),
     ("chunks in registers are reduced twice", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
      "math.constant(schedule.heldChunks * layout.chunk)", "math.constant(@ ? 0 : schedule.heldChunks * layout.chunk)", ("rows",)),
-    ("the alignment of addresses is not checked", "lib/Transforms/DispatchWorkloads.cpp", "require(address, alignment);",
+    ("the alignment of addresses is not checked", "lib/Transforms/Dispatch/DispatchWorkloads.cpp", "require(address, alignment);",
      "if (!@)\n      require(address, alignment);", ("random_modules", "element_types")),
 ]
 

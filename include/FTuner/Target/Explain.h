@@ -8,8 +8,8 @@
 #define FTUNER_TARGET_EXPLAIN_H
 
 #include "FTuner/Search/Explanation.h"
+#include "FTuner/Search/SearchSetup.h"
 #include "FTuner/Target/WorkReport.h"
-#include "FTuner/Transforms/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"
