@@ -17,7 +17,7 @@
 namespace ftuner {
 
 /// The version of the JSON format; docs/explain.md says what changed with each.
-inline constexpr int kExplanationFormatVersion = 4;
+inline constexpr int kExplanationFormatVersion = 5;
 
 /// A workload with what is said about it; there is one shape at least.
 struct WorkloadExplanation {

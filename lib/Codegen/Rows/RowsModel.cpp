@@ -263,7 +263,7 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   BlockWork work;
   work.warps = schedule.blockRows * schedule.warps;
   auto warps = static_cast<double>(work.warps);
-  work.stepDepth = layout.chunk;
+  work.kTile = layout.chunk;
   // Loads of all held chunks are under way at once.
   work.stepsAhead =
       static_cast<double>(std::max<int64_t>(schedule.heldChunks, 1));

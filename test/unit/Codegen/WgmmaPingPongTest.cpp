@@ -1,4 +1,4 @@
-//===- WgmmaTurnsTest.cpp - Sets of groups that take turns on tiles -------===//
+//===- WgmmaPingPongTest.cpp - Ping-pong schedules of the wgmma path ------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -11,18 +11,18 @@ using namespace ftuner;
 
 namespace {
 
-class WgmmaTurnsTest : public ::testing::Test {
+class WgmmaPingPongTest : public ::testing::Test {
 protected:
-  WgmmaTurnsTest()
+  WgmmaPingPongTest()
       : workload(Workload::matmul({1, 4096, 1}, SizeRange::fixed(2304),
                                   SizeRange::fixed(768), false, true)) {
     setTypes(workload, ElementType::F16, ElementType::F32);
   }
 
-  static WgmmaSchedule persistent(int64_t turns) {
+  static WgmmaSchedule persistent(bool pingPong) {
     WgmmaSchedule schedule = {1, 1, 4, 16, false, 1, true};
     schedule.persistentBlocks = 132;
-    schedule.turns = turns;
+    schedule.pingPong = pingPong;
     return schedule;
   }
   static KernelFamily family(const WgmmaSchedule &schedule) {
@@ -37,13 +37,13 @@ protected:
   Workload workload;
 };
 
-TEST_F(WgmmaTurnsTest, AreAFieldOfSchedules) {
-  KernelFamily one = family(persistent(1)), two = family(persistent(2));
+TEST_F(WgmmaPingPongTest, AreAFieldOfSchedules) {
+  KernelFamily one = family(persistent(false)), two = family(persistent(true));
   EXPECT_FALSE(one == two);
-  EXPECT_EQ(WgmmaSchedule::of(two.schedule).turns, 2);
-  EXPECT_EQ(WgmmaSchedule().turns, 1);
-  EXPECT_NE(two.str().find("turns 2"), std::string::npos);
-  EXPECT_EQ(one.str().find("turns"), std::string::npos);
+  EXPECT_TRUE(WgmmaSchedule::of(two.schedule).pingPong);
+  EXPECT_FALSE(WgmmaSchedule().pingPong);
+  EXPECT_NE(two.str().find("ping-pong"), std::string::npos);
+  EXPECT_EQ(one.str().find("ping-pong"), std::string::npos);
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream json(stream);
@@ -52,41 +52,39 @@ TEST_F(WgmmaTurnsTest, AreAFieldOfSchedules) {
   EXPECT_EQ(llvm::cantFail(parseFamily(*parsed.getAsObject())), two);
 }
 
-TEST_F(WgmmaTurnsTest, AreOfPersistentBlocksWithRoom) {
-  EXPECT_EQ(error(persistent(1)), "");
-  EXPECT_EQ(error(persistent(2)), "");
-  for (int64_t turns : {-1, 0, 3, 4})
-    EXPECT_NE(error(persistent(turns)).find("expected turns of 1 or 2"),
-              std::string::npos);
-  WgmmaSchedule other = persistent(2);
+TEST_F(WgmmaPingPongTest, AreOfPersistentBlocksWithRoom) {
+  EXPECT_EQ(error(persistent(false)), "");
+  EXPECT_EQ(error(persistent(true)), "");
+  WgmmaSchedule other = persistent(true);
   other.persistentBlocks = 0;
-  EXPECT_NE(error(other).find("turn"), std::string::npos);
-  // Sets of two groups leave none to copy.
-  other = persistent(2);
-  other.groupsM = 2;
+  EXPECT_NE(error(other).find("expected ping-pong of persistent blocks alone"),
+            std::string::npos);
+  // Sets of two warpgroups leave none to copy.
+  other = persistent(true);
+  other.warpgroupsM = 2;
   EXPECT_NE(error(other).find("beside producers"), std::string::npos);
-  other = persistent(2);
+  other = persistent(true);
   other.clusterM = 2;
   EXPECT_EQ(error(other), "");
 }
 
-/// Sets share stages and have slabs and a barrier of their own.
-TEST_F(WgmmaTurnsTest, LieBehindEachOther) {
-  KernelFamily one = family(persistent(1)), two = family(persistent(2));
+/// Sets share stages and have staging tiles and a barrier of their own.
+TEST_F(WgmmaPingPongTest, LieBehindEachOther) {
+  KernelFamily one = family(persistent(false)), two = family(persistent(true));
   for (unsigned part : {0, 1}) {
     WgmmaLayout alone = wgmmaLayout(workload, one, part),
                 both = wgmmaLayout(workload, two, part);
-    EXPECT_EQ(both.groupsOfSet(), 1);
+    EXPECT_EQ(both.warpgroupsOfSet(), 1);
     EXPECT_EQ(both.warpsOfSet(), 4);
-    EXPECT_EQ(both.multiplyingWarps(), 8);
-    EXPECT_EQ(both.multiplyingThreads(), 256);
+    EXPECT_EQ(both.consumerWarps(), 8);
+    EXPECT_EQ(both.consumerThreads(), 256);
     EXPECT_EQ(both.threads(), 384);
-    EXPECT_EQ(alone.multiplyingWarps(), alone.warpsOfSet());
+    EXPECT_EQ(alone.consumerWarps(), alone.warpsOfSet());
     EXPECT_EQ(alone.threads(), 256);
-    EXPECT_EQ(both.slabsOffset(), alone.slabsOffset());
-    EXPECT_EQ(both.slabStride, alone.slabStride);
+    EXPECT_EQ(both.stagingOffset(), alone.stagingOffset());
+    EXPECT_EQ(both.stagingStride, alone.stagingStride);
     EXPECT_GE(both.barriersOffset,
-              both.slabsOffset() + both.multiplyingWarps() * both.slabStride);
+              both.stagingOffset() + both.consumerWarps() * both.stagingStride);
     EXPECT_EQ(alone.barriers(), 2 * alone.stages);
     EXPECT_EQ(both.barriers(), 2 * both.stages + 2);
     EXPECT_EQ(both.sharedMemoryBytes(),
@@ -96,8 +94,8 @@ TEST_F(WgmmaTurnsTest, LieBehindEachOther) {
   EXPECT_EQ(model.resources(workload, two).threads, 384);
 }
 
-TEST_F(WgmmaTurnsTest, HaveRegistersOfTheirOwn) {
-  auto registers = wgmmaRegisters(workload, family(persistent(2)));
+TEST_F(WgmmaPingPongTest, HaveRegistersOfTheirOwn) {
+  auto registers = wgmmaRegisters(workload, family(persistent(true)));
   ASSERT_TRUE(registers.has_value());
   EXPECT_LE(registers->producer + 2 * registers->consumer,
             3 * registers->entry);
@@ -106,9 +104,9 @@ TEST_F(WgmmaTurnsTest, HaveRegistersOfTheirOwn) {
 }
 
 /// A set multiplies at a time, and what it stores is hidden.
-TEST_F(WgmmaTurnsTest, DoTheWorkOfOneSet) {
-  BlockWork alone = model.work(workload, family(persistent(1)), 1, device),
-            both = model.work(workload, family(persistent(2)), 1, device);
+TEST_F(WgmmaPingPongTest, DoTheWorkOfOneSet) {
+  BlockWork alone = model.work(workload, family(persistent(false)), 1, device),
+            both = model.work(workload, family(persistent(true)), 1, device);
   EXPECT_EQ(alone.warps, 8);
   EXPECT_EQ(both.warps, 12);
   EXPECT_FALSE(alone.hidesStores);
@@ -120,25 +118,25 @@ TEST_F(WgmmaTurnsTest, DoTheWorkOfOneSet) {
   EXPECT_EQ(both.globalBytes, alone.globalBytes);
 }
 
-/// Operands that maps cannot describe have nobody to take turns.
-TEST_F(WgmmaTurnsTest, EndWithTensorMaps) {
+/// Operands that maps cannot describe end ping-pong.
+TEST_F(WgmmaPingPongTest, EndWithTensorMaps) {
   for (int64_t alignment : {8, 4, 1}) {
-    KernelFamily narrow = model.relaxed(family(persistent(2)), alignment);
-    EXPECT_EQ(WgmmaSchedule::of(narrow.schedule).turns, 1);
+    KernelFamily narrow = model.relaxed(family(persistent(true)), alignment);
+    EXPECT_FALSE(WgmmaSchedule::of(narrow.schedule).pingPong);
     EXPECT_EQ(llvm::toString(model.check(workload, narrow, device)), "");
   }
 }
 
-TEST_F(WgmmaTurnsTest, AreOffered) {
+TEST_F(WgmmaPingPongTest, AreOffered) {
   auto space = model.createSpace(workload, device);
   int64_t offered = 0, clusters = 0;
   space->forEachBlock(
       16, [&](const KernelFamily &block, const UKernel &, bool) {
         space->forEachSchedule(block, [&](const KernelFamily &family) {
           WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
-          if (schedule.turns == 1)
+          if (!schedule.pingPong)
             return true;
-          EXPECT_EQ(schedule.groups(), 1);
+          EXPECT_EQ(schedule.warpgroups(), 1);
           EXPECT_GT(schedule.persistentBlocks, 0);
           if (!llvm::errorToBool(model.check(workload, family, device))) {
             ++offered;
