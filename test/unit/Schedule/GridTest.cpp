@@ -86,7 +86,9 @@ TEST(Grid, CountsTheBlocksBeside) {
   NumberArithmetic math;
   Grid grid = productGrid();
   grid.tile = {96, 128, 16, 1, 1};
-  auto beside = [&](const Shape &shape) { return blocksBeside(math, grid, shape); };
+  auto beside = [&](const Shape &shape) {
+    return blocksBeside(math, grid, shape);
+  };
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 18);
   EXPECT_EQ(beside({640, 2305, 768, 3, 5}), 19 * 15);
   EXPECT_EQ(beside({640, 2305, 768, 3, 0}), 0);
