@@ -366,9 +366,10 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
           "of " +
           llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
           llvm::Twine(kMaxTensorMapBox) + ", but got " + tileText(tile));
-  int64_t accumulators = layout.warpTile().accumulators();
-  if (accumulators > kWgmmaMaxAccumulators)
-    return invalid("expected at most " + llvm::Twine(kWgmmaMaxAccumulators) +
+  int64_t accumulators = layout.warpTile().accumulators(),
+          most = pointsHeld(workload, kWgmmaAccumulatorRegisters);
+  if (accumulators > most)
+    return invalid("expected at most " + llvm::Twine(most) +
                    " accumulators in a thread, but got " +
                    llvm::Twine(accumulators) + " by " + tileText(tile));
   return llvm::Error::success();

@@ -32,6 +32,7 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
   workerGranule = 1;
   maxWorkers = kWgmmaMaxWarpgroups;
   leastRowBytes = 2 * kWgmmaStepBytes;
+  mostPoints = pointsHeld(workload, kWgmmaAccumulatorRegisters);
 }
 
 llvm::ArrayRef<int64_t>
@@ -80,7 +81,7 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
     if (isOversized(rowFactor, rows, kWgmmaRows))
       continue;
     for (int64_t columns : ofColumns) {
-      if (instructions * columns / 2 > kWgmmaMaxAccumulators ||
+      if (instructions * columns / 2 > mostPoints ||
           isOversized(columnFactor, columns, kWgmmaColumns))
         continue;
       place(rowFactor, rows);

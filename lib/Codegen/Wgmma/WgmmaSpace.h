@@ -16,9 +16,9 @@
 
 namespace ftuner {
 
-/// Most accumulators of a thread that leave room for addresses: with more,
-/// ptxas serializes the instructions.
-constexpr int64_t kWgmmaMaxAccumulators = 128;
+/// Most registers of a thread for accumulators that leave room for addresses:
+/// with more, ptxas serializes the instructions.
+constexpr int64_t kWgmmaAccumulatorRegisters = 128;
 
 class WgmmaSpace final : public ContractionSpace {
 public:
