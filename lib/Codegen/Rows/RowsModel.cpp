@@ -218,6 +218,9 @@ llvm::Error RowsModel::supports(const Workload &workload,
                                 const DeviceSpec &) const {
   if (workload.reduceAxes().size() != 1 || workload.spaceAxes().empty())
     return invalid("expected rows along one axis");
+  for (const Axis &axis : workload.axes)
+    if (axis.isFused())
+      return invalid("expected axes of one loop");
   for (const Computation &part : workload.computations) {
     if (!part.isReduction())
       continue;
