@@ -113,6 +113,18 @@
 // RUN: ftuner-test-run %t/files/dynamic.mlir --device=h200 --paths=mma --args=2x9x10x8xf16,24x3x3x8xf16,2x5x10x24xf32 --check --reference=%t/files/dynamic-linalg.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 // RUN: ftuner-test-run %t/files/dynamic.mlir --device=a100 --paths=mma --args=1x12x7x3xf16,9x5x2x3xf16,1x5x9x9xf32 --check --reference=%t/files/dynamic-linalg.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 
+// Part of a filter, whose taps are not next to each other: it is copied before
+// the launch. Part of an image is read where it lies.
+// RUN: ftuner-test-opt %t/files/parts.mlir --ukernel-attach-device=device=h200 --ukernel-plan-workloads=paths=mma --ukernel-prepare-host --ftuner-bufferize --ukernel-dispatch-workloads | FileCheck %s --check-prefix=COPY
+// COPY: func.func @conv
+// COPY: %[[TAPS:.*]] = memref.subview {{.*}} to memref<24x3x2x16xf16
+// COPY: %[[DENSE:.*]] = memref.alloc() : memref<24x3x2x16xf16>
+// COPY: linalg.copy ins(%[[TAPS]]
+// COPY-SAME: outs(%[[DENSE]]
+// COPY-NOT: linalg.copy
+// RUN: ftuner-test-run %t/files/parts.mlir --device=h200 --paths=mma --args=2x9x10x16xf16,24x3x3x16xf16 --check --reference=%t/files/parts-linalg.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=PARTS
+// PARTS: result 0: {{.*}}relative error
+
 // A family whose vectors would reach into the next tap, and other paths.
 // RUN: %{write} %t/wide --image=10x9x12 --filter=16x3x3 --family="#ukernel.mma<warps = [1, 1], stages = 2, access = 16>, axis = 0, tiles = [[32, 16, 32]]" --family="#ukernel.mma<warps = [1, 1], stages = 2, access = 1>, axis = 0, tiles = [[32, 16, 32]]"
 // RUN: not ftuner-test-run %t/wide.mlir --device=h200 --args=1x10x9x12xf16,16x3x3x12xf16 2>&1 | FileCheck %s --check-prefix=WIDE
@@ -151,4 +163,39 @@ func.func @conv(%x: tensor<?x?x?x?xf16>, %w: tensor<?x?x?x?xf16>, %o: tensor<?x?
   %y = linalg.conv_2d_nhwc_fhwc {strides = dense<[2, 1]> : tensor<2xi64>, dilations = dense<[1, 2]> : tensor<2xi64>}
     ins(%image, %w : tensor<?x?x?x?xf16>, tensor<?x?x?x?xf16>) outs(%f : tensor<?x?x?x?xf32>) -> tensor<?x?x?x?xf32>
   return %y : tensor<?x?x?x?xf32>
+}
+
+//--- parts.mlir
+func.func @conv(%x: tensor<?x9x10x16xf16>, %w: tensor<24x3x3x16xf16>) -> tensor<?x7x7x24xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x9x10x16xf16>
+  %o = tensor.empty(%n) : tensor<?x7x7x24xf32>
+  %image = tensor.extract_slice %x[0, 0, 2, 0] [%n, 9, 8, 16] [1, 1, 1, 1] : tensor<?x9x10x16xf16> to tensor<?x9x8x16xf16>
+  %taps = tensor.extract_slice %w[0, 0, 1, 0] [24, 3, 2, 16] [1, 1, 1, 1] : tensor<24x3x3x16xf16> to tensor<24x3x2x16xf16>
+  %r = test.convolution ins(%image, %taps : tensor<?x9x8x16xf16>, tensor<24x3x2x16xf16>)
+    init(%zero : f32) outs(%o : tensor<?x7x7x24xf32>)
+    strides = [1, 1] dilations = [1, 1] padding = [0, 0] {
+    ^bb0(%a: f16, %b: f16, %c: f32):
+      %u = arith.extf %a : f16 to f32
+      %v = arith.extf %b : f16 to f32
+      %p = arith.mulf %u, %v : f32
+      %s = arith.addf %c, %p : f32
+      ukernel.yield %s : f32
+    } -> tensor<?x7x7x24xf32>
+  return %r : tensor<?x7x7x24xf32>
+}
+
+//--- parts-linalg.mlir
+func.func @conv(%x: tensor<?x9x10x16xf16>, %w: tensor<24x3x3x16xf16>) -> tensor<?x7x7x24xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x9x10x16xf16>
+  %o = tensor.empty(%n) : tensor<?x7x7x24xf32>
+  %image = tensor.extract_slice %x[0, 0, 2, 0] [%n, 9, 8, 16] [1, 1, 1, 1] : tensor<?x9x10x16xf16> to tensor<?x9x8x16xf16>
+  %taps = tensor.extract_slice %w[0, 0, 1, 0] [24, 3, 2, 16] [1, 1, 1, 1] : tensor<24x3x3x16xf16> to tensor<24x3x2x16xf16>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<?x7x7x24xf32>) -> tensor<?x7x7x24xf32>
+  %r = linalg.conv_2d_nhwc_fhwc {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%image, %taps : tensor<?x9x8x16xf16>, tensor<24x3x2x16xf16>) outs(%f : tensor<?x7x7x24xf32>) -> tensor<?x7x7x24xf32>
+  return %r : tensor<?x7x7x24xf32>
 }
