@@ -16,11 +16,11 @@ using namespace ftuner;
 //===----------------------------------------------------------------------===//
 
 MatrixSource::MatrixSource(ImplicitLocOpBuilder &b, const SharedTile &tile,
-                           Value global, int64_t threads, int64_t vectorWidth)
-    : b(b), math(b), tile(tile), threads(threads), vectorWidth(vectorWidth) {
-  auto type = cast<MemRefType>(global.getType());
-  elementBytes = elementBytesOf(type);
-  this->global = globalPointer(b, global);
+                           Value memory, int64_t threads, int64_t vectorWidth)
+    : b(b), math(b), tile(tile), threads(threads), vectorWidth(vectorWidth),
+      elementBytes(elementBytesOf(memory.getType())),
+      global(globalPointer(b, memory)) {
+  auto type = cast<MemRefType>(memory.getType());
   // A constant where it is known.
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -29,7 +29,7 @@ MatrixSource::MatrixSource(ImplicitLocOpBuilder &b, const SharedTile &tile,
     rowStride = math.constant(strides[0]);
   else
     rowStride =
-        memref::ExtractStridedMetadataOp::create(b, global).getStrides()[0];
+        memref::ExtractStridedMetadataOp::create(b, memory).getStrides()[0];
 }
 
 /// Bytes that an instruction can add to an address: 24 bits with a sign.
@@ -105,15 +105,15 @@ SplitAxis SplitAxis::of(const TileEmission &tile, unsigned axis) {
   return result;
 }
 
-WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value global,
+WindowSource::WindowSource(ImplicitLocOpBuilder &b, Value memory,
                            const Operand &operand, SplitAxis space,
                            SplitAxis reduce, Value sliceStart)
     : b(b), math(b), operand(operand), space(std::move(space)),
       reduce(std::move(reduce)), sliceStart(sliceStart),
-      global(globalPointer(b, global)) {
-  auto type = cast<MemRefType>(global.getType());
-  elementBytes = elementBytesOf(type);
-  auto metadata = memref::ExtractStridedMetadataOp::create(b, global);
+      elementBytes(elementBytesOf(memory.getType())),
+      global(globalPointer(b, memory)) {
+  auto type = cast<MemRefType>(memory.getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memory);
   auto [staticStrides, offset] = type.getStridesAndOffset();
   for (int64_t dim = 0; dim < type.getRank(); ++dim) {
     strides.push_back(ShapedType::isDynamic(staticStrides[dim])

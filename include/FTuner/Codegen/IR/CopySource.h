@@ -47,7 +47,7 @@ public:
 class MatrixSource final : public CopySource {
 public:
   MatrixSource(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile,
-               Value global, int64_t threads, int64_t vectorWidth);
+               Value memory, int64_t threads, int64_t vectorWidth);
   /// The operand is packed (PackedOrder.h): a row of it has the elements of a
   /// step, and as many rows follow for the next step as it has.
   void setPackedRows(int64_t rows) { packedRows = rows; }
@@ -101,9 +101,9 @@ struct SplitAxis {
 /// vector lies in one run of the innermost dimension.
 class WindowSource final : public CopySource {
 public:
-  /// `global`: the operand, a memref with all dimensions of `operand`, which
-  /// outlives the source. `sliceStart`: null for 0.
-  WindowSource(mlir::ImplicitLocOpBuilder &b, Value global,
+  /// `memory`: a memref with all dimensions of `operand`, which outlives the
+  /// source. `sliceStart`: null for 0.
+  WindowSource(mlir::ImplicitLocOpBuilder &b, Value memory,
                const Operand &operand, SplitAxis space, SplitAxis reduce,
                Value sliceStart);
   void addSlot(Value space, Value reduce, bool isClamped) override;
