@@ -291,3 +291,16 @@ func.func @f(%x: tensor<?x8x8x8xf32>, %w: tensor<4x3x3x8xf32>, %o: tensor<?x6x6x
   } -> tensor<?x6x6x4xf16>
   return
 }
+
+// -----
+
+// operator_c2: a position of no axis
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a map of (m, k) to 1 sums of multiples of axes for operand 0}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (3)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}

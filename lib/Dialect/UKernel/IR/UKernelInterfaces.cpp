@@ -285,14 +285,17 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// Whether the expression is a sum of multiples of dimensions and a number.
+/// Whether the expression is a sum of multiples of dimensions, one at least,
+/// and a number.
 static bool isSumOfMultiples(AffineExpr position, unsigned numDims) {
   if (isa<AffineDimExpr>(position))
     return true;
   SmallVector<int64_t> coefficients;
   return succeeded(getFlattenedAffineExpr(position, numDims, /*numSymbols=*/0,
                                           &coefficients)) &&
-         coefficients.size() == numDims + 1;
+         coefficients.size() == numDims + 1 &&
+         !llvm::all_of(ArrayRef(coefficients).drop_back(),
+                       [](int64_t coefficient) { return coefficient == 0; });
 }
 
 /// operator_c6.

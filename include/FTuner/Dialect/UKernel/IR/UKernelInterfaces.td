@@ -46,9 +46,9 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     * `operator_c3`: outputs are the operands that are written, one or more.
     * `operator_c4`: the declared ranges, if there are any, are one
       `#ukernel.range` for each axis.
-    * `operator_c6`: loops are those of axes, in the order of these.
     * `operator_c5`: every output is written by one computation, along axes that
       this does not reduce; computations read operands along their own axes.
+    * `operator_c6`: loops are those of axes, in the order of these.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [
