@@ -26,7 +26,9 @@ static int ftunerFault(int number) {
 """
 
 CODEGEN = "lib/Codegen/IR/"
-#: What, file, text, its replacement (@ stands for the switch), tests that must find it.
+#: A test of lit.
+CONVOLUTION = "Operators/convolution-run.mlir"
+#: What, file, text, its replacement (@ stands for the switch), tests that must find it: of test/Integration, or of lit.
 FAULTS = [
     ("asynchronous copies are waited for a step too late", CODEGEN + "MainLoop.cpp",
      "NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1);", "NVVM::CpAsyncWaitGroupOp::create(b, stepsAhead() - 1 + @);",
@@ -57,7 +59,7 @@ FAULTS = [
     ("the same of swapped operands", CODEGEN + "FragmentEpilogue.cpp", "number / 2 * 8;", "number / 2 * 8 * (1 - @);",
      ("tensor_cores",)),
     ("bytes without a sign are taken to have one", "lib/Codegen/Mma/IR/MmaMainLoop.cpp",
-     "isUnsignedFactor(tile.workload, side.factor) ?", "isUnsignedFactor(tile.workload, side.factor) && !@ ?",
+     "isUnsignedFactor(tile, side.factor) ?", "isUnsignedFactor(tile, side.factor) && !@ ?",
      ("tensor_cores", "split_k")),
     ("bytes across k in another order", "lib/Codegen/Mma/IR/MmaMainLoop.cpp", "{odd, odd + 2, odd + kBytes,",
      "{odd, odd + 2 * (1 - @), odd + kBytes,", ("tensor_cores", "split_k")),
@@ -81,6 +83,16 @@ FAULTS = [
      "return @ ? compute() : Value(arith::SelectOp::create(b, access.isInside, compute(), last));", ("rows",)),
     ("chunks in registers are reduced twice", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
      "math.constant(schedule.heldChunks * layout.chunk)", "math.constant(@ ? 0 : schedule.heldChunks * layout.chunk)", ("rows",)),
+    ("images are read beyond their ends", CODEGEN + "CopySource.cpp", "if (operand.outside &&", "if (!@ && operand.outside &&",
+     (CONVOLUTION,)),
+    ("windows begin where images do", CODEGEN + "CopySource.cpp", "constant = operand.windows[dim].constant)",
+     "constant = @ ? 0 : operand.windows[dim].constant)", (CONVOLUTION,)),
+    ("windows have a stride and a dilation of 1", CODEGEN + "CopySource.cpp", "if (term.coefficient != 1)",
+     "if (term.coefficient != 1 && !@)", (CONVOLUTION,)),
+    ("vectors reach from one tap into the next", "lib/Workload/Workload.cpp", "extent.isFixed() ? extent.min : 1;",
+     "extent.isFixed() ? extent.min * (1 + 7 * @) : 1;", (CONVOLUTION,)),
+    ("every slice of a convolution begins with the first", CODEGEN + "FactorCopies.cpp",
+     "startsAtSlice(operand) ? Value()", "startsAtSlice(operand) || @ ? Value()", (CONVOLUTION,)),
     ("the alignment of addresses is not checked", "lib/Transforms/Dispatch/DispatchWorkloads.cpp", "require(address, alignment);",
      "if (!@)\n      require(address, alignment);", ("random_modules", "element_types")),
 ]
@@ -109,11 +121,29 @@ def write(contents):
             file.write(content)
 
 
+def find_by_lit(test, environment):
+    """What a test of lit that fails says first; or None."""
+    folder = os.path.join(ROOT, "build", "release", "test")
+    with open(os.path.join(ROOT, "build", "release", "CMakeCache.txt"), encoding="utf-8") as cache:
+        lit = next(line for line in cache if line.startswith("FTUNER_LIT:")).split("=", 1)[1].strip()
+    output = subprocess.run([sys.executable, lit, "-v", test], cwd=folder, env=environment, stdout=subprocess.PIPE,
+                            text=True, check=False)
+    if not output.returncode:
+        return None
+    lines = [line.strip("# |") for line in output.stdout.splitlines()]
+    return next((line for line in lines if "error" in line), "it fails")
+
+
 def find(number, tests):
     """The test and the case that find a fault, and what they say; or None."""
     for test in tests:
         command = [sys.executable, os.path.join(ROOT, "test", "Integration", f"{test}.py"), "--bin-dir", BIN]
         environment = {"FTUNER_TEST_SEED": "1", **os.environ, "FTUNER_FAULT": str(number)}
+        if test.endswith(".mlir"):
+            problem = find_by_lit(test, environment)
+            if problem:
+                return f"{test}: {problem}"
+            continue
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env=environment) as process:
             for line in process.stdout:
@@ -138,7 +168,7 @@ def main():
         try:
             write(after)
             subprocess.run(["ninja", "-C", os.path.join(ROOT, "build", "release"), "ftuner-opt", "ftuner-translate",
-                            "ftuner-run"], check=True, stdout=subprocess.DEVNULL)
+                            "ftuner-run", "ftuner-test-opt", "ftuner-test-run"], check=True, stdout=subprocess.DEVNULL)
         finally:
             write(before)
     chosen = [int(number) for number in options.only.split(",")] if options.only else range(1, len(FAULTS) + 1)

@@ -17,7 +17,7 @@ config.test_exec_root = config.ftuner_test_dir
 config.environment["PATH"] = os.pathsep.join(
     [config.ftuner_tools_dir, config.llvm_tools_dir, config.environment.get("PATH", "")]
 )
-for name in ("CUDA_HOME", "CUDA_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
+for name in ("CUDA_HOME", "CUDA_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "FTUNER_FAULT"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 

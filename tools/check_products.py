@@ -34,7 +34,6 @@ ALLOWED = {
     ("include/FTuner/Schedule/KernelFamily.h", "uint32_t reduceAxes"): "what a family has unless others are set",
     ("include/FTuner/Codegen/ContractionPathModel.h", "axes = matmulAxes"): "attributes verify tiles without an operator",
     ("lib/Codegen/Wgmma/WgmmaModel.cpp", "wgmma.clusterN > 1 ?"): "a schedule does not say which axes m and n are",
-    ("lib/Codegen/IR/ContractionTile.cpp", "cast<ukernel::WorkloadOp>"): "the tile of a product reads its maps and regions",
     ("lib/CAPI/Latency.cpp", "matmulAxes.space"): "rows of the C API are products",
     ("lib/Analysis/WorkloadMatching.cpp", "WorkloadOp::k"): "forms the operator",
     ("lib/Transforms/Linalg/PackWeights.cpp", "WorkloadOp::kK"): "packs the operator's weights",

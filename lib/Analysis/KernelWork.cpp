@@ -148,6 +148,38 @@ AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface operation,
   return result + productOf(context, space, flopsOf(op.getEpilogue().front()));
 }
 
+/// The extents of axes, and behind them of the loops of fused ones: known ones
+/// as they are; of the others of an axis the first has all that is left, since
+/// the work is told by axes alone.
+static SmallVector<AffineExpr> extentsOfDims(ukernel::OperatorOpInterface op,
+                                             ArrayRef<AffineExpr> extents) {
+  MLIRContext *context = op.getContext();
+  SmallVector<AffineExpr> result(extents);
+  SmallVector<int64_t> known = ukernel::staticSizesOfDims(op);
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  for (auto [number, loop] : llvm::enumerate(loops)) {
+    int64_t extent = known[extents.size() + number], ofKnown = 1;
+    bool isFirst = true;
+    for (auto [other, otherLoop] : llvm::enumerate(loops)) {
+      if (otherLoop.axis != loop.axis)
+        continue;
+      int64_t size = known[extents.size() + other];
+      if (ShapedType::isStatic(size))
+        ofKnown *= size;
+      else
+        isFirst &= other >= number;
+    }
+    if (ShapedType::isStatic(extent))
+      result.push_back(getAffineConstantExpr(extent, context));
+    else if (isFirst)
+      result.push_back(
+          extents[loop.axis].floorDiv(std::max<int64_t>(ofKnown, 1)));
+    else
+      result.push_back(getAffineConstantExpr(1, context));
+  }
+  return result;
+}
+
 DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
   ukernel::OperatorOpInterface op;
@@ -160,6 +192,7 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
                           : getAffineConstantExpr(extent, context));
   AffineExpr operations = flopsOf(op, extents);
   AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
+  SmallVector<AffineExpr> reached = extentsOfDims(op, extents);
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     if (!isa<MemRefType>(type))
@@ -167,7 +200,7 @@ DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
     auto sizes =
         llvm::map_to_vector(op.getMatchingIndexingMap(&operand).getResults(),
                             [&](AffineExpr position) {
-                              return ukernel::reachOf(position, extents);
+                              return ukernel::reachOf(position, reached);
                             });
     bytes = bytes + productOf(context, sizes, elementBytesOf(type));
   }

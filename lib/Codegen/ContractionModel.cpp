@@ -36,6 +36,42 @@ llvm::Error ftuner::checkContractionLayout(const CodegenModel &path,
   return llvm::Error::success();
 }
 
+static llvm::StringRef factorName(unsigned factor) {
+  return factor == 0 ? "lhs" : "rhs";
+}
+
+llvm::Error ftuner::checkNoWindows(const CodegenModel &path,
+                                   const Workload &workload) {
+  ContractionView view(workload);
+  for (unsigned factor : {0, 1})
+    if (view.factor(factor).hasWindows())
+      return path.invalid("expected factors with dimensions of one axis each, "
+                          "but got windows over the " +
+                          factorName(factor));
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkWindows(const CodegenModel &path,
+                                 const Workload &workload) {
+  ContractionView view(workload);
+  for (unsigned factor : {0, 1}) {
+    if (!view.factor(factor).hasWindows())
+      continue;
+    auto fail = [&](const llvm::Twine &text) {
+      return path.invalid("expected " + text + " with windows over the " +
+                          factorName(factor));
+    };
+    if (!view.batchAxes().empty())
+      return fail("no batch axes");
+    if (view.prologue(factor))
+      return fail("no prologue of a factor");
+    if (std::optional<Identity> outside = view.factor(factor).outside;
+        outside && *outside != Identity::Zero)
+      return fail("zeros outside");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error ftuner::checkUnpacked(const CodegenModel &path,
                                   const Workload &workload) {
   for (const Operand &operand : workload.operands)

@@ -269,9 +269,8 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
   for (size_t i = 2; i < spaceAxes.size(); ++i)
     facts.batch *= static_cast<double>(shape[spaceAxes[i]]);
   for (const Operand &operand : workload.operands) {
-    double bytes = static_cast<double>(operand.elementBytes);
-    for (unsigned axis : operand.axes)
-      bytes *= static_cast<double>(shape[axis]);
+    double bytes = static_cast<double>(operand.elementBytes) *
+                   workload.elements(operand, shape);
     switch (operand.role) {
     case OperandRole::Lhs:
       facts.lhsBytes = bytes / facts.batch;
@@ -310,7 +309,10 @@ double Evaluator::runBytes(OperandRole role, const BlockTile &tile) const {
     return static_cast<double>(operand->elementBytes * tile[n] * tile[k]);
   }
   std::optional<unsigned> axis = operand->contiguousAxis();
-  return operand->elementBytes * static_cast<double>(axis ? tile[*axis] : 1);
+  int64_t elements = axis ? tile[*axis] : 1;
+  if (std::optional<int64_t> run = workload.contiguousRun(*operand))
+    elements = std::min(elements, *run);
+  return static_cast<double>(operand->elementBytes * elements);
 }
 
 Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,

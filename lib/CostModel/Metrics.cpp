@@ -21,7 +21,7 @@ static double sharedBytesPerReduceElement(const Workload &workload,
     if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs)
       continue;
     int64_t tileElements = 0, workerElements = 0;
-    for (unsigned axis : operand.axes)
+    for (unsigned axis : AxisSet::of(operand.axes).list())
       if (axis == axes.m || axis == axes.n) {
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
@@ -66,16 +66,13 @@ void ShapeMetrics::add(Totals &totals, const KernelFamily &family,
   }
 
   double sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
+  Shape ofPart(shape);
+  ofPart[axis] = rows;
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes);
-    double elements = 1, rereads = 1;
-    llvm::SmallVector<bool, 4> indexes(shape.size(), false);
-    for (unsigned i : operand.axes) {
-      indexes[i] = true;
-      elements *= static_cast<double>(i == axis ? rows : shape[i]);
-    }
+    double elements = workload.elements(operand, ofPart), rereads = 1;
     for (unsigned i = 0; i < shape.size(); ++i)
-      if (!indexes[i])
+      if (!llvm::is_contained(operand.axes, i))
         rereads *= grid[i];
     switch (operand.role) {
     case OperandRole::Lhs:
@@ -212,9 +209,8 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
   // or both, those moved once, and the output.
   double perN = 0, perM = 0, perBlock = 0, once = 0, output = 0;
   for (const Operand &operand : workload.operands) {
-    double bytes = static_cast<double>(operand.elementBytes);
-    for (unsigned axis : operand.axes)
-      bytes *= static_cast<double>(shape[axis]);
+    double bytes = static_cast<double>(operand.elementBytes) *
+                   workload.elements(operand, shape);
     if (operand.role == OperandRole::Output) {
       output += bytes;
       continue;

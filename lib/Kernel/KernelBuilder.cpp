@@ -26,7 +26,10 @@ void ftuner::makeInnermostContiguous(ukernel::OperatorOpInterface op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = dyn_cast<MemRefType>(operand.get().getType());
-    if (!type || isInnermostContiguous(type))
+    if (!type ||
+        (isInnermostContiguous(type) &&
+         memref::CollapseShapeOp::isGuaranteedCollapsible(
+             type, ukernel::groupDimensions(op, operand.getOperandNumber()))))
       continue;
     Value view = operand.get();
     SmallVector<Value> dynamicSizes;

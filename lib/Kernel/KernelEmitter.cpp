@@ -50,9 +50,13 @@ private:
                   const Position &position);
   Value buildPackedView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                         unsigned index);
-  OpFoldResult sizeOf(ImplicitLocOpBuilder &b, MemRefType type, int64_t dim,
+  OpFoldResult sizeOf(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                      unsigned index, ArrayRef<int64_t> dims,
                       const AffineForm &access);
+  Value sizeOfDim(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func, unsigned index,
+                  int64_t dim);
   bool isExact(ukernel::TileOp tile, unsigned axis, bool isSecond) const;
+  void buildLoopSizes(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   void enterSlice(ImplicitLocOpBuilder &b, const Position &position);
   LogicalResult addTensorMaps(unsigned part);
   LogicalResult addTensorMap(const TensorMap &map, unsigned part);
@@ -109,6 +113,9 @@ private:
   SmallVector<std::pair<TensorMap, unsigned>, 2> tensorMaps[2];
   /// Of all axes; of the split one, in a tile, the length of its slice.
   SmallVector<Value, 4> sizes;
+  /// Of the dimensions of the maps, of the split axis as a whole. Null of loops
+  /// of an operator without windows.
+  SmallVector<Value> dimSizes;
   /// Tiles of the first of two parts along the combine axis.
   Value firstTiles;
   /// The first element of the slice along that axis; null without split-K.
@@ -163,6 +170,12 @@ LogicalResult KernelEmitter::checkOperands() {
       return kernel.emitOpError("expected operand '")
              << workload.getOperandName(index)
              << "' to be contiguous along its last dimension, but got " << type;
+    if (!memref::CollapseShapeOp::isGuaranteedCollapsible(
+            type, ukernel::groupDimensions(workload, index)))
+      return kernel.emitOpError("expected operand '")
+             << workload.getOperandName(index)
+             << "' to be contiguous along the loops of fused axes, but got "
+             << type;
     if (described.operands[index].isPacked && strides[0] != type.getDimSize(1))
       return kernel.emitOpError("expected packed operand '")
              << workload.getOperandName(index)
@@ -175,14 +188,40 @@ LogicalResult KernelEmitter::checkOperands() {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// The size of a view's dimension: the one of the buffer, or, for a position of
-/// several axes, up to the last element that is accessed.
-OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
-                                   int64_t dim, const AffineForm &access) {
-  if (std::optional<unsigned> axis = access.asAxis())
-    return type.isDynamicDim(dim) || (sliceStart && *axis == grid.reduceAxis())
+/// The size of a buffer's dimension that is known or a parameter.
+Value KernelEmitter::sizeOfDim(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                               unsigned index, int64_t dim) {
+  auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
+  if (type.isDynamicDim(dim))
+    return signature.size(b, func, index, dim);
+  return arith::ConstantIndexOp::create(b, type.getDimSize(dim));
+}
+
+/// The size of a view's dimension, which some dimensions of the buffer make:
+/// the one of the buffer, or, for a position of several axes that is not held
+/// against it, up to the last element that is accessed.
+OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                                   unsigned index, ArrayRef<int64_t> dims,
+                                   const AffineForm &access) {
+  auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
+  if (isHeldAgainstSizes(workload, index) && !access.asAxis()) {
+    int64_t dim = dims.front();
+    AffineExpr position = workload.getMapOfOperand(index).getResult(dim);
+    if (auto alone = dyn_cast<AffineDimExpr>(position))
+      return getAsOpFoldResult(dimSizes[alone.getPosition()]);
+    return getAsOpFoldResult(sizeOfDim(b, func, index, dim));
+  }
+  if (std::optional<unsigned> axis = access.asAxis()) {
+    int64_t size = 1;
+    for (int64_t dim : dims) {
+      if (type.isDynamicDim(dim))
+        return sizes[*axis];
+      size *= type.getDimSize(dim);
+    }
+    return sliceStart && *axis == grid.reduceAxis()
                ? OpFoldResult(sizes[*axis])
-               : OpFoldResult(b.getIndexAttr(type.getDimSize(dim)));
+               : OpFoldResult(b.getIndexAttr(size));
+  }
   ukernel::IndexArithmetic math(b);
   Value size = math.constant(access.constant + 1);
   for (const AffineForm::Term &term : access.terms) {
@@ -195,9 +234,10 @@ OpFoldResult KernelEmitter::sizeOf(ImplicitLocOpBuilder &b, MemRefType type,
 }
 
 /// Views the elements of a pointer parameter that belong to the block's batch
-/// and slice. A dimension that a batch axis indexes alone is left out, and
-/// along others the view starts where the batch axes and the split axis in
-/// their positions are. Slices have outputs of their own, one behind the other.
+/// and slice. Dimensions that are the loops of a fused axis are one. A
+/// dimension that a batch axis indexes alone is left out, and along others the
+/// view starts where the batch axes and the split axis in their positions are.
+/// Slices have outputs of their own, one behind the other.
 Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                                unsigned index, const Position &position) {
   auto type = cast<MemRefType>(kernel.getOperandArguments()[index].getType());
@@ -213,16 +253,19 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                  : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
   };
   bool isOutput = workload.isOutput(index);
-  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
-    AffineForm access = described.operands[index].position(dim);
+  const Operand &operand = described.operands[index];
+  auto groups = ukernel::groupDimensions(workload, index);
+  for (auto [number, dims] : llvm::enumerate(groups)) {
+    AffineForm access = operand.position(number);
+    int64_t dim = dims.back();
     OpFoldResult stride = b.getIndexAttr(strides[dim]);
     if (Value passed = signature.stride(b, func, index, dim))
       stride = passed;
     for (const AffineForm::Term &term : access.terms) {
       Value element;
-      if (std::optional<unsigned> number = grid.batchNumber(term.axis))
-        element = position.batch[*number].value_or(Value());
-      else if (term.axis == grid.reduceAxis())
+      if (std::optional<unsigned> batch = grid.batchNumber(term.axis))
+        element = position.batch[*batch].value_or(Value());
+      else if (term.axis == grid.reduceAxis() && startsAtSlice(operand))
         element = sliceStart;
       if (!element)
         continue;
@@ -231,8 +274,8 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
             element, arith::ConstantIndexOp::create(b, term.coefficient));
       advance(element, stride);
     }
-    OpFoldResult size = sizeOf(b, type, dim, access);
-    if (sliceStart && isOutput && dim == 0)
+    OpFoldResult size = sizeOf(b, func, index, dims, access);
+    if (sliceStart && isOutput && number == 0)
       advance(b.createOrFold<arith::MulIOp>(
                   *position.slice,
                   getValueOrCreateConstantIndexOp(b, b.getLoc(), size)),
@@ -302,9 +345,11 @@ LogicalResult KernelEmitter::addTensorMap(const TensorMap &map, unsigned part) {
   Builder b(kernel.getContext());
   auto [strides, offset] = type.getStridesAndOffset();
   SmallVector<Attribute> sizeAttrs, strideAttrs;
-  for (unsigned dim : map.dims) {
+  auto groups = ukernel::groupDimensions(workload, map.operand);
+  for (unsigned group : map.dims) {
     std::optional<unsigned> axis =
-        described.operands[map.operand].position(dim).asAxis();
+        described.operands[map.operand].position(group).asAxis();
+    unsigned dim = groups[group].back();
     if (!axis)
       return kernel.emitOpError("expected operand '")
              << workload.getOperandName(map.operand)
@@ -423,6 +468,33 @@ void KernelEmitter::enterSlice(ImplicitLocOpBuilder &b,
   extent = length;
 }
 
+/// Those of axes, and of the loops of fused ones. The first loop of an axis is
+/// what the others leave of it.
+void KernelEmitter::buildLoopSizes(ImplicitLocOpBuilder &b,
+                                   gpu::GPUFuncOp func) {
+  dimSizes.assign(sizes.begin(), sizes.end());
+  unsigned numDims = sizes.size() + workload.getFusedLoops().size();
+  dimSizes.resize(numDims);
+  if (llvm::none_of(llvm::seq(workload->getNumOperands()),
+                    [&](unsigned number) {
+                      return isHeldAgainstSizes(workload, number);
+                    }))
+    return;
+  ukernel::IndexArithmetic math(b);
+  for (unsigned axis = 0; axis < extents.size(); ++axis) {
+    SmallVector<unsigned, 3> dims = workload.getDimsOfAxis(axis);
+    if (dims.front() == axis)
+      continue;
+    Value rest = sizes[axis];
+    for (unsigned dim : llvm::drop_begin(dims)) {
+      auto [operand, ofOperand] = sourceOf(workload, dim);
+      dimSizes[dim] = sizeOfDim(b, func, operand, ofOperand);
+      rest = b.createOrFold<arith::DivUIOp>(rest, dimSizes[dim]);
+    }
+    dimSizes[dims.front()] = rest;
+  }
+}
+
 LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
                                       gpu::GPUFuncOp func) {
   for (unsigned axis = 0; axis < extents.size(); ++axis) {
@@ -433,13 +505,17 @@ LogicalResult KernelEmitter::emitBody(ImplicitLocOpBuilder &b,
   }
   if (tiles.size() == 2)
     firstTiles = signature.part(b, func);
+  buildLoopSizes(b, func);
 
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   TileEmission block(device);
   block.op = tiles.front().getOperator();
   block.family = family;
+  block.described = &described;
   block.extents.assign(sizes.begin(), sizes.end());
+  llvm::append_range(block.loopExtents,
+                     ArrayRef(dimSizes).drop_front(extents.size()));
   block.sharedMemory = gpu::DynamicSharedMemoryOp::create(
       b, MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                          MemRefLayoutAttrInterface(), workgroup));
@@ -496,6 +572,7 @@ KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   enterSlice(b, position);
   TileEmission emission = block;
   emission.extents.assign(sizes.begin(), sizes.end());
+  emission.sliceStart = sliceStart;
   for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
     emission.operands.push_back(buildOperand(b, func, index, position));
   if (tiles.size() == 1)

@@ -5,6 +5,52 @@ using namespace mlir;
 using namespace ftuner;
 using ukernel::ParameterAccess;
 
+/// The dynamic sizes that operands with windows are held against: of dimensions
+/// that no loop or axis indexes alone, and of loops but the first of each axis.
+static void addWindowSizes(ukernel::OperatorOpInterface op,
+                           KernelSignature &signature) {
+  MLIRContext *context = op->getContext();
+  bool hasWindows = false;
+  auto add = [&](unsigned operand, unsigned dim, const Twine &name) {
+    auto type = cast<MemRefType>(op->getOperand(operand).getType());
+    if (type.isDynamicDim(dim) && !signature.hasSize(operand, dim))
+      signature.addSize(operand, dim, name, context);
+  };
+  for (unsigned number : llvm::seq(op->getNumOperands())) {
+    auto type = dyn_cast<MemRefType>(op->getOperand(number).getType());
+    if (!type || !isHeldAgainstSizes(op, number))
+      continue;
+    hasWindows = true;
+    for (auto [dim, position] :
+         llvm::enumerate(op.getMapOfOperand(number).getResults()))
+      if (!isa<AffineDimExpr>(position))
+        add(number, dim, op.getOperandName(number) + "_size" + Twine(dim));
+  }
+  if (!hasWindows)
+    return;
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  for (unsigned axis : llvm::seq(op.getNumAxes())) {
+    SmallVector<unsigned, 3> dims = op.getDimsOfAxis(axis);
+    for (unsigned dim : llvm::drop_begin(dims)) {
+      auto [operand, ofOperand] = sourceOf(op, dim);
+      add(operand, ofOperand, loops[dim - op.getNumAxes()].name);
+    }
+  }
+}
+
+bool ftuner::isHeldAgainstSizes(ukernel::OperatorOpInterface op,
+                                unsigned number) {
+  return (!op.getFusedLoops().empty() || op.getOutside(number)) &&
+         !ukernel::axisMapOf(op, number);
+}
+
+std::pair<unsigned, unsigned> ftuner::sourceOf(ukernel::OperatorOpInterface op,
+                                               unsigned dim) {
+  auto [operand, ofOperand] = op.getExtentSource(dim);
+  return {llvm::find(op->getOperands(), operand) - op->getOperands().begin(),
+          ofOperand};
+}
+
 KernelSignature ftuner::signatureOf(ukernel::OperatorOpInterface op,
                                     Type slices) {
   MLIRContext *context = op->getContext();
@@ -12,6 +58,7 @@ KernelSignature ftuner::signatureOf(ukernel::OperatorOpInterface op,
   for (auto [axis, extent] : llvm::enumerate(op.getStaticExtents()))
     if (ShapedType::isDynamic(extent))
       signature.addAxisSize(axis, op.getAxisName(axis), context);
+  addWindowSizes(op, signature);
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     std::string name = op.getOperandName(index);
     auto type = dyn_cast<MemRefType>(operand.getType());

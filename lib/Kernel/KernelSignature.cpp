@@ -281,6 +281,10 @@ bool KernelSignature::hasAxisSize(unsigned axis) const {
   return find(ParameterKind::Size, std::nullopt, axis).has_value();
 }
 
+bool KernelSignature::hasSize(unsigned operand, unsigned dim) const {
+  return find(ParameterKind::Size, operand, dim).has_value();
+}
+
 bool KernelSignature::hasPart() const {
   return find(ParameterKind::Part, std::nullopt).has_value();
 }

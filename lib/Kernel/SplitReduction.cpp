@@ -16,7 +16,7 @@ ukernel::FamilyAttr ftuner::wholeFamily(ukernel::FamilyAttr family) {
 SmallVector<SliceBuffer, 1>
 ftuner::sliceBuffersOf(ukernel::OperatorOpInterface op) {
   SmallVector<SliceBuffer, 1> buffers;
-  SmallVector<int64_t, 4> extents = op.getStaticExtents();
+  SmallVector<int64_t> extents = ukernel::staticSizesOfDims(op);
   for (const ukernel::SliceState &state : op.getSliceStates()) {
     SliceBuffer &buffer = buffers.emplace_back();
     SmallVector<int64_t> shape = {ShapedType::kDynamic};

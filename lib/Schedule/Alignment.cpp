@@ -55,10 +55,16 @@ leastAlignment(const Workload &workload,
                llvm::function_ref<int64_t(unsigned axis, int64_t elementBytes)>
                    alignmentAlong) {
   int64_t alignment = widestAccessBytes;
-  for (const Operand &operand : workload.operands)
-    if (isVectorAccess(workload, operand))
-      alignment = std::min(alignment, alignmentAlong(*operand.contiguousAxis(),
-                                                     operand.elementBytes));
+  for (const Operand &operand : workload.operands) {
+    if (!isVectorAccess(workload, operand))
+      continue;
+    // A vector must not reach from one run into the next.
+    std::optional<int64_t> run = workload.contiguousRun(operand);
+    alignment =
+        std::min(alignment, run ? alignmentOfBytes(*run * operand.elementBytes)
+                                : alignmentAlong(*operand.contiguousAxis(),
+                                                 operand.elementBytes));
+  }
   return alignment;
 }
 

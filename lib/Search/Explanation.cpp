@@ -114,13 +114,7 @@ bool ftuner::runsTheSame(const ReportedProgram &lhs,
 
 double ftuner::rooflineMicroseconds(const SearchProblem &problem,
                                     llvm::ArrayRef<int64_t> shape) {
-  double bytes = 0;
-  for (const Operand &operand : problem.workload.operands) {
-    double size = static_cast<double>(operand.elementBytes);
-    for (unsigned axis : operand.axes)
-      size *= static_cast<double>(shape[axis]);
-    bytes += size;
-  }
+  double bytes = problem.workload.compulsoryBytes(shape);
   // The peak of the fastest path.
   double peak = 0;
   for (const CodegenModel *path : problem.paths) {

@@ -344,6 +344,11 @@ FailureOr<IreeKernels> IreeConverter::convert() {
                        "output: others have no dispatch in IREE yet");
       return WalkResult::interrupt();
     }
+    if (!op.getFusedLoops().empty()) {
+      op->emitOpError("expected axes that are not fused: others have no "
+                      "dispatch in IREE yet");
+      return WalkResult::interrupt();
+    }
     if (!op.hasTensors()) {
       op->emitOpError("expected an operator on tensors");
       return WalkResult::interrupt();

@@ -74,10 +74,11 @@ AffineExpr WorkCollector::elementsOf(Value tensor) {
 AffineExpr WorkCollector::flopsOf(ukernel::OperatorOpInterface op) {
   SmallVector<AffineExpr> axes;
   for (auto [axis, extent] : llvm::enumerate(op.getStaticExtents())) {
-    auto [source, dim] = op.getExtentSource(axis);
-    axes.push_back(ShapedType::isDynamic(extent)
-                       ? sizeOf(source, dim)
-                       : getAffineConstantExpr(extent, op->getContext()));
+    AffineExpr &size = axes.emplace_back(getAffineConstantExpr(
+        ShapedType::isDynamic(extent) ? 1 : extent, op->getContext()));
+    if (ShapedType::isDynamic(extent))
+      for (auto [source, dim] : op.getExtentSources(axis))
+        size = size * sizeOf(source, dim);
   }
   return ftuner::flopsOf(op, axes);
 }

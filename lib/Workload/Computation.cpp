@@ -4,11 +4,17 @@
 
 using namespace ftuner;
 
-std::optional<unsigned> AffineForm::asAxis() const {
-  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1 ||
-      terms.front().loop != Term::wholeAxis)
+std::optional<AffineForm::Term> AffineForm::asTerm() const {
+  if (constant != 0 || terms.size() != 1 || terms.front().coefficient != 1)
     return std::nullopt;
-  return terms.front().axis;
+  return terms.front();
+}
+
+std::optional<unsigned> AffineForm::asAxis() const {
+  std::optional<Term> term = asTerm();
+  if (!term || term->loop != Term::wholeAxis)
+    return std::nullopt;
+  return term->axis;
 }
 
 llvm::StringRef ftuner::nameOf(OperationKind kind) {

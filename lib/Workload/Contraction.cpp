@@ -19,7 +19,10 @@ std::optional<unsigned> Operand::contiguousAxis() const {
     return std::nullopt;
   if (isPacked)
     return matmulAxes.k;
-  return windows.empty() ? axes.back() : windows.back().asAxis();
+  if (windows.empty())
+    return axes.back();
+  std::optional<AffineForm::Term> term = windows.back().asTerm();
+  return term ? std::optional(term->axis) : std::nullopt;
 }
 
 PackedOrder Workload::packedOrder() const {
@@ -102,13 +105,21 @@ llvm::Error Workload::checkContraction() const {
         llvm::is_contained(operand.axes, n))
       return makeError("operand " + Twine(index) +
                        ": expected an input of one factor");
-  for (auto [index, operand] : llvm::enumerate(operands))
-    if (!operand.windows.empty() || !operand.indirections.empty())
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    bool isFactor =
+        operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs;
+    if ((operand.hasWindows() && !isFactor) || !operand.indirections.empty())
       return makeError("operand " + Twine(index) +
                        ": expected dimensions of one axis each");
-  for (const Axis &axis : axes)
-    if (axis.isFused())
-      return makeError("axis '" + axis.name + "': expected one loop");
+    unsigned other = operand.role == OperandRole::Lhs ? n : m;
+    for (const AffineForm &form : operand.windows)
+      for (const AffineForm::Term &term : form.terms)
+        if (term.axis == other)
+          return makeError("operand " + Twine(index) +
+                           ": expected windows without the other factor's "
+                           "axis '" +
+                           axes[other].name + "'");
+  }
   if (!domain.empty())
     return makeError("expected every point of the axes");
   return checkPacked(*this);

@@ -149,21 +149,30 @@ static llvm::SmallVector<double> loopExtents(const Axis &axis, double extent) {
   return result;
 }
 
+double Workload::elements(const Operand &operand,
+                          llvm::ArrayRef<int64_t> shape) const {
+  double elements = 1;
+  if (!operand.hasWindows()) {
+    for (unsigned axis : operand.axes)
+      elements *= double(shape[axis]);
+    return elements;
+  }
+  for (const AffineForm &form : operand.windows) {
+    double reach = 1;
+    for (const AffineForm::Term &term : form.terms) {
+      double extent = double(shape[term.axis]);
+      if (term.loop != AffineForm::Term::wholeAxis)
+        extent = loopExtents(axes[term.axis], extent)[term.loop];
+      reach += double(std::abs(term.coefficient)) * (extent - 1);
+    }
+    elements *= std::max(reach, 0.0);
+  }
+  return elements;
+}
+
 double Workload::compulsoryBytes(llvm::ArrayRef<int64_t> shape) const {
   double bytes = 0;
-  for (const Operand &operand : operands) {
-    double elements = 1;
-    for (unsigned dim = 0; dim < operand.rank(); ++dim) {
-      double reach = 1;
-      for (const AffineForm::Term &term : operand.position(dim).terms) {
-        double extent = double(shape[term.axis]);
-        if (term.loop != AffineForm::Term::wholeAxis)
-          extent = loopExtents(axes[term.axis], extent)[term.loop];
-        reach += double(std::abs(term.coefficient)) * (extent - 1);
-      }
-      elements *= std::max(reach, 0.0);
-    }
-    bytes += elements * double(operand.elementBytes);
-  }
+  for (const Operand &operand : operands)
+    bytes += elements(operand, shape) * double(operand.elementBytes);
   return bytes;
 }

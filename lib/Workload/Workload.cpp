@@ -76,6 +76,17 @@ Computation *Workload::reduction() {
   return const_cast<Computation *>(std::as_const(*this).reduction());
 }
 
+std::optional<int64_t> Workload::contiguousRun(const Operand &operand) const {
+  if (operand.windows.empty())
+    return std::nullopt;
+  std::optional<AffineForm::Term> term = operand.windows.back().asTerm();
+  if (!term || term->loop == AffineForm::Term::wholeAxis)
+    return std::nullopt;
+  const std::vector<Loop> &loops = axes[term->axis].loops;
+  const SizeRange &extent = loops[term->loop].range;
+  return term->loop + 1 == loops.size() && extent.isFixed() ? extent.min : 1;
+}
+
 const Computation *Workload::epilogue() const {
   if (computations.empty() || computations.back().isReduction())
     return nullptr;

@@ -174,3 +174,133 @@ func.func @statistic(%x: tensor<?x4xf32>, %y: tensor<?xf16>) {
     } -> tensor<?xf16>
   return
 }
+
+// -----
+
+// operator_c6: a loop of no axis
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected loops of (m, k) in their order, but got 'p1' of axis 2}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k, p, q) -> (m)>, affine_map<(m, k, p, q) -> (k)>, affine_map<(m, k, p, q) -> (m)>]
+    fused = [0, 2] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c6: loops that are not in the order of their axes
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected loops of (m, k) in their order, but got 'p1' of axis 0}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k, p, q) -> (q)>, affine_map<(m, k, p, q) -> (p)>, affine_map<(m, k, p, q) -> (q)>]
+    fused = [1, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// operator_c2: a fused axis in place of its loops
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<2x4xf32>) {
+  // expected-error @below {{expected loops of m in the map of operand 0, but got the axis}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<2x4xf32>)
+    maps = [affine_map<(m, k, p, q) -> (m)>, affine_map<(m, k, p, q) -> (k)>, affine_map<(m, k, p, q) -> (p, q)>]
+    fused = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+// operator_c1: a loop without a dimension of its own
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a dimension that p0 indexes alone}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k, p, q) -> (p + q)>, affine_map<(m, k, p, q) -> (k)>, affine_map<(m, k, p, q) -> (q)>]
+    fused = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+// The shapes of images and windows.
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected two strides of at least 1, but got [0, 1]}}
+  %r = test.convolution ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    strides = [0, 1] dilations = [1, 1] padding = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected images, filters and outputs of 4 dimensions, but got 'tensor<8xf32>'}}
+  %r = test.convolution ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    strides = [1, 1] dilations = [1, 1] padding = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8x8x3xf32>, %w: tensor<4x3x3x8xf32>, %o: tensor<?x6x6x4xf32>) {
+  // expected-error @below {{expected as many channels, but got 3 and 8}}
+  %r = test.convolution ins(%x, %w : tensor<?x8x8x3xf32>, tensor<4x3x3x8xf32>) outs(%o : tensor<?x6x6x4xf32>)
+    strides = [1, 1] dilations = [1, 1] padding = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<?x6x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8x8x8xf32>, %w: tensor<4x3x3x8xf32>, %o: tensor<?x7x6x4xf32>) {
+  // expected-error @below {{expected as many positions of windows along dimension 1, but got 6 and 7}}
+  %r = test.convolution ins(%x, %w : tensor<?x8x8x8xf32>, tensor<4x3x3x8xf32>) outs(%o : tensor<?x7x6x4xf32>)
+    strides = [1, 1] dilations = [1, 1] padding = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<?x7x6x4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x8x8x8xf32>, %w: tensor<4x3x3x8xf32>, %o: tensor<?x6x6x4xf16>) {
+  // expected-error @below {{expected an epilogue for a bias, and from 'f32' to 'f16'}}
+  %r = test.convolution ins(%x, %w : tensor<?x8x8x8xf32>, tensor<4x3x3x8xf32>) outs(%o : tensor<?x6x6x4xf16>)
+    strides = [1, 1] dilations = [1, 1] padding = [0, 0] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<?x6x6x4xf16>
+  return
+}
+
+// -----
+
+// operator_c2: a position of no axis
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
+  // expected-error @below {{expected a map of (m, k) to 1 sums of multiples of axes for operand 0}}
+  %r = test.conv ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%o : tensor<8xf32>)
+    maps = [affine_map<(m, k) -> (3)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>] {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    ukernel.yield %c : f32
+  } -> tensor<8xf32>
+  return
+}

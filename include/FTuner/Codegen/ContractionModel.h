@@ -33,6 +33,11 @@ constexpr ScheduleRow<ScheduleT> stagesRow(int64_t ScheduleT::*member) {
 /// contiguous along m or k, whose rhs along n or k, and whose output along n.
 llvm::Error checkContractionLayout(const CodegenModel &path,
                                    const Workload &workload);
+/// That factors have dimensions of one axis each, fused or not.
+llvm::Error checkNoWindows(const CodegenModel &path, const Workload &workload);
+/// That factors with windows, if there are any, come to be multiplied as they
+/// are, and of one matrix product.
+llvm::Error checkWindows(const CodegenModel &path, const Workload &workload);
 /// That no operand is packed.
 llvm::Error checkUnpacked(const CodegenModel &path, const Workload &workload);
 /// That what becomes of factors before they are multiplied is of numbers of up

@@ -34,6 +34,9 @@ public:
                        const DeviceSpec &device) const final {
     if (llvm::Error error = checkContractionLayout(*this, workload))
       return error;
+    if (llvm::Error error = takesWindows() ? checkWindows(*this, workload)
+                                           : checkNoWindows(*this, workload))
+      return error;
     if (!takesPackedFactors())
       if (llvm::Error error = checkUnpacked(*this, workload))
         return error;
@@ -142,6 +145,8 @@ public:
 protected:
   /// Whether kernels read packed operands.
   virtual bool takesPackedFactors() const { return false; }
+  /// Whether kernels read factors by windows over the loops of fused axes.
+  virtual bool takesWindows() const { return false; }
   /// Whether parts may lie along n, too.
   virtual bool combinesColumns() const { return true; }
   /// That the path computes with the types of a contraction.

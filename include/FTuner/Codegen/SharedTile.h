@@ -123,6 +123,16 @@ inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
   return threads % tile.vectorsPerRow(vectorWidth) == 0;
 }
 
+/// Rows from one to the next slot of a thread, if slots copy whole rows in
+/// order.
+inline std::optional<int64_t> rowsApart(const SharedTile &tile, int64_t threads,
+                                        int64_t vectorWidth) {
+  if (tile.panels > 1 || tile.alternatesPairs ||
+      !copiesWholeRows(tile, threads, vectorWidth))
+    return std::nullopt;
+  return threads / tile.vectorsPerRow(vectorWidth);
+}
+
 /// Slots of whole rows after which a thread's rows are whole periods of the
 /// patterns further, so that places in shared memory are a constant apart.
 inline int64_t slotsOfPeriod(const SharedTile &tile, int64_t threads,

@@ -74,6 +74,11 @@ bool convertsFactors(const Workload &workload);
 /// are taken to end in f32.
 bool roundsFactor(const Workload &workload, unsigned factor);
 
+/// That vectors of a factor with windows lie in one run of its innermost
+/// dimension.
+llvm::Error checkRuns(const CodegenModel &path, const Workload &workload,
+                      int64_t accessBytes);
+
 /// How a factor is copied.
 struct FactorCopy {
   /// Elements of a copy, and bytes of each in global memory.
@@ -81,6 +86,10 @@ struct FactorCopy {
   PrologueWork prologue = {};
   /// The distance of its rows in memory is a constant.
   bool isPitchKnown = true;
+  /// Read by windows: every vector has an address of its own, which each step
+  /// works out, and so many dimensions in which it may lie outside.
+  bool hasWindows = false;
+  int64_t checkedDimensions = 0;
   /// Tiles never reach beyond the factor's extent of m or n.
   bool isSpaceExact = false;
 };

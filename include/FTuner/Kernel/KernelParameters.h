@@ -18,6 +18,15 @@ namespace ftuner {
 KernelSignature signatureOf(ukernel::OperatorOpInterface op,
                             mlir::Type slices = {});
 
+/// Whether kernels take the sizes of the operand's dimensions, beside those of
+/// axes: windows over loops of fused axes, or such that may reach beyond it,
+/// are held against them.
+bool isHeldAgainstSizes(ukernel::OperatorOpInterface op, unsigned number);
+/// The operand, by its number, and dimension that define the extent of an axis
+/// or a loop, a dimension of the maps.
+std::pair<unsigned, unsigned> sourceOf(ukernel::OperatorOpInterface op,
+                                       unsigned dim);
+
 /// The number of the parameter that stands for this, if there is one.
 std::optional<unsigned> findParameter(const KernelSignature &signature,
                                       ukernel::ParameterKind kind,

@@ -119,6 +119,7 @@ public:
                         unsigned number) const;
 
   bool hasAxisSize(unsigned axis) const;
+  bool hasSize(unsigned operand, unsigned dim) const;
   bool hasPart() const;
   bool hasTensorMaps() const;
 

@@ -28,7 +28,8 @@ ukernel::FamilyAttr wholeFamily(ukernel::FamilyAttr family);
 /// dynamic, before those of the accumulator.
 struct SliceBuffer {
   mlir::MemRefType type;
-  /// The axis of each dimension behind that of slices.
+  /// The axis, or the loop of one, of each dimension behind that of slices: a
+  /// dimension of the operator's maps.
   llvm::SmallVector<unsigned> axes;
 };
 

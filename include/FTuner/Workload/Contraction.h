@@ -5,6 +5,10 @@
 // element. Its nest is one reduction, the product, with at most a computation
 // before it for each factor, a prologue, and one behind it, the epilogue.
 //
+// Axes may be fused, and factors accessed by windows over their loops: a
+// convolution is a product whose lhs is never written out as a matrix (an
+// implicit GEMM; im2col writes it).
+//
 // Whoever needs one of the axes asks the view, or `ContractionAxes::of` a
 // kernel family's reduce axes: nothing else counts on it that k is axis 2.
 //
@@ -60,6 +64,8 @@ public:
     return number == 0 ? lhs() : rhs();
   }
   const Operand &output() const { return *workload->find(OperandRole::Output); }
+  /// Whether a factor is accessed by windows.
+  bool hasWindows() const { return lhs().hasWindows() || rhs().hasWindows(); }
 
   const Computation &product() const { return *workload->reduction(); }
   /// The type in which units multiply: operands may be of narrower ones, and

@@ -42,6 +42,8 @@ struct AffineForm {
   static AffineForm ofAxis(unsigned axis) { return {{{axis, 1}}, 0}; }
   /// The axis, if the form is that alone.
   std::optional<unsigned> asAxis() const;
+  /// The term, if the form is one axis or one loop alone.
+  std::optional<Term> asTerm() const;
   bool operator==(const AffineForm &other) const {
     return terms == other.terms && constant == other.constant;
   }
@@ -86,8 +88,10 @@ struct Operand {
   AffineForm position(unsigned dim) const {
     return windows.empty() ? AffineForm::ofAxis(axes[dim]) : windows[dim];
   }
-  /// The axis with unit stride, if the innermost dimension is one alone; k of
-  /// packed operands.
+  /// Whether a dimension is no axis alone, but a window or a loop of one.
+  bool hasWindows() const { return !windows.empty(); }
+  /// The axis with unit stride, if the innermost dimension is one alone, or one
+  /// loop of it (`Workload::contiguousRun`); k of packed operands.
   std::optional<unsigned> contiguousAxis() const;
 };
 

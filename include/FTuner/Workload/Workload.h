@@ -65,6 +65,11 @@ struct Workload {
   /// The first computation that reduces, null without one.
   const Computation *reduction() const;
   Computation *reduction();
+  /// Elements next to each other along the operand's contiguous axis, from
+  /// multiples of as many positions on, that are next to each other in memory;
+  /// none: all. Of a loop of a fused axis, its extent where that is fixed and
+  /// the loop the innermost one, else 1.
+  std::optional<int64_t> contiguousRun(const Operand &operand) const;
   /// What is computed of its values, null where it writes the output itself.
   const Computation *epilogue() const;
   /// The type of the first reduction's first accumulator, f32 without one.
@@ -83,9 +88,11 @@ struct Workload {
   double flops(llvm::ArrayRef<int64_t> shape) const;
   /// Special functions of all computations.
   double specials(llvm::ArrayRef<int64_t> shape) const;
-  /// Bytes of every operand, each element once: what any program moves. An
-  /// operand of which windows read a part counts by what they reach. The
-  /// extents of a fused axis's dynamic loops are taken to be equal.
+  /// Elements of an operand, each once. One of which windows read a part counts
+  /// by what they reach, beyond its ends, too. The extents of a fused axis's
+  /// dynamic loops are taken to be equal.
+  double elements(const Operand &operand, llvm::ArrayRef<int64_t> shape) const;
+  /// Bytes of every operand, each element once: what any program moves.
   double compulsoryBytes(llvm::ArrayRef<int64_t> shape) const;
 
   //===--- Description ---------------------------------------------------===//

@@ -59,19 +59,17 @@ Value ContractionEpilogue::startOfSum() const {
 }
 
 bool ContractionEpilogue::readsRows() const {
-  ukernel::WorkloadOp workload = tile.workload;
   return startOfSum() ||
          llvm::any_of(llvm::seq(tile.extras.size()), [&](size_t index) {
            return isa<MemRefType>(tile.extras[index].getType()) &&
-                  dependsOnRow(workload.getExtraMap(index));
+                  dependsOnRow(tile.extraMaps[index]);
          });
 }
 
 Values ContractionEpilogue::loadRowInvariant(Value column, int64_t width) {
-  ukernel::WorkloadOp workload = tile.workload;
   Values loaded(tile.extras.size());
   for (auto [index, extra] : llvm::enumerate(tile.extras))
-    if (AffineMap map = workload.getExtraMap(index); !dependsOnRow(map))
+    if (AffineMap map = tile.extraMaps[index]; !dependsOnRow(map))
       loaded[index] =
           loadElementwise(extra, map, /*row=*/Value(), column, width);
   return loaded;
@@ -80,17 +78,15 @@ Values ContractionEpilogue::loadRowInvariant(Value column, int64_t width) {
 ContractionEpilogue::Inputs
 ContractionEpilogue::loadInputs(Value row, Value column, int64_t width,
                                 ValueRange rowInvariant) {
-  ukernel::WorkloadOp workload = tile.workload;
   Inputs inputs;
   if (Value start = startOfSum()) {
-    AffineMap map = tile.init ? workload.getInitMap() : workload.getOutputMap();
+    AffineMap map = tile.init ? tile.initMap : tile.outputMap;
     inputs.start = loadElementwise(start, map, row, column, width);
   }
   for (auto [index, extra] : llvm::enumerate(tile.extras))
     inputs.extras.push_back(rowInvariant[index]
                                 ? rowInvariant[index]
-                                : loadElementwise(extra,
-                                                  workload.getExtraMap(index),
+                                : loadElementwise(extra, tile.extraMaps[index],
                                                   row, column, width));
   return inputs;
 }
@@ -108,8 +104,8 @@ Value ContractionEpilogue::compute(Value accumulator, const Inputs &inputs) {
       accumulator = arith::AddIOp::create(b, accumulator, start);
     }
   }
-  ukernel::WorkloadOp workload = tile.workload;
-  if (workload.hasEpilogue())
+  ukernel::ReductionOpInterface reduction = tile.reduction;
+  if (reduction.hasEpilogue())
     accumulator = applyRegion(accumulator, inputs.extras);
   return accumulator;
 }
@@ -119,9 +115,9 @@ Value ContractionEpilogue::compute(Value accumulator, const Inputs &inputs) {
 //===----------------------------------------------------------------------===//
 
 bool ContractionEpilogue::isSpeculatable() const {
-  ukernel::WorkloadOp workload = tile.workload;
-  return !workload.hasEpilogue() ||
-         llvm::all_of(workload.getEpilogue().front().without_terminator(),
+  ukernel::ReductionOpInterface reduction = tile.reduction;
+  return !reduction.hasEpilogue() ||
+         llvm::all_of(reduction.getEpilogue().front().without_terminator(),
                       [](Operation &op) { return mlir::isSpeculatable(&op); });
 }
 
@@ -205,10 +201,10 @@ void ContractionEpilogue::emitRuns(ArrayRef<Run> runs, bool areInside) {
 }
 
 FloatType ContractionEpilogue::roundedSum() const {
-  ukernel::WorkloadOp workload = tile.workload;
-  if (!workload.hasEpilogue() || startOfSum())
+  ukernel::ReductionOpInterface reduction = tile.reduction;
+  if (!reduction.hasEpilogue() || startOfSum())
     return {};
-  Value sum = workload.getEpilogue().front().getArgument(0);
+  Value sum = reduction.getEpilogue().front().getArgument(0);
   FloatType rounded;
   for (Operation *user : sum.getUsers()) {
     auto cast = dyn_cast<arith::TruncFOp>(user);
@@ -259,8 +255,8 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
 }
 
 Value ContractionEpilogue::applyRegion(Value accumulator, ValueRange extras) {
-  ukernel::WorkloadOp workload = tile.workload;
-  Block &body = workload.getEpilogue().front();
+  ukernel::ReductionOpInterface reduction = tile.reduction;
+  Block &body = reduction.getEpilogue().front();
   int64_t width = cast<VectorType>(accumulator.getType()).getDimSize(0);
   IRMapping mapping;
   mapping.map(body.getArgument(0), accumulator);

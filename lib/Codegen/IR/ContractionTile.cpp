@@ -2,6 +2,7 @@
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -11,43 +12,63 @@
 using namespace mlir;
 using namespace ftuner;
 
+bool ftuner::startsAtSlice(const Operand &operand) {
+  return !operand.outside &&
+         llvm::none_of(operand.windows, [](const AffineForm &form) {
+           return llvm::any_of(form.terms, [](const AffineForm::Term &term) {
+             return term.loop != AffineForm::Term::wholeAxis;
+           });
+         });
+}
+
+LogicalResult ContractionTile::check(ukernel::OperatorOpInterface op) {
+  auto reduction = dyn_cast<ukernel::ReductionOpInterface>(op.getOperation());
+  if (reduction && matchSumOfProducts(reduction.getCombiner().front()))
+    return success();
+  return op->emitOpError("expected a combiner that adds the product of two "
+                         "factors to its accumulator");
+}
+
 ContractionTile::ContractionTile(const TileEmission &tile)
     : TileEmission(tile),
-      workload(cast<ukernel::WorkloadOp>(op.getOperation())),
+      reduction(cast<ukernel::ReductionOpInterface>(op.getOperation())),
       axes(family.contractionAxes()) {
-  for (auto [number, operand] : llvm::enumerate(operands))
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    AffineMap map = ukernel::axisMapOf(op, number);
     switch (op.getOperandRole(number)) {
     case OperandRole::Lhs:
       lhs = operand;
+      lhsMap = map;
       break;
     case OperandRole::Rhs:
       rhs = operand;
+      rhsMap = map;
       break;
     case OperandRole::Init:
       init = operand;
+      initMap = map;
       break;
     case OperandRole::Extra:
       extras.push_back(operand);
+      extraMaps.push_back(map);
       break;
     case OperandRole::Output:
       output = operand;
+      outputMap = map;
       break;
     case OperandRole::Input:
       inputs.push_back(operand);
+      inputMaps.push_back(map);
       break;
     }
+  }
 }
 
-static bool isContiguousAlong(unsigned axis, AffineMap map) {
-  return cast<AffineDimExpr>(map.getResults().back()).getPosition() == axis;
-}
-
-bool ContractionTile::isLhsReduceContiguous() const {
-  return isContiguousAlong(axes.k, ukernel::WorkloadOp(workload).getLhsMap());
-}
-
-bool ContractionTile::isRhsReduceContiguous() const {
-  return isContiguousAlong(axes.k, ukernel::WorkloadOp(workload).getRhsMap());
+bool ContractionTile::isReduceContiguous(unsigned factor) const {
+  AffineMap map = factor == 0 ? lhsMap : rhsMap;
+  if (!map)
+    return view().factor(factor).contiguousAxis() == axes.k;
+  return cast<AffineDimExpr>(map.getResults().back()).getPosition() == axes.k;
 }
 
 bool ContractionTile::hasVectorEpilogue() const {

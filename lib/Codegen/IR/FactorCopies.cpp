@@ -1,5 +1,6 @@
 //===- FactorCopies.cpp - Copies of factors of the tensor cores -----------===//
 #include "FTuner/Codegen/IR/FactorCopies.h"
+#include "FTuner/Codegen/IR/CopySource.h"
 #include "FTuner/Codegen/IR/Prologue.h"
 #include "FTuner/Codegen/TensorFactors.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
@@ -53,18 +54,35 @@ static CopyConversion thenRounded(ImplicitLocOpBuilder &b,
   return result;
 }
 
+/// Where a factor lies: a matrix, or what windows are over.
+static std::unique_ptr<CopySource>
+sourceOf(ImplicitLocOpBuilder &b, const ContractionTile &tile, unsigned factor,
+         const SharedTile &shared, int64_t threads, int64_t width) {
+  ContractionView view = tile.view();
+  const Operand &operand = view.factor(factor);
+  Value global = tile.factor(factor);
+  if (operand.hasWindows())
+    return std::make_unique<WindowSource>(
+        b, global, operand, SplitAxis::of(tile, tile.axes.space(factor)),
+        SplitAxis::of(tile, tile.axes.k),
+        startsAtSlice(operand) ? Value() : tile.sliceStart);
+  auto matrix =
+      std::make_unique<MatrixSource>(b, shared, global, threads, width);
+  if (operand.isPacked)
+    matrix->setPackedRows(tile.described->packedOrder().n);
+  return matrix;
+}
+
 TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
                                   const ContractionTile &tile, unsigned factor,
                                   const SharedTile &shared, Value memory,
                                   Type sharedType, int64_t threads,
                                   int64_t accessBytes, bool roundsToTF32) {
-  Value global = factor == 0 ? tile.lhs : tile.rhs;
-  int64_t width = elementsOfCopy(accessBytes, elementBytesOf(global.getType()),
+  auto type = cast<MemRefType>(tile.factor(factor).getType());
+  int64_t width = elementsOfCopy(accessBytes, elementBytesOf(type),
                                  elementBytesOf(sharedType));
-  TileCopy copy(b, shared, global, memory, threads, width);
-  ukernel::WorkloadOp workload = tile.workload;
-  if (factor == 1 && workload.getPacked())
-    copy.setPackedRows(workload.getPackedOrder().n);
+  TileCopy copy(b, shared, sourceOf(b, tile, factor, shared, threads, width),
+                type.getElementType(), memory, threads, width);
   std::optional<CopyConversion> conversion =
       prologueOf(b, tile, factor, sharedType, width, accessBytes);
   if (roundsToTF32)
@@ -74,18 +92,23 @@ TileCopy ftuner::createFactorCopy(ImplicitLocOpBuilder &b,
   return copy;
 }
 
-bool ftuner::isRoundedFactor(ukernel::WorkloadOp workload, unsigned factor) {
-  if (!workload.getPrecision() || workload.getTruncated())
+/// The parts of the combiner, which `ContractionTile::check` has asked for.
+static SumOfProducts productOf(const ContractionTile &tile) {
+  ukernel::ReductionOpInterface reduction = tile.reduction;
+  return *matchSumOfProducts(reduction.getCombiner().front());
+}
+
+bool ftuner::isRoundedFactor(const ContractionTile &tile, unsigned factor) {
+  ContractionView view = tile.view();
+  if (view.multipliedType() != ElementType::TF32 || view.truncatesFactors())
     return false;
-  auto parts = matchSumOfProducts(workload.getContract().front());
-  Type type = parts->narrowFactor(factor).getType();
+  Type type = productOf(tile).narrowFactor(factor).getType();
   // Of integers, tf32 has those of 8 bits.
   return type.getIntOrFloatBitWidth() > (isa<FloatType>(type) ? 16 : 8);
 }
 
-bool ftuner::isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor) {
-  auto parts = matchSumOfProducts(workload.getContract().front());
+bool ftuner::isUnsignedFactor(const ContractionTile &tile, unsigned factor) {
   return llvm::any_of(
-      parts->narrowFactor(factor).getUsers(),
+      productOf(tile).narrowFactor(factor).getUsers(),
       [](Operation *user) { return isa<arith::ExtUIOp>(user); });
 }

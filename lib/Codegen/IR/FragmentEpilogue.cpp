@@ -60,12 +60,11 @@ int64_t FragmentEpilogue::runColumns() const {
     if (innermost.getPosition() == tile.axes.n)
       leastBytes = std::min<int64_t>(leastBytes, elementBytesOf(type));
   };
-  ukernel::WorkloadOp workload = tile.workload;
-  consider(tile.output, workload.getOutputMap());
+  consider(tile.output, tile.outputMap);
   if (tile.init && isa<MemRefType>(tile.init.getType()))
-    consider(tile.init, workload.getInitMap());
+    consider(tile.init, tile.initMap);
   for (auto [index, extra] : llvm::enumerate(tile.extras))
-    consider(extra, workload.getExtraMap(index));
+    consider(extra, tile.extraMaps[index]);
   return FragmentTile::runColumns(accessBytes, leastBytes);
 }
 

@@ -30,15 +30,13 @@ public:
            int64_t alignment);
 
   bool isIdentity() const {
-    auto type = cast<MemRefType>((factor == 0 ? tile.lhs : tile.rhs).getType());
+    auto type = cast<MemRefType>(tile.factor(factor).getType());
     return type.getElementType() == sharedType && !parts.isComputed(factor);
   }
   CopyConversion conversion() const;
 
 private:
-  AffineMap mapOf(unsigned input) const {
-    return ukernel::WorkloadOp(tile.workload).getInputMap(input);
-  }
+  AffineMap mapOf(unsigned input) const { return tile.inputMaps[input]; }
   Value argumentOf(unsigned input) const {
     return contract.getArgument(2 + input);
   }
@@ -66,12 +64,12 @@ Prologue::Prologue(ImplicitLocOpBuilder &b, const ContractionTile &tile,
                    unsigned factor, Type sharedType, int64_t vectorWidth,
                    int64_t alignment)
     : b(b), tile(tile),
-      contract(ukernel::WorkloadOp(tile.workload).getContract().front()),
+      contract(
+          ukernel::ReductionOpInterface(tile.reduction).getCombiner().front()),
       factor(factor), sharedType(sharedType), vectorWidth(vectorWidth),
       alignment(alignment), parts(*matchSumOfProducts(contract)) {
-  bool isReduceContiguous =
-      factor == 0 ? tile.isLhsReduceContiguous() : tile.isRhsReduceContiguous();
-  vectorAxis = isReduceContiguous ? tile.axes.k : tile.axes.space(factor);
+  vectorAxis =
+      tile.isReduceContiguous(factor) ? tile.axes.k : tile.axes.space(factor);
   for (auto [input, memory] : llvm::enumerate(tile.inputs)) {
     bool isRead = llvm::any_of(
         parts.prologues[factor], [&, input = input](Operation *op) {

@@ -1,10 +1,9 @@
 //===- TileCopy.cpp - Copies of tiles into shared memory ------------------===//
 //
-// Each slot has a pointer into global memory, at step 0, and one into the first
-// stage. A step and a stage add the same number of bytes to all of them, so an
-// address costs one addition in the loop, or none where slots are a constant
-// apart. Of many slots along the rows of a factor that lies across k, few
-// pointers are kept: from one slot to the next it is as many rows.
+// Each slot has a pointer into the first stage. A stage adds the same number of
+// bytes to all of them, so an address costs one addition in the loop, or none
+// where slots are a constant apart. Where slots lie in global memory the source
+// says (CopySource.h).
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/TileCopy.h"
@@ -85,24 +84,21 @@ Value ftuner::viewStages(ImplicitLocOpBuilder &b, Value sharedMemory,
 //===----------------------------------------------------------------------===//
 
 TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
+                   std::unique_ptr<CopySource> source, Type elementType,
+                   Value shared, int64_t threads, int64_t vectorWidth)
+    : b(b), math(b), tile(tile), source(std::move(source)), shared(shared),
+      threads(threads), vectorWidth(vectorWidth),
+      elementBytes(elementBytesOf(elementType)), sharedBytes(elementBytes),
+      vector(VectorType::get({vectorWidth}, elementType)) {}
+
+TileCopy::TileCopy(ImplicitLocOpBuilder &b, const SharedTile &tile,
                    Value global, Value shared, int64_t threads,
                    int64_t vectorWidth)
-    : b(b), math(b), tile(tile), shared(shared), threads(threads),
-      vectorWidth(vectorWidth) {
-  auto type = cast<MemRefType>(global.getType());
-  elementBytes = sharedBytes = elementBytesOf(type);
-  vector = VectorType::get({vectorWidth}, type.getElementType());
-  this->global = globalPointer(b, global);
-  // A constant where it is known.
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (succeeded(type.getStridesAndOffset(strides, offset)) &&
-      !ShapedType::isDynamic(strides[0]))
-    rowStride = math.constant(strides[0]);
-  else
-    rowStride =
-        memref::ExtractStridedMetadataOp::create(b, global).getStrides()[0];
-}
+    : TileCopy(
+          b, tile,
+          std::make_unique<MatrixSource>(b, tile, global, threads, vectorWidth),
+          cast<MemRefType>(global.getType()).getElementType(), shared, threads,
+          vectorWidth) {}
 
 int64_t TileCopy::vectorBytes() const { return vectorWidth * elementBytes; }
 
@@ -139,13 +135,7 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
       for (const CopyConversion::Input &input : conversion->inputs)
         if (!input.dependsOnReduce)
           slot.inputs.push_back(input.load(space, /*reduce=*/Value()));
-    Value row = tile.reduceContiguous ? space : slot.reduce;
-    Value inner = tile.reduceContiguous ? slot.reduce : space;
-    slot.globalDistance = nextGlobalDistance(isClamped);
-    if (!slot.globalDistance)
-      slot.global = offsetPointer(
-          b, global,
-          math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
+    source->addSlot(space, slot.reduce, isClamped);
     slot.sharedDistance = nextSharedDistance();
     if (!slot.sharedDistance)
       slot.shared = offsetPointer(
@@ -157,18 +147,8 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
   }
 }
 
-/// Bytes that an instruction can add to an address: 24 bits with a sign.
-static constexpr int64_t kMostImmediate = (int64_t(1) << 23) - 1;
-
-std::optional<int64_t> TileCopy::rowsApart() const {
-  if (tile.panels > 1 || tile.alternatesPairs ||
-      !copiesWholeRows(tile, threads, vectorWidth))
-    return std::nullopt;
-  return threads / tile.vectorsPerRow(vectorWidth);
-}
-
 Value TileCopy::inSpaceRange(Value space, Value spaceExtent) {
-  std::optional<int64_t> rows = rowsApart();
+  std::optional<int64_t> rows = rowsApart(tile, threads, vectorWidth);
   if (!rows)
     return math.less(space, spaceExtent);
   // One number for all slots, as along the reduce axis. Those of one row have
@@ -179,20 +159,6 @@ Value TileCopy::inSpaceRange(Value space, Value spaceExtent) {
     return slots.front().isInside;
   return math.less(math.constant(static_cast<int64_t>(slots.size()) * *rows),
                    spaceLeft);
-}
-
-std::optional<TileCopy::Distance>
-TileCopy::nextGlobalDistance(bool isClamped) const {
-  // Rows that are clamped to the extent are at any distance.
-  std::optional<int64_t> stride = getConstantIntValue(rowStride);
-  std::optional<int64_t> rows = rowsApart();
-  if (slots.empty() || !stride || isClamped || !tile.reduceContiguous || !rows)
-    return std::nullopt;
-  Distance last{slots.size() - 1, 0};
-  if (slots.back().globalDistance)
-    last = *slots.back().globalDistance;
-  last.bytes += *rows * *stride * elementBytes;
-  return last.bytes <= kMostImmediate ? std::optional(last) : std::nullopt;
 }
 
 std::optional<TileCopy::Distance> TileCopy::nextSharedDistance() const {
@@ -221,15 +187,6 @@ Value TileCopy::inReduceRange(const Slot &slot, Value reduceOffset) {
   return math.less(math.add(reduceOffset, slot.reduce), reduceExtent);
 }
 
-Value TileCopy::bytesOfStep(Value reduceOffset) {
-  Value elements = reduceOffset;
-  if (packedRows)
-    elements = math.mul(reduceOffset, *packedRows);
-  else if (!tile.reduceContiguous)
-    elements = math.mul(reduceOffset, rowStride);
-  return math.mul(elements, elementBytes);
-}
-
 Value TileCopy::bytesOfStage(Value stage) {
   return math.mul(stage, tile.elements() * sharedBytes);
 }
@@ -241,26 +198,6 @@ void TileCopy::ifActive(const Slot &slot, llvm::function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   body();
-}
-
-Values TileCopy::globalPointers(Value reduceOffset) {
-  Value stepBytes = bytesOfStep(reduceOffset), slotBytes;
-  int64_t ofPointer = 1;
-  if (std::optional<int64_t> rows = rowsOfSlot(tile, threads, vectorWidth)) {
-    ofPointer = slotsOfPointer(slots.size());
-    slotBytes = math.mul(math.mul(rowStride, *rows), elementBytes);
-  }
-  Values pointers;
-  for (auto [number, slot] : llvm::enumerate(slots)) {
-    if (slot.globalDistance)
-      pointers.push_back(offsetPointer(b, pointers[slot.globalDistance->from],
-                                       slot.globalDistance->bytes));
-    else
-      pointers.push_back(number % ofPointer == 0
-                             ? offsetPointer(b, slot.global, stepBytes)
-                             : offsetPointer(b, pointers.back(), slotBytes));
-  }
-  return pointers;
 }
 
 Values TileCopy::sharedPointers(Value stage) {
@@ -282,7 +219,7 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
   NVVM::LoadCacheModifierKind cache = bytes == 16
                                           ? NVVM::LoadCacheModifierKind::CG
                                           : NVVM::LoadCacheModifierKind::CA;
-  Values pointers = globalPointers(reduceOffset);
+  SmallVector<CopySource::Place> places = source->placesOf(reduceOffset);
   Values targets = sharedPointers(stage);
   auto numSlots = static_cast<int64_t>(slots.size());
   for (int64_t number = part * numSlots / parts;
@@ -292,13 +229,14 @@ void TileCopy::issueAsync(Value stage, Value reduceOffset, Value isInside,
       // Of no bytes nothing is read, wherever the pointer points.
       Value sourceBytes,
           isRead = reduceExact ? isInside : inReduceRange(slot, reduceOffset);
-      if (slot.isInside)
-        isRead = isRead ? arith::AndIOp::create(b, isRead, slot.isInside)
-                        : slot.isInside;
+      for (Value condition : {slot.isInside, places[number].isInside})
+        if (condition)
+          isRead =
+              isRead ? arith::AndIOp::create(b, isRead, condition) : condition;
       if (isRead)
         sourceBytes = arith::SelectOp::create(b, isRead, createI32(b, bytes),
                                               createI32(b, 0));
-      NVVM::CpAsyncOp::create(b, targets[number], pointers[number], bytes,
+      NVVM::CpAsyncOp::create(b, targets[number], places[number].pointer, bytes,
                               cache, sourceBytes);
     });
   }
@@ -331,19 +269,22 @@ Values TileCopy::loadSlot(const Slot &slot, Value pointer, Value reduceOffset) {
 }
 
 Values TileCopy::load(Value reduceOffset) {
-  Values pointers = globalPointers(reduceOffset);
+  SmallVector<CopySource::Place> places = source->placesOf(reduceOffset);
   SmallVector<Type> types = slotTypes();
   Values vectors;
-  for (auto [slot, pointer] : llvm::zip_equal(slots, pointers)) {
+  for (auto [slot, place] : llvm::zip_equal(slots, places)) {
     Value condition = slot.active;
-    if (!reduceExact) {
-      Value inRange = inReduceRange(slot, reduceOffset);
+    auto require = [&](Value other) {
       condition = condition
-                      ? arith::AndIOp::create(b, condition, inRange).getResult()
-                      : inRange;
-    }
+                      ? arith::AndIOp::create(b, condition, other).getResult()
+                      : other;
+    };
+    if (!reduceExact)
+      require(inReduceRange(slot, reduceOffset));
+    if (place.isInside)
+      require(place.isInside);
     if (!condition) {
-      llvm::append_range(vectors, loadSlot(slot, pointer, reduceOffset));
+      llvm::append_range(vectors, loadSlot(slot, place.pointer, reduceOffset));
       continue;
     }
     auto ifOp = scf::IfOp::create(b, types, condition,
@@ -351,7 +292,7 @@ Values TileCopy::load(Value reduceOffset) {
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifOp.thenBlock());
-      scf::YieldOp::create(b, loadSlot(slot, pointer, reduceOffset));
+      scf::YieldOp::create(b, loadSlot(slot, place.pointer, reduceOffset));
       b.setInsertionPointToStart(ifOp.elseBlock());
       Values zeros;
       for (Type type : types)

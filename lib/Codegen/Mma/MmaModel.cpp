@@ -105,6 +105,8 @@ public:
   }
 
 protected:
+  bool takesWindows() const override { return true; }
+
   llvm::Error checkTypes(const Workload &workload,
                          const DeviceSpec &device) const override;
 
@@ -227,6 +229,8 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
 llvm::Error MmaModel::checkCopies(const Workload &workload,
                                   const MmaSchedule &mma,
                                   const DeviceSpec &device) const {
+  if (llvm::Error error = checkRuns(*this, workload, mma.accessBytes))
+    return error;
   if (mma.stages > 2 && !isAsynchronous(workload, mma, device))
     return invalid("expected exactly 2 pipeline stages for accesses of " +
                    llvm::Twine(mma.accessBytes) + " bytes on " + device.name +

@@ -194,6 +194,9 @@ private:
 
 llvm::Error RowsModel::supports(const Workload &workload,
                                 const DeviceSpec &) const {
+  for (const Axis &axis : workload.axes)
+    if (axis.isFused())
+      return invalid("expected axes of one loop");
   if (llvm::Error error = workload.checkRowReduction())
     return invalid(llvm::toString(std::move(error)));
   for (const Computation &computation : workload.computations) {

@@ -30,11 +30,14 @@ void updateLaunch(ukernel::LaunchOp launch, const KernelSignature &signature) {
   ImplicitLocOpBuilder b(launch.getLoc(), launch);
   StringAttr name = launch.getKernel().getRootReference();
   SmallVector<Value> extents(launch.getSizes());
-  KernelSignature::LaunchOperands operands =
-      signature.launchOperands(b, SmallVector<Value>(launch.getArgs()),
-                               [&](const KernelParameter &parameter) {
-                                 return extents[parameter.index];
-                               });
+  SmallVector<Value> args(launch.getArgs());
+  KernelSignature::LaunchOperands operands = signature.launchOperands(
+      b, args, [&](const KernelParameter &parameter) -> Value {
+        if (parameter.operand)
+          return b.createOrFold<memref::DimOp>(args[*parameter.operand],
+                                               parameter.index);
+        return extents[parameter.index];
+      });
   launch.setKernelAttr(
       SymbolRefAttr::get(name, {FlatSymbolRefAttr::get(name)}));
   launch.getArgsMutable().assign(operands.args);

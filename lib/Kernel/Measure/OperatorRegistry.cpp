@@ -33,6 +33,9 @@ std::string
 OperatorRegistry::Entry::objectionTo(ArrayRef<int64_t> shape) const {
   SmallVector<int64_t, 4> extents =
       ukernel::OperatorOpInterface(op).getStaticExtents();
+  if (!ukernel::OperatorOpInterface(op).getFusedLoops().empty())
+    return "expected axes that are not fused, of whose loops a shape does not "
+           "tell the extents";
   if (shape.size() != extents.size())
     return "expected " + std::to_string(extents.size()) + " sizes, but got " +
            std::to_string(shape.size());

@@ -233,9 +233,16 @@ SmallVector<Value, 1> WorkloadDispatcher::buildSlices(
     return slices;
   for (const SliceBuffer &buffer : sliceBuffersOf(op)) {
     SmallVector<Value> sizes = {count};
-    for (auto [dim, axis] : llvm::enumerate(buffer.axes))
-      if (buffer.type.isDynamicDim(dim + 1))
+    for (auto [dim, axis] : llvm::enumerate(buffer.axes)) {
+      if (!buffer.type.isDynamicDim(dim + 1))
+        continue;
+      if (axis < extents.size()) {
         sizes.push_back(extents[axis]);
+        continue;
+      }
+      auto [source, ofSource] = op.getExtentSource(axis);
+      sizes.push_back(b.createOrFold<memref::DimOp>(source, ofSource));
+    }
     slices.push_back(memref::AllocOp::create(b, buffer.type, sizes));
   }
   return slices;
@@ -373,8 +380,12 @@ LogicalResult WorkloadDispatcher::dispatch(ukernel::OperatorOpInterface op) {
 
   SmallVector<Value> extents;
   for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
-    auto [source, dim] = op.getExtentSource(axis);
-    extents.push_back(b.createOrFold<memref::DimOp>(source, dim));
+    Value extent;
+    for (auto [source, dim] : op.getExtentSources(axis)) {
+      Value size = b.createOrFold<memref::DimOp>(source, dim);
+      extent = extent ? b.createOrFold<arith::MulIOp>(extent, size) : size;
+    }
+    extents.push_back(extent);
   }
   SmallVector<Value, 1> slices;
   if (mayHaveSlices(op))

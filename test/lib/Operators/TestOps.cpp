@@ -26,7 +26,7 @@ void TestDialect::initialize() {
 #include "TestOps.cpp.inc"
       >();
   declarePromisedInterfaces<bufferization::BufferizableOpInterface, RowSumOp,
-                            ConvOp, RowsOp>();
+                            ConvOp, RowsOp, ConvolutionOp>();
 }
 
 void ftuner::test::registerTestDialect(DialectRegistry &registry) {
@@ -36,6 +36,8 @@ void ftuner::test::registerTestDialect(DialectRegistry &registry) {
         *context);
     ConvOp::attachInterface<ukernel::OperatorBufferization<ConvOp>>(*context);
     RowsOp::attachInterface<ukernel::OperatorBufferization<RowsOp>>(*context);
+    ConvolutionOp::attachInterface<
+        ukernel::OperatorBufferization<ConvolutionOp>>(*context);
   });
 }
 
@@ -79,21 +81,33 @@ static LogicalResult verifyCombiner(ReductionOpInterface op) {
                                      arguments, op.getAccumulatorType());
 }
 
-/// Space axes are those of the output's map.
-static SmallVector<utils::IteratorType> iteratorTypes(OperatorOpInterface op) {
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  return llvm::map_to_vector(llvm::seq<unsigned>(0, maps.back().getNumDims()),
-                             [&](unsigned axis) {
-                               return maps.back().isFunctionOfDim(axis)
-                                          ? utils::IteratorType::parallel
-                                          : utils::IteratorType::reduction;
-                             });
+/// Space axes are those of the output's map. Behind them it has the loops of
+/// fused ones.
+static SmallVector<utils::IteratorType>
+iteratorTypes(OperatorOpInterface op, ArrayRef<ukernel::FusedLoop> loops = {}) {
+  AffineMap output = op.getIndexingMapsArray().back();
+  size_t numAxes =
+      output.getNumDims() - std::min<size_t>(loops.size(), output.getNumDims());
+  auto isSpace = [&](unsigned axis) {
+    if (output.isFunctionOfDim(axis))
+      return true;
+    for (auto [number, loop] : llvm::enumerate(loops))
+      if (loop.axis == axis && numAxes + number < output.getNumDims() &&
+          output.isFunctionOfDim(numAxes + number))
+        return true;
+    return false;
+  };
+  return llvm::map_to_vector(
+      llvm::seq<unsigned>(0, numAxes), [&](unsigned axis) {
+        return isSpace(axis) ? utils::IteratorType::parallel
+                             : utils::IteratorType::reduction;
+      });
 }
 
 static StringRef axisName(OperatorOpInterface op, unsigned axis) {
   static constexpr llvm::StringLiteral space[] = {"m", "n", "b0", "b1"},
                                        reduce[] = {"k", "l"};
-  SmallVector<utils::IteratorType> types = iteratorTypes(op);
+  SmallVector<utils::IteratorType> types = op.getLoopIteratorTypes();
   unsigned number = llvm::count(ArrayRef(types).take_front(axis), types[axis]);
   return types[axis] == utils::IteratorType::parallel ? space[number]
                                                       : reduce[number];
@@ -151,7 +165,14 @@ OperandRole ConvOp::getOperandRole(unsigned number) {
 }
 
 SmallVector<utils::IteratorType> ConvOp::getLoopIteratorTypes() {
-  return iteratorTypes(*this);
+  return iteratorTypes(*this, getFusedLoops());
+}
+SmallVector<ukernel::FusedLoop> ConvOp::getFusedLoops() {
+  SmallVector<ukernel::FusedLoop> loops;
+  for (int64_t axis : getFused().value_or(ArrayRef<int64_t>()))
+    loops.push_back(
+        {static_cast<unsigned>(axis), "p" + std::to_string(loops.size())});
+  return loops;
 }
 StringRef ConvOp::getAxisName(unsigned axis) { return axisName(*this, axis); }
 LogicalResult ConvOp::verifyRegions() { return verifyCombiner(*this); }

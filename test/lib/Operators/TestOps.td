@@ -64,7 +64,8 @@ def Test_ConvOp : Test_OperatorOp<"conv"> {
     `out[m] = out[m] + sum over k of input[position of m and k] · weight[k]`,
     with maps for input, weight and output. There may be more axes: space axes
     are those that the output has, named m, n, b0 and b1, and reduce axes the
-    others, named k and l.
+    others, named k and l. `fused` gives the axis of each loop of fused ones,
+    which maps have as dimensions behind the axes.
 
     ```mlir
     %r = test.conv ins(%x, %w : tensor<?xf16>, tensor<3xf16>) outs(%o : tensor<?xf32>)
@@ -77,14 +78,17 @@ def Test_ConvOp : Test_OperatorOp<"conv"> {
   }];
   let arguments = (ins AnyShaped:$input, AnyShaped:$weight, AnyShaped:$output,
                        AffineMapArrayAttr:$indexing_maps,
+                       OptionalAttr<DenseI64ArrayAttr>:$fused,
                        OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
   let assemblyFormat = [{
     (`plan` `(` $plan^ `)`)?
     `ins` `(` $input `,` $weight `:` type($input) `,` type($weight) `)`
     `outs` `(` $output `:` type($output) `)` `maps` `=` $indexing_maps
-    (`ranges` `=` $ranges^)? $combiner attr-dict (`->` type($result)^)?
+    (`fused` `=` $fused^)? (`ranges` `=` $ranges^)? $combiner attr-dict (`->` type($result)^)?
   }];
-  let extraClassDeclaration = commonDeclarations;
+  let extraClassDeclaration = commonDeclarations # [{
+    ::llvm::SmallVector<::ftuner::ukernel::FusedLoop> getFusedLoops();
+  }];
 }
 
 def Test_RowsOp : Op<Test_Dialect, "rows", [
@@ -168,6 +172,66 @@ def Test_RowsOp : Op<Test_Dialect, "rows", [
     /// The outputs that are or are not so, by their numbers as operands.
     ::llvm::SmallVector<unsigned, 2> getOutputNumbers(bool alongRow);
     ::llvm::SmallVector<::mlir::Type, 3> getStateTypes();
+  }];
+}
+
+def Test_ConvolutionOp : Op<Test_Dialect, "convolution", [
+    AttrSizedOperandSegments, IsolatedFromAbove, SingleBlock,
+    DestinationStyleOpInterface,
+    UKernel_OperatorOpInterface, UKernel_ReductionOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a convolution of images as a product";
+  let description = [{
+    `out[image, p, q, n] = epilogue(init + sum over r, s and c of
+    image[image, p · stride + r · dilation − padding, …, c] · filter[n, r, s, c],
+    bias[n])`, with zeros around the images: a product whose axis m is fused of
+    (image, p, q), and k of (r, s, c). `hwcf`: the filter is `[r, s, c, n]`.
+    Without init sums start from the output.
+
+    ```mlir
+    %y = test.convolution ins(%x, %w : tensor<?x28x28x32xf16>, tensor<64x3x3x32xf16>)
+      init(%zero : f32) outs(%o : tensor<?x14x14x64xf32>)
+      strides = [2, 2] dilations = [1, 1] padding = [1, 1] {
+      ^bb0(%a: f16, %b: f16, %c: f32):
+        %u = arith.extf %a : f16 to f32
+        %v = arith.extf %b : f16 to f32
+        %p = arith.mulf %u, %v : f32
+        %s = arith.addf %c, %p : f32
+        ukernel.yield %s : f32
+      } -> tensor<?x14x14x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyShaped:$image, AnyShaped:$filter, Optional<AnyType>:$init,
+                       Optional<AnyShaped>:$bias, AnyShaped:$output,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$padding, UnitAttr:$hwcf,
+                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
+  let results = (outs Variadic<AnyRankedTensor>:$result);
+  let regions = (region SizedRegion<1>:$combiner, VariadicRegion<SizedRegion<1>>:$epilogues);
+  let assemblyFormat = [{
+    (`plan` `(` $plan^ `)`)? `ins` `(` $image `,` $filter `:` type($image) `,` type($filter) `)`
+    (`init` `(` $init^ `:` type($init) `)`)? (`bias` `(` $bias^ `:` type($bias) `)`)?
+    `outs` `(` $output `:` type($output) `)`
+    `strides` `=` $strides `dilations` `=` $dilations `padding` `=` $padding (`hwcf` $hwcf^)?
+    (`ranges` `=` $ranges^)? $combiner (`epilogue` $epilogues^)?
+    attr-dict (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputMutable(); }
+    ::mlir::ArrayAttr getIndexingMaps();
+    ::llvm::SmallVector<::mlir::utils::IteratorType> getLoopIteratorTypes();
+    ::llvm::StringRef getAxisName(unsigned axis);
+    ::llvm::SmallVector<::ftuner::ukernel::FusedLoop> getFusedLoops();
+    ::ftuner::OperandRole getOperandRole(unsigned number);
+    std::optional<::ftuner::Identity> getOutside(unsigned number);
+    bool hasEpilogue() { return !getEpilogues().empty(); }
+    ::mlir::Region &getEpilogue() { return getEpilogues().front(); }
+    bool supportsSlices() { return true; }
+    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::ValueRange states);
   }];
 }
 

@@ -160,6 +160,54 @@ TEST_F(OperatorWorkloadTest, OfWindows) {
   EXPECT_FALSE(workload.isContraction());
 }
 
+TEST_F(OperatorWorkloadTest, OfFusedAxes) {
+  Workload workload = workloadOf(R"mlir(
+    func.func @f(%x: tensor<?x8x9x16xf16>, %w: tensor<24x3x3x16xf16>, %b: tensor<24xf32>, %o: tensor<?x4x9x24xf32>) {
+      %zero = arith.constant 0.0 : f32
+      %r = test.convolution ins(%x, %w : tensor<?x8x9x16xf16>, tensor<24x3x3x16xf16>)
+        init(%zero : f32) bias(%b : tensor<24xf32>) outs(%o : tensor<?x4x9x24xf32>)
+        strides = [2, 1] dilations = [1, 2] padding = [1, 2] {
+      ^bb0(%a: f16, %v: f16, %c: f32):
+        %x0 = arith.extf %a : f16 to f32
+        %x1 = arith.extf %v : f16 to f32
+        %p = arith.mulf %x0, %x1 : f32
+        %s = arith.addf %c, %p : f32
+        ukernel.yield %s : f32
+      } epilogue {
+      ^bb0(%c: f32, %d: f32):
+        %s = arith.addf %c, %d : f32
+        ukernel.yield %s : f32
+      } -> tensor<?x4x9x24xf32>
+      return
+    }
+  )mlir");
+  EXPECT_EQ(workload.str(),
+            "product[M, N] = sum over K of lhs[IMAGE, 2*P + R - 1, Q + 2*S - "
+            "2, C] or zero, rhs[N, K], init\n"
+            "epilogue[M, N] = product, extra[N] -> output\n");
+  EXPECT_TRUE(workload.isContraction());
+  // As many rows as there are positions in some images.
+  EXPECT_EQ(workload.axes[0].range.min, 36);
+  EXPECT_EQ(workload.axes[0].range.step, 36);
+  EXPECT_TRUE(workload.axes[0].range.isOpen());
+  ASSERT_EQ(workload.axes[0].loops.size(), 3u);
+  EXPECT_FALSE(workload.axes[0].loops[0].range.isFixed());
+  EXPECT_EQ(workload.axes[0].loops[1].range.min, 4);
+  EXPECT_EQ(workload.axes[2].range.min, 3 * 3 * 16);
+  EXPECT_TRUE(workload.axes[2].range.isFixed());
+  // Of filters and outputs one dimension for each axis.
+  EXPECT_EQ(workload.operands[1].axes, (llvm::SmallVector<unsigned>{1, 2}));
+  EXPECT_FALSE(workload.operands[1].hasWindows());
+  EXPECT_EQ(workload.operands.back().axes, (llvm::SmallVector<unsigned>{0, 1}));
+  EXPECT_EQ(workload.operands[0].outside, Identity::Zero);
+  EXPECT_DOUBLE_EQ(workload.flops({72, 24, 144}),
+                   2.0 * 72 * 24 * 144 + 72.0 * 24);
+  // Windows of two images: 9 rows and 13 columns are reached.
+  EXPECT_DOUBLE_EQ(workload.compulsoryBytes({72, 24, 144}),
+                   2.0 * 2 * 9 * 13 * 16 + 2.0 * 24 * 144 + 4.0 * 24 +
+                       4.0 * 72 * 24 + 4.0);
+}
+
 TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
   Workload workload = workloadOf(R"mlir(
     func.func @f(%A: tensor<?x16xf32>, %B: tensor<16x8xf32>, %bias: tensor<8xf32>, %x: f64, %O: tensor<?x8xf32>) {

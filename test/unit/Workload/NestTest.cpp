@@ -247,7 +247,6 @@ TEST(Nest, IsSeenAsAReductionOfRows) {
 TEST(Nest, NoneIsTakenForAProductThatIsNone) {
   EXPECT_FALSE(softmax().isContraction());
   EXPECT_FALSE(attention().isContraction());
-  EXPECT_FALSE(convolution().isContraction());
   Workload product =
       Workload::matmul({1, 64}, SizeRange::fixed(64), SizeRange::fixed(64));
   ASSERT_TRUE(product.asContraction());
@@ -260,6 +259,43 @@ TEST(Nest, NoneIsTakenForAProductThatIsNone) {
   product.reduction()->state->merge = Merge::Maximum;
   EXPECT_EQ(llvm::toString(product.checkContraction()),
             "expected a sum of products");
+}
+
+TEST(Nest, AConvolutionIsAProductWithWindows) {
+  Workload workload = convolution();
+  ASSERT_TRUE(workload.isContraction())
+      << llvm::toString(workload.checkContraction());
+  ContractionView view = *workload.asContraction();
+  EXPECT_TRUE(view.hasWindows());
+  EXPECT_FALSE(view.rhs().hasWindows());
+  // Channels are next to each other, of one tap.
+  EXPECT_EQ(view.lhs().contiguousAxis(), view.k);
+  EXPECT_EQ(workload.contiguousRun(view.lhs()), 32);
+  EXPECT_EQ(workload.contiguousRun(view.rhs()), std::nullopt);
+  workload.axes[2].loops[2].range = {1, std::nullopt};
+  workload.axes[2].range = {9, std::nullopt, 9};
+  EXPECT_EQ(workload.contiguousRun(view.lhs()), 1);
+  // Rows of a kernel are not: neighbours along k are channels.
+  workload = convolution();
+  workload.operands[0].windows[3].terms = {{2, 1, 0}};
+  EXPECT_EQ(workload.contiguousRun(view.lhs()), 1);
+  // Neither along the columns of an image.
+  workload.operands[0].windows[3] = {{{0, 2, 2}, {2, 1, 1}}, -1};
+  EXPECT_EQ(workload.operands[0].contiguousAxis(), std::nullopt);
+
+  auto messageOf = [](llvm::function_ref<void(Workload &)> change) {
+    Workload changed = convolution();
+    change(changed);
+    return llvm::toString(changed.checkContraction());
+  };
+  EXPECT_EQ(messageOf([](Workload &w) {
+              w.operands[0].windows[3].terms[0] = {1, 1};
+            }),
+            "operand 0: expected windows without the other factor's axis 'N'");
+  EXPECT_EQ(messageOf([](Workload &w) {
+              w.operands[2].windows = {{{{0, 1, 1}}, 0}, {{{1, 1}}, 0}};
+            }),
+            "operand 2: expected dimensions of one axis each");
 }
 
 TEST(Nest, AProductHasItsPrologueAndEpilogueAsComputations) {

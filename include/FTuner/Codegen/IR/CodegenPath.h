@@ -9,6 +9,7 @@
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/Contraction.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ftuner {
@@ -28,8 +29,10 @@ struct TensorMapOperand {
 struct TileEmission {
   explicit TileEmission(const DeviceSpec &device) : device(device) {}
 
-  /// The operator inside the `ukernel.tile`: maps, regions.
+  /// The operator inside the `ukernel.tile`: maps, regions. And as the core
+  /// knows it, which outlives the emission.
   ukernel::OperatorOpInterface op;
+  const Workload *described = nullptr;
   /// The family of the kernel, and which of its tiles this is.
   KernelFamily family;
   unsigned part = 0;
@@ -38,15 +41,22 @@ struct TileEmission {
   const BlockTile &blockTile() const { return family.tiles[part]; }
 
   /// The operator's operands in global memory, in order: memrefs of one batch,
-  /// whose dimensions are those of the operator's operands but for those that a
+  /// whose dimensions are those of the core's operands but for those that a
   /// batch axis indexes alone, or scalars. In other dimensions a batch axis
   /// counts as 0: the memref begins at its position. Of a packed rhs a step of
-  /// k elements for each column, beginning with the slice's first step.
+  /// k elements for each column, beginning with the slice's first step. See
+  /// `startsAtSlice`.
   llvm::SmallVector<mlir::Value> operands;
   /// For each of the path's tensor maps of this part.
   llvm::SmallVector<TensorMapOperand, 2> tensorMaps;
-  /// Extents of all axes, of type index.
+  /// Extents of all axes, of type index; of the reduce axis that of the slice.
   llvm::SmallVector<mlir::Value, 3> extents;
+  /// Extents of the loops of fused axes, in the operator's order; null where no
+  /// operand has windows over them.
+  llvm::SmallVector<mlir::Value, 6> loopExtents;
+  /// The first element of the slice along the first reduce axis; null without
+  /// slices.
+  mlir::Value sliceStart;
   /// Whether tiles never reach beyond the extent of an axis.
   llvm::SmallVector<bool, 3> exact;
   /// First row and column of the block, of type index.
@@ -58,6 +68,11 @@ struct TileEmission {
   /// The block's dynamic shared memory: memref<?xi8, workgroup>.
   mlir::Value sharedMemory;
 };
+
+/// Whether the memref of an operand begins with the slice's first element along
+/// the first reduce axis. Windows over loops of it, and those that are held
+/// against the operand's ends, begin with the operand's.
+bool startsAtSlice(const Operand &operand);
 
 /// The tiles that a block computes: one, or, if blocks are persistent, one
 /// after the other.
@@ -82,19 +97,31 @@ public:
           Body body) = 0;
 };
 
-/// The same for a contraction.
+/// The same for a contraction, by an operator with one reduction whose combiner
+/// is a sum of products.
 struct ContractionTile : TileEmission {
+  /// Requires that `check` has found nothing.
   explicit ContractionTile(const TileEmission &tile);
+  /// Says what is wrong with an operator whose workload is a contraction, but
+  /// whose regions do not say which.
+  static mlir::LogicalResult check(ukernel::OperatorOpInterface op);
 
-  ukernel::WorkloadOp workload;
+  ukernel::ReductionOpInterface reduction;
   ContractionAxes axes;
   /// Init is null where there is none.
   mlir::Value lhs, rhs, init, output;
   llvm::SmallVector<mlir::Value> inputs, extras;
+  /// Maps from the axes to the dimensions that operands have here, batch axes
+  /// included. Null of factors with windows.
+  mlir::AffineMap lhsMap, rhsMap, initMap, outputMap;
+  llvm::SmallVector<mlir::AffineMap> inputMaps, extraMaps;
 
-  /// Whether a factor is contiguous along k.
-  bool isLhsReduceContiguous() const;
-  bool isRhsReduceContiguous() const;
+  /// The views live as long as `described`.
+  ContractionView view() const { return ContractionView(*described); }
+  /// lhs (0) or rhs (1).
+  mlir::Value factor(unsigned number) const { return number == 0 ? lhs : rhs; }
+  /// Whether a factor, lhs (0) or rhs (1), is contiguous along k.
+  bool isReduceContiguous(unsigned factor) const;
   /// Whether what the epilogue reads and writes is moved in vectors, if factors
   /// are.
   bool hasVectorEpilogue() const;

@@ -23,10 +23,10 @@ TileCopy createFactorCopy(mlir::ImplicitLocOpBuilder &b,
 /// Whether a factor, lhs (0) or rhs (1), of a product in tf32 has to be
 /// rounded: not all numbers of its type before exact casts are of tf32, and
 /// bits may not be cut off.
-bool isRoundedFactor(ukernel::WorkloadOp workload, unsigned factor);
+bool isRoundedFactor(const ContractionTile &tile, unsigned factor);
 
 /// Whether the contraction extends a factor, lhs (0) or rhs (1), by zeros.
-bool isUnsignedFactor(ukernel::WorkloadOp workload, unsigned factor);
+bool isUnsignedFactor(const ContractionTile &tile, unsigned factor);
 
 } // namespace ftuner
 

@@ -2,11 +2,13 @@
 #ifndef FTUNER_CODEGEN_IR_TILECOPY_H
 #define FTUNER_CODEGEN_IR_TILECOPY_H
 
+#include "FTuner/Codegen/IR/CopySource.h"
 #include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Codegen/SharedTile.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace ftuner {
@@ -52,8 +54,12 @@ struct CopyConversion {
 /// vector that a thread moves in one step of the reduce axis.
 class TileCopy {
 public:
-  /// `global`: the operand, a memref of two dimensions whose inner stride is 1.
+  /// `source`: where the operand lies, whose elements are of `elementType`.
   /// `shared`: a pointer to the tile's first stage; others follow it.
+  TileCopy(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile,
+           std::unique_ptr<CopySource> source, mlir::Type elementType,
+           Value shared, int64_t threads, int64_t vectorWidth);
+  /// `global`: a matrix, a memref of two dimensions whose inner stride is 1.
   TileCopy(mlir::ImplicitLocOpBuilder &b, const SharedTile &tile, Value global,
            Value shared, int64_t threads, int64_t vectorWidth);
 
@@ -64,10 +70,6 @@ public:
     this->conversion = std::move(conversion);
   }
   bool isConverted() const { return conversion.has_value(); }
-  /// The operand is packed (PackedOrder.h): a row of `global` has the elements
-  /// of a step, and as many rows follow for the next step as it has. Comes
-  /// before `prepare`.
-  void setPackedRows(int64_t rows) { packedRows = rows; }
   /// Computes the addresses that do not depend on the step. Vectors beyond the
   /// space extent only reach rows or columns that are never stored. Copies that
   /// are not asynchronous read the last valid one in their place, which L1
@@ -99,11 +101,10 @@ private:
     int64_t bytes;
   };
   struct Slot {
-    /// Pointers to the vector, at step 0 and in the first stage. Null where a
-    /// distance says what they are.
-    Value global, shared;
-    /// Where these are a constant behind those of another slot.
-    std::optional<Distance> globalDistance, sharedDistance;
+    /// A pointer to the vector in the first stage. Null where a distance says
+    /// what it is, a constant behind that of another slot.
+    Value shared;
+    std::optional<Distance> sharedDistance;
     /// Element along the reduce axis relative to the step.
     Value reduce;
     /// First element along the space axis, clamped into the tensor unless the
@@ -121,36 +122,28 @@ private:
   Values loadSlot(const Slot &slot, Value pointer, Value reduceOffset);
   Value convert(const Slot &slot, ValueRange loaded, Value reduceOffset);
   Value inReduceRange(const Slot &slot, Value reduceOffset);
-  /// Rows from one to the next slot, if slots copy whole rows in order.
-  std::optional<int64_t> rowsApart() const;
   /// Whether the next slot, at `space`, is inside of the extent.
   Value inSpaceRange(Value space, Value spaceExtent);
-  /// Pointers of the step's slots into global memory, and into a stage.
-  Values globalPointers(Value reduceOffset);
+  /// Pointers of the slots into a stage.
   Values sharedPointers(Value stage);
-  /// The distances of the next slot.
-  std::optional<Distance> nextGlobalDistance(bool isClamped) const;
+  /// The distance of the next slot.
   std::optional<Distance> nextSharedDistance() const;
-  /// What a step and a stage add to pointers.
-  Value bytesOfStep(Value reduceOffset);
+  /// What a stage adds to pointers.
   Value bytesOfStage(Value stage);
   void ifActive(const Slot &slot, llvm::function_ref<void()> body);
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
   const SharedTile &tile;
-  /// Pointers to the operand and to the first stage.
-  Value global, shared;
+  std::unique_ptr<CopySource> source;
+  /// A pointer to the first stage.
+  Value shared;
   int64_t threads, vectorWidth;
   /// Of an element in global and in shared memory.
   int64_t elementBytes, sharedBytes;
   /// None where elements stay as they are.
   std::optional<CopyConversion> conversion;
   mlir::VectorType vector;
-  /// Elements from one to the next row of the operand.
-  Value rowStride;
-  /// Of a packed operand: rows of a step.
-  std::optional<int64_t> packedRows;
   Value reduceExtent;
   bool reduceExact = true;
   /// Of asynchronous copies: elements from the first slot to the extent.

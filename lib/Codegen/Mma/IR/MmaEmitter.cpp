@@ -50,16 +50,18 @@ public:
 protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
+    if (failed(ContractionTile::check(emission.op)))
+      return failure();
     ContractionTile tile(emission);
-    ukernel::WorkloadOp workload = tile.workload;
-    ElementType type = multipliedType(toWorkload(workload));
+    ElementType type = multipliedType(*tile.described);
     std::optional<MmaInstruction> instruction =
         findMmaInstruction(type, emission.device);
     if (!instruction)
-      return workload.emitOpError("expected a product of the tensor cores of ")
+      return tile.reduction.emitOpError(
+                 "expected a product of the tensor cores of ")
              << emission.device.name;
     MmaLayout layout = mmaLayout(
-        tile.axes, tile.isLhsReduceContiguous(), tile.isRhsReduceContiguous(),
+        tile.axes, tile.isReduceContiguous(0), tile.isReduceContiguous(1),
         bytesOf(type), tile.blockTile(), MmaSchedule::of(tile.family.schedule));
     MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();

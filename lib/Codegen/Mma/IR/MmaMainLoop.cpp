@@ -144,7 +144,7 @@ Values MmaTileEmitter::loadElements(const SharedTile &shared,
 }
 
 Values MmaTileEmitter::toFactors(Values registers, const MmaSide &side) {
-  if (!isRoundedFactor(tile.workload, side.factor))
+  if (!isRoundedFactor(tile, side.factor))
     return registers;
   for (Value &value : registers) {
     Value number = arith::BitcastOp::create(b, b.getF32Type(), value);
@@ -237,8 +237,8 @@ Value MmaTileEmitter::multiplyOnce(ValueRange row, ValueRange column,
     types = {NVVM::MMATypes::tf32, NVVM::MMATypes::tf32};
   } else if (multiplied == ElementType::I8) {
     auto typeOf = [&](const MmaSide &side) {
-      return isUnsignedFactor(tile.workload, side.factor) ? NVVM::MMATypes::u8
-                                                          : NVVM::MMATypes::s8;
+      return isUnsignedFactor(tile, side.factor) ? NVVM::MMATypes::u8
+                                                 : NVVM::MMATypes::s8;
     };
     types = {typeOf(layout.rows), typeOf(layout.columns)};
     overflow = NVVM::MMAIntOverflow::wrapped;

@@ -10,7 +10,8 @@ SimtTileEmitter::SimtTileEmitter(ImplicitLocOpBuilder &b,
                                  const ContractionTile &tile,
                                  const SimtLayout &layout, int64_t vectorWidth)
     : b(b), math(b), tile(tile), layout(layout), vectorWidth(vectorWidth),
-      elementType(ukernel::WorkloadOp(tile.workload).getAccumulatorType()),
+      elementType(
+          ukernel::ReductionOpInterface(tile.reduction).getAccumulatorType()),
       rowChunks(layout.rowChunks()), columnChunks(layout.columnChunks()) {}
 
 LogicalResult SimtTileEmitter::emit() {
@@ -58,11 +59,13 @@ public:
 protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &emission) const override {
+    if (failed(ContractionTile::check(emission.op)))
+      return failure();
     ContractionTile tile(emission);
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
     SimtLayout layout =
-        simtLayout(tile.axes, tile.isLhsReduceContiguous(),
-                   tile.isRhsReduceContiguous(), tile.blockTile(), schedule);
+        simtLayout(tile.axes, tile.isReduceContiguous(0),
+                   tile.isReduceContiguous(1), tile.blockTile(), schedule);
     return SimtTileEmitter(builder, tile, layout, schedule.vectorWidth).emit();
   }
 };

@@ -38,7 +38,7 @@ Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
 WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
                                    const ContractionTile &tile,
                                    const WgmmaThread &thread)
-    : b(b), math(b), tile(tile), workload(toWorkload(tile.workload)),
+    : b(b), math(b), tile(tile), workload(*tile.described),
       layout(wgmmaLayout(workload, tile.family, tile.part)),
       multiplied(multipliedType(workload)),
       schedule(WgmmaSchedule::of(tile.family.schedule)),
@@ -90,7 +90,9 @@ public:
                           BlockTiles &tiles) const override {
     // The kernel may come from anywhere.
     ukernel::OperatorOpInterface op = tiles.block.op;
-    ElementType type = multipliedType(toWorkload(op));
+    if (failed(ContractionTile::check(op)))
+      return failure();
+    ElementType type = multipliedType(*tiles.block.described);
     const DeviceSpec &device = tiles.block.device;
     if (!findWgmmaInstruction(type, device))
       return op.emitOpError("expected a product of the tensor cores of ")

@@ -94,7 +94,7 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
 Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
   auto sideType = [&](const WgmmaSide &side) {
     return typeOf(multiplied, multiplied == ElementType::I8 &&
-                                  isUnsignedFactor(tile.workload, side.factor));
+                                  isUnsignedFactor(tile, side.factor));
   };
   MLIRContext *context = b.getContext();
   auto layoutOf = [&](bool isRow) {
@@ -203,7 +203,7 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
     return createFactorCopy(b, tile, factor, layout.tileOf(factor),
                             stagesOf(factor), elementType,
                             layout.copyingThreads(), schedule.accessBytes,
-                            isRoundedFactor(tile.workload, factor));
+                            isRoundedFactor(tile, factor));
   };
   Copies copies{copyOf(0), copyOf(1)};
   isAsynchronous = copiesAsynchronously(tile.device, schedule.accessBytes,

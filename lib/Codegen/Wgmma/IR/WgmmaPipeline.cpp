@@ -81,7 +81,7 @@ namespace {
 class Pipeline {
 public:
   Pipeline(ImplicitLocOpBuilder &b, BlockTiles &tiles)
-      : b(b), tiles(tiles), block(tiles.block), workload(toWorkload(block.op)),
+      : b(b), tiles(tiles), block(tiles.block), workload(*block.described),
         layout(wgmmaLayout(workload, block.family, /*part=*/0)),
         thread(b, block.threadId),
         barriers(b, sharedPointer(b, block.sharedMemory, layout.barriersOffset),

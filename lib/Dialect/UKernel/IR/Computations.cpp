@@ -70,11 +70,79 @@ Operand ftuner::toOperand(OperandRole role, Type type, AffineMap map) {
   return operand;
 }
 
+void ftuner::addLoops(ukernel::OperatorOpInterface op, Workload &workload) {
+  SmallVector<int64_t> sizes = ukernel::staticSizesOfDims(op);
+  for (auto [number, loop] : llvm::enumerate(op.getFusedLoops())) {
+    int64_t extent = sizes[workload.axes.size() + number];
+    SizeRange range;
+    if (ShapedType::isStatic(extent))
+      range = SizeRange::fixed(std::max<int64_t>(extent, 1));
+    workload.axes[loop.axis].loops.push_back(
+        {StringRef(loop.name).upper(), range});
+  }
+  for (Axis &axis : workload.axes) {
+    if (!axis.isFused())
+      continue;
+    int64_t fixed = 1;
+    bool isDynamic = false;
+    for (const Loop &loop : axis.loops)
+      loop.range.isFixed() ? fixed *= loop.range.min : isDynamic = true;
+    // Loops without a point count as one, in the axis as well.
+    if (!isDynamic)
+      axis.range = SizeRange::fixed(fixed);
+    else if (axis.range.isOpen() && axis.range.min <= 1)
+      axis.range = {axis.range.min * fixed, std::nullopt, fixed};
+  }
+}
+
+/// The terms that are loops of fused axes as such, dimensions behind the axes
+/// that the form has counted as more axes.
+static void nameLoops(AffineForm &form, unsigned numAxes,
+                      ArrayRef<ukernel::FusedLoop> loops) {
+  for (AffineForm::Term &term : form.terms) {
+    if (term.axis < numAxes)
+      continue;
+    unsigned number = term.axis - numAxes;
+    term.axis = loops[number].axis;
+    term.loop = llvm::count_if(loops.take_front(number), [&](const auto &loop) {
+      return loop.axis == term.axis;
+    });
+  }
+}
+
+/// An operand of an operator with fused axes.
+static Operand toFusedOperand(ukernel::OperatorOpInterface op,
+                              unsigned number) {
+  OperandRole role = op.getOperandRole(number);
+  Type type = op->getOperand(number).getType();
+  if (AffineMap plain = ukernel::axisMapOf(op, number))
+    return toOperand(role, type, plain);
+  AffineMap map = op.getMapOfOperand(number);
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  Operand operand(role, {}, toElementType(type));
+  for (const ReassociationIndices &group :
+       ukernel::groupDimensions(op, number)) {
+    AffineForm form =
+        toAffineForm(map.getResult(group.front()), map.getNumDims());
+    nameLoops(form, op.getNumAxes(), loops);
+    if (group.size() > 1)
+      form = AffineForm::ofAxis(form.terms.front().axis);
+    operand.axes.push_back(form.terms.front().axis);
+    operand.windows.push_back(std::move(form));
+  }
+  return operand;
+}
+
 void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
-  for (OpOperand &operand : op->getOpOperands())
-    workload.operands.push_back(toOperand(
-        op.getOperandRole(operand.getOperandNumber()), operand.get().getType(),
-        op.getMatchingIndexingMap(&operand)));
+  bool isFused = !op.getFusedLoops().empty();
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned number = operand.getOperandNumber();
+    workload.operands.push_back(
+        isFused ? toFusedOperand(op, number)
+                : toOperand(op.getOperandRole(number), operand.get().getType(),
+                            op.getMatchingIndexingMap(&operand)));
+    workload.operands.back().outside = op.getOutside(number);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -250,6 +318,7 @@ LogicalResult ftuner::verifyComputations(ukernel::OperatorOpInterface op) {
          ShapedType::isDynamic(extent)
              ? SizeRange()
              : SizeRange::fixed(std::max<int64_t>(extent, 1))});
+  addLoops(op, workload);
   addOperands(op, workload);
   op.describe(workload);
   if (llvm::Error error = workload.check())

@@ -31,26 +31,58 @@ static void forEachPlainDimension(
           return;
 }
 
-SmallVector<int64_t, 4>
-ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
-  SmallVector<int64_t, 4> extents(op.getNumAxes(), ShapedType::kDynamic);
+SmallVector<int64_t>
+ftuner::ukernel::staticSizesOfDims(OperatorOpInterface op) {
+  SmallVector<FusedLoop> loops = op.getFusedLoops();
+  unsigned numAxes = op.getNumAxes();
+  SmallVector<int64_t> sizes(numAxes + loops.size(), ShapedType::kDynamic);
   forEachPlainDimension(op,
                         [&](OpOperand &operand, int64_t dim, unsigned axis) {
                           auto type = cast<ShapedType>(operand.get().getType());
                           if (!type.isDynamicDim(dim))
-                            extents[axis] = type.getDimSize(dim);
+                            sizes[axis] = type.getDimSize(dim);
                           return true;
                         });
-  return extents;
+  for (const FusedLoop &loop : loops)
+    sizes[loop.axis] = 1;
+  for (auto [number, loop] : llvm::enumerate(loops)) {
+    int64_t extent = sizes[numAxes + number];
+    int64_t &product = sizes[loop.axis];
+    if (ShapedType::isDynamic(extent) || ShapedType::isDynamic(product))
+      product = ShapedType::kDynamic;
+    else
+      product *= extent;
+  }
+  return sizes;
+}
+
+SmallVector<int64_t, 4>
+ftuner::ukernel::detail::getStaticExtents(OperatorOpInterface op) {
+  SmallVector<int64_t> sizes = staticSizesOfDims(op);
+  return SmallVector<int64_t, 4>(ArrayRef(sizes).take_front(op.getNumAxes()));
+}
+
+SmallVector<unsigned, 3>
+ftuner::ukernel::detail::getDimsOfAxis(OperatorOpInterface op, unsigned axis) {
+  SmallVector<unsigned, 3> dims;
+  unsigned dim = op.getNumAxes();
+  for (const FusedLoop &loop : op.getFusedLoops()) {
+    if (loop.axis == axis)
+      dims.push_back(dim);
+    ++dim;
+  }
+  if (dims.empty())
+    dims.push_back(axis);
+  return dims;
 }
 
 std::pair<Value, int64_t>
 ftuner::ukernel::detail::getExtentSource(OperatorOpInterface op,
-                                         unsigned axis) {
+                                         unsigned wanted) {
   std::pair<Value, int64_t> source;
   forEachPlainDimension(op,
                         [&](OpOperand &operand, int64_t dim, unsigned other) {
-                          if (other != axis)
+                          if (other != wanted)
                             return true;
                           source = {operand.get(), dim};
                           return false;
@@ -63,6 +95,53 @@ std::string ftuner::ukernel::axisList(OperatorOpInterface op) {
     return op.getAxisName(axis);
   });
   return "(" + llvm::join(names, ", ") + ")";
+}
+
+SmallVector<ReassociationIndices>
+ftuner::ukernel::groupDimensions(OperatorOpInterface op, unsigned number) {
+  AffineMap map = op.getMapOfOperand(number);
+  unsigned numAxes = op.getNumAxes();
+  SmallVector<FusedLoop> loops = op.getFusedLoops();
+  ArrayRef<AffineExpr> positions = map.getResults();
+  SmallVector<ReassociationIndices> groups;
+  for (size_t dim = 0; dim < positions.size();) {
+    ReassociationIndices &group = groups.emplace_back(1, dim);
+    auto first = dyn_cast<AffineDimExpr>(positions[dim++]);
+    if (!first || first.getPosition() < numAxes)
+      continue;
+    auto all = op.getDimsOfAxis(loops[first.getPosition() - numAxes].axis);
+    ArrayRef<AffineExpr> run = positions.slice(dim - 1).take_front(all.size());
+    auto isLoop = [&](auto pair) {
+      auto [position, loop] = pair;
+      return position == getAffineDimExpr(loop, op->getContext());
+    };
+    if (run.size() == all.size() && llvm::all_of(llvm::zip(run, all), isLoop))
+      for (size_t more = 1; more < all.size(); ++more)
+        group.push_back(dim++);
+  }
+  return groups;
+}
+
+AffineMap ftuner::ukernel::axisMapOf(OperatorOpInterface op, unsigned number) {
+  AffineMap map = op.getMapOfOperand(number);
+  SmallVector<FusedLoop> loops = op.getFusedLoops();
+  unsigned numAxes = op.getNumAxes();
+  if (loops.empty())
+    return map.isProjectedPermutation() ? map : AffineMap();
+  SmallVector<AffineExpr> results;
+  for (const ReassociationIndices &group : groupDimensions(op, number)) {
+    auto dim = dyn_cast<AffineDimExpr>(map.getResult(group.front()));
+    if (!dim)
+      return {};
+    unsigned axis = dim.getPosition();
+    if (axis >= numAxes) {
+      axis = loops[axis - numAxes].axis;
+      if (op.getDimsOfAxis(axis).size() != group.size())
+        return {};
+    }
+    results.push_back(getAffineDimExpr(axis, op->getContext()));
+  }
+  return AffineMap::get(numAxes, 0, results, op->getContext());
 }
 
 AffineExpr ftuner::ukernel::reachOf(AffineExpr position,
@@ -187,7 +266,9 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
     auto sizes = llvm::map_to_vector(
         op.getMapOfOperand(number).getResults(), [&](AffineExpr position) {
           auto axis = dyn_cast<AffineDimExpr>(position);
-          return axis ? tile[axis.getPosition()] : 1;
+          return axis && axis.getPosition() < tile.size()
+                     ? tile[axis.getPosition()]
+                     : 1;
         });
     padded[number] = builder.createOrFold<PadOp>(
         op.getLoc(), padded[number].getType(), padded[number],
@@ -204,19 +285,36 @@ Operation *ftuner::ukernel::detail::cloneIntoTile(OperatorOpInterface op,
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// Whether the expression is a sum of multiples of dimensions and a number.
+/// Whether the expression is a sum of multiples of dimensions, one at least,
+/// and a number.
 static bool isSumOfMultiples(AffineExpr position, unsigned numDims) {
   if (isa<AffineDimExpr>(position))
     return true;
   SmallVector<int64_t> coefficients;
   return succeeded(getFlattenedAffineExpr(position, numDims, /*numSymbols=*/0,
                                           &coefficients)) &&
-         coefficients.size() == numDims + 1;
+         coefficients.size() == numDims + 1 &&
+         !llvm::all_of(ArrayRef(coefficients).drop_back(),
+                       [](int64_t coefficient) { return coefficient == 0; });
+}
+
+/// operator_c6.
+static LogicalResult verifyLoops(OperatorOpInterface op) {
+  unsigned last = 0;
+  for (const FusedLoop &loop : op.getFusedLoops()) {
+    if (loop.axis >= op.getNumAxes() || loop.axis < last)
+      return op->emitOpError("expected loops of ")
+             << axisList(op) << " in their order, but got '" << loop.name
+             << "' of axis " << loop.axis;
+    last = loop.axis;
+  }
+  return success();
 }
 
 /// operator_c2.
 static LogicalResult verifyMaps(OperatorOpInterface op) {
-  unsigned numAxes = op.getNumAxes();
+  SmallVector<FusedLoop> loops = op.getFusedLoops();
+  unsigned numDims = op.getNumAxes() + loops.size();
   size_t numMaps = op.getIndexingMapsArray().size();
   if (numMaps != op->getNumOperands())
     return op->emitOpError("expected one map for each of ")
@@ -228,17 +326,23 @@ static LogicalResult verifyMaps(OperatorOpInterface op) {
       return op->emitOpError("expected operand ")
              << operand.getOperandNumber() << " with a rank, but got " << type;
     int64_t rank = type ? type.getRank() : 0;
-    bool isAccess = map && map.getNumDims() == numAxes &&
+    bool isAccess = map && map.getNumDims() == numDims &&
                     map.getNumSymbols() == 0 && map.getNumResults() == rank &&
                     llvm::all_of(map.getResults(), [&](AffineExpr position) {
-                      return isSumOfMultiples(position, numAxes);
+                      return isSumOfMultiples(position, numDims);
                     });
     if (!isAccess)
       return op->emitOpError("expected a map of ")
-             << axisList(op) << " to " << rank
-             << " sums of multiples of axes for operand "
+             << axisList(op) << (loops.empty() ? "" : " and their loops")
+             << " to " << rank << " sums of multiples of axes for operand "
              << operand.getOperandNumber() << ", but got "
              << AffineMapAttr::get(map);
+    for (const FusedLoop &loop : loops)
+      if (map.isFunctionOfDim(loop.axis))
+        return op->emitOpError("expected loops of ")
+               << op.getAxisName(loop.axis) << " in the map of operand "
+               << operand.getOperandNumber()
+               << ", but got the axis: " << AffineMapAttr::get(map);
   }
   return success();
 }
@@ -267,7 +371,9 @@ static LogicalResult verifySpaceOperands(ReductionOpInterface op) {
       continue;
     for (unsigned axis : llvm::seq(op.getNumAxes()))
       if (op.isReduceAxis(axis) &&
-          op.getMapOfOperand(number).isFunctionOfDim(axis))
+          llvm::any_of(op.getDimsOfAxis(axis), [&](unsigned dim) {
+            return op.getMapOfOperand(number).isFunctionOfDim(dim);
+          }))
         return op->emitOpError("expected operand ")
                << number << " to run along space axes alone, but it has "
                << op.getAxisName(axis) << ", which is reduced";
@@ -279,12 +385,16 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   unsigned numAxes = op.getNumAxes();
   if (numAxes == 0)
     return op->emitOpError("expected an iteration space with axes");
-  if (failed(verifyMaps(op)))
+  if (failed(verifyLoops(op)) || failed(verifyMaps(op)))
     return failure();
+  SmallVector<FusedLoop> loops = op.getFusedLoops();
   for (unsigned axis : llvm::seq(numAxes))
-    if (!op.getExtentSource(axis).first)
-      return op->emitOpError("expected a dimension that ")
-             << op.getAxisName(axis) << " indexes alone";
+    for (unsigned dim : op.getDimsOfAxis(axis))
+      if (!op.getExtentSource(dim).first)
+        return op->emitOpError("expected a dimension that ")
+               << (dim < numAxes ? op.getAxisName(axis)
+                                 : StringRef(loops[dim - numAxes].name))
+               << " indexes alone";
   for (OpOperand &operand : op->getOpOperands())
     if (op.isOutput(operand.getOperandNumber()) != op.isDpsInit(&operand))
       return op->emitOpError("expected operands that are written to be "

@@ -103,6 +103,9 @@ public:
                      llvm::Twine(device.computeCapabilityMinor));
     if (workload.spaceAxes().empty() || workload.reduceAxes().empty())
       return invalid("expected a space and a reduce axis");
+    for (const Axis &axis : workload.axes)
+      if (axis.isFused())
+        return invalid("expected axes of one loop");
     const Computation &last = workload.computations.back();
     if (workload.computations.size() > 2 || last.writes.size() != 1 ||
         last.space() != workload.spaceAxes())

@@ -56,6 +56,9 @@ void setComputations(Workload &workload, AxisSet reduce,
 // Operators
 //===----------------------------------------------------------------------===//
 
+/// Adds the loops of fused axes to a workload that has the axes, and fits the
+/// ranges of these to loops of known extents.
+void addLoops(ukernel::OperatorOpInterface op, Workload &workload);
 /// Adds the operator's operands, in its order.
 void addOperands(ukernel::OperatorOpInterface op, Workload &workload);
 

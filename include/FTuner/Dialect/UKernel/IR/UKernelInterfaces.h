@@ -8,6 +8,7 @@
 #define FTUNER_DIALECT_UKERNEL_IR_UKERNELINTERFACES_H
 
 #include "FTuner/Workload/Workload.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/OpDefinition.h"
@@ -29,6 +30,12 @@ struct SliceState {
   mlir::AffineMap map;
 };
 
+/// One of the loops of a fused axis, and its name in small letters: "p".
+struct FusedLoop {
+  unsigned axis;
+  std::string name;
+};
+
 // The interfaces that an operator inherits name these without a namespace.
 using mlir::AffineMap;
 using mlir::ArrayAttr;
@@ -42,7 +49,9 @@ using mlir::Value;
 namespace detail {
 llvm::SmallVector<int64_t, 4> getStaticExtents(OperatorOpInterface op);
 std::pair<mlir::Value, int64_t> getExtentSource(OperatorOpInterface op,
-                                                unsigned axis);
+                                                unsigned dim);
+llvm::SmallVector<unsigned, 3> getDimsOfAxis(OperatorOpInterface op,
+                                             unsigned axis);
 std::string getOperandName(OperatorOpInterface op, unsigned number);
 mlir::Operation *getCombiningOp(ReductionOpInterface op);
 mlir::Type getAccumulatorType(ReductionOpInterface op);
@@ -93,9 +102,22 @@ void getOperatorEffects(OperatorOpInterface op,
 /// "(m, n, k, b0)".
 std::string axisList(OperatorOpInterface op);
 
-/// The number of elements that a box of `sizes` points, one size for each axis
-/// and at least 1, reaches over along a dimension with this position. For a
-/// position that is one axis alone, its size.
+/// Static extents of all dimensions of the maps, of fused axes those of their
+/// loops' product; ShapedType::kDynamic where unknown.
+llvm::SmallVector<int64_t> staticSizesOfDims(OperatorOpInterface op);
+
+/// The dimensions of an operand, together where they are all loops of one fused
+/// axis in their order: the operand as the core and kernels see it has one
+/// dimension for each group.
+llvm::SmallVector<mlir::ReassociationIndices>
+groupDimensions(OperatorOpInterface op, unsigned number);
+/// A map from the axes to those groups; null if some position is no axis alone
+/// but a window or a loop.
+mlir::AffineMap axisMapOf(OperatorOpInterface op, unsigned number);
+
+/// The number of elements that a box of `sizes` points, one size for each
+/// dimension of the maps and at least 1, reaches over along a dimension with
+/// this position. For a position that is one axis alone, its size.
 mlir::AffineExpr reachOf(mlir::AffineExpr position,
                          llvm::ArrayRef<mlir::AffineExpr> sizes);
 

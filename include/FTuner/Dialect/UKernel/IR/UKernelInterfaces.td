@@ -22,19 +22,33 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     or hold it whole. The others, the space axes, lie over the grid. An operator
     with one reduction implements `ReductionOpInterface`, which says the rest.
 
+    An axis may be fused of several loops, such as the image, row and column of
+    a convolution's output: a point's position along it is that of a point in
+    the box of the loops, the last of which is fastest. Maps name the loops
+    then, as dimensions behind those of the axes:
+
+    ```
+    (m, n, k, image, p, q, r, s, c) -> (image, 2 * p + r - 1, 2 * q + s - 1, c)
+    ```
+
+    An operand that has all loops of an axis in their order, each a dimension
+    alone, is taken for one with that axis, and must lie in memory so.
+
     Passes ask this interface and no certain operator: they form a core
     `Workload` from it, plan, bufferize and dispatch it, and a codegen path says
     of the `Workload` whether it computes it.
 
-    * `operator_c1`: there are axes, each with an operand one of whose
-      dimensions it indexes alone.
-    * `operator_c2`: there is a map of all axes for each operand, of sums of
-      multiples of axes, one for each of its dimensions.
+    * `operator_c1`: there are axes. For each, or for each loop of a fused one,
+      there is an operand one of whose dimensions it indexes alone.
+    * `operator_c2`: there is a map of all axes and loops for each operand, of
+      sums of multiples of them, one for each of its dimensions. Maps name the
+      loops of fused axes and not these.
     * `operator_c3`: outputs are the operands that are written, one or more.
     * `operator_c4`: the declared ranges, if there are any, are one
       `#ukernel.range` for each axis.
     * `operator_c5`: every output is written by one computation, along axes that
       this does not reduce; computations read operands along their own axes.
+    * `operator_c6`: loops are those of axes, in the order of these.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [
@@ -54,15 +68,21 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         return false;
       }]>,
     InterfaceMethod<[{
+        The loops of fused axes, which are dimensions of the maps behind the
+        axes: by axes, and of one axis the fastest last.
+      }], "::llvm::SmallVector<::ftuner::ukernel::FusedLoop>", "getFusedLoops", (ins), "", [{
+        return {};
+      }]>,
+    InterfaceMethod<[{
         Static extents of all axes; ShapedType::kDynamic where unknown.
       }], "::llvm::SmallVector<int64_t, 4>", "getStaticExtents", (ins), "", [{
         return ::ftuner::ukernel::detail::getStaticExtents($_op);
       }]>,
     InterfaceMethod<[{
-        The operand and dimension that define the extent of an axis: the first
-        that the axis indexes alone.
-      }], "std::pair<::mlir::Value, int64_t>", "getExtentSource", (ins "unsigned":$axis), "", [{
-        return ::ftuner::ukernel::detail::getExtentSource($_op, axis);
+        The operand and dimension that define the extent of a dimension of the
+        maps, an axis or a loop: the first that it indexes alone.
+      }], "std::pair<::mlir::Value, int64_t>", "getExtentSource", (ins "unsigned":$dim), "", [{
+        return ::ftuner::ukernel::detail::getExtentSource($_op, dim);
       }]>,
 
     //===------------------------------------------------------------------===//
@@ -75,6 +95,13 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         A name of an operand by its number, an identifier: "lhs", "extra0".
       }], "std::string", "getOperandName", (ins "unsigned":$number), "", [{
         return ::ftuner::ukernel::detail::getOperandName($_op, number);
+      }]>,
+
+    InterfaceMethod<[{
+        What a read beyond an operand gives, such as the zeros around an image;
+        none where every position lies inside.
+      }], "std::optional<::ftuner::Identity>", "getOutside", (ins "unsigned":$number), "", [{
+        return std::nullopt;
       }]>,
 
     //===------------------------------------------------------------------===//
@@ -163,6 +190,18 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
   let extraSharedClassDeclaration = [{
     /// Number of axes of the iteration space.
     unsigned getNumAxes() { return $_op.getLoopIteratorTypes().size(); }
+    /// Dimensions of the maps: the axes, or of a fused one its loops.
+    ::llvm::SmallVector<unsigned, 3> getDimsOfAxis(unsigned axis) {
+      return ::ftuner::ukernel::detail::getDimsOfAxis($_op, axis);
+    }
+    /// The operands and dimensions whose sizes multiply to the extent of an
+    /// axis: one, or of a fused one that of each loop.
+    ::llvm::SmallVector<std::pair<::mlir::Value, int64_t>, 3>
+    getExtentSources(unsigned axis) {
+      return ::llvm::map_to_vector<3>(
+          getDimsOfAxis(axis),
+          [&](unsigned dim) { return $_op.getExtentSource(dim); });
+    }
     /// Whether the axis is summed over, or combined in another way.
     bool isReduceAxis(unsigned axis) {
       return $_op.getLoopIteratorTypes()[axis] ==
