@@ -25,7 +25,6 @@ constexpr size_t kSharedAlignment = 1024;
 /// Matrix descriptors hold the low bits of addresses in shared memory.
 constexpr size_t kSharedWindowBytes = size_t(1)
                                       << MatrixDescriptor::kAddressBits;
-constexpr unsigned char kPoison = 0xff;
 
 thread_local Fiber *runningFiber = nullptr;
 
@@ -320,25 +319,6 @@ void BlockRunner::resumeReadyFibers() {
   }
 }
 
-bool BlockRunner::openBarrier() {
-  size_t waiting = count(Fiber::State::AtBarrier);
-  size_t through = count(Fiber::State::Exited) + count(Fiber::State::Killed);
-  if (waiting == 0 || waiting + through != fibers.size())
-    return false;
-  if (!checkBarrier()) {
-    cluster.isStopped = true;
-    return true;
-  }
-  for (Fiber &fiber : fibers)
-    if (fiber.state == Fiber::State::AtBarrier)
-      setState(fiber, Fiber::State::Ready);
-  if (launch->checker)
-    launch->checker->beginPhase(rank);
-  if (launch->counter)
-    launch->counter->passBarrier(rank);
-  return true;
-}
-
 bool BlockRunner::reportDivergence() {
   if (count(Fiber::State::AtWarpOp) != 0) {
     reportMissingLanes();
@@ -355,138 +335,67 @@ bool BlockRunner::reportDivergence() {
   return false;
 }
 
-bool BlockRunner::checkBarrier() {
-  ErrorLog &log = *launch->log;
-  const Fiber *first = nullptr;
-  for (const Fiber &fiber : fibers)
-    if (!first && fiber.state == Fiber::State::AtBarrier)
-      first = &fiber;
-  if (count(Fiber::State::Exited) != 0) {
-    log.report(*first, ErrorKind::Divergence, first->site,
-               joinText("divergence: ", count(Fiber::State::AtBarrier),
-                        " threads wait at a barrier that ",
-                        count(Fiber::State::Exited),
-                        " threads of the block do not reach"),
-               "; it is");
-    return false;
-  }
-  const Fiber *warpFirst = nullptr; // The first waiting lane of the warp.
-  for (const Fiber &fiber : fibers) {
-    if (fiber.registers.laneId == 0)
-      warpFirst = nullptr;
-    if (fiber.state != Fiber::State::AtBarrier)
-      continue;
-    if (!warpFirst)
-      warpFirst = &fiber;
-    if (fiber.barrierId == first->barrierId && fiber.site == warpFirst->site)
-      continue;
-    const Fiber *other = fiber.site != warpFirst->site ? warpFirst : first;
-    log.report(fiber, ErrorKind::Divergence, fiber.site,
-               joinText("divergence: thread ",
-                        formatIndex(other->registers.threadId),
-                        " waits at barrier ", other->barrierId,
-                        log.siteText(other->site), ", this one at barrier ",
-                        fiber.barrierId));
-    return false;
-  }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Requests of the kernel
-//===----------------------------------------------------------------------===//
-
-void BlockRunner::waitAtBarrier(Fiber &fiber, uint32_t id, uint32_t site) {
-  fiber.barrierId = id;
-  fiber.site = site;
-  yield(fiber, Fiber::State::AtBarrier);
-}
-
-void BlockRunner::checkAccess(Fiber &fiber, const char *address, size_t bytes,
-                              AccessKind kind, uint32_t alignment,
-                              uint32_t site) {
-  if (cluster.blocks.size() > 1)
-    if (BlockRunner *peer = findPeer(address))
-      peer->checkRemoteUse(fiber, /*isLasting=*/true, site);
-  if (launch->checker &&
-      !launch->checker->access(fiber, address, bytes, kind, alignment, site))
-    kill(fiber);
-  if (launch->counter)
-    launch->counter->access(fiber, address, bytes, kind, alignment, site);
-}
-
-void BlockRunner::performCopy(const AsyncCopy &copy) {
-  if (copy.sourceBytes == 16) { // By far the most frequent.
-    std::memcpy(copy.target, copy.source, 16);
-    return;
-  }
-  if (copy.sourceBytes == 4 && copy.bytes == 4) {
-    std::memcpy(copy.target, copy.source, 4);
-    return;
-  }
-  std::memcpy(copy.target, copy.source, copy.sourceBytes);
-  std::memset(copy.target + copy.sourceBytes, 0, copy.bytes - copy.sourceBytes);
-}
-
-void BlockRunner::issueAnyCopy(Fiber &fiber, const AsyncCopy &copy) {
-  ErrorLog &log = *launch->log;
-  auto isMisaligned = [&](const char *address) {
-    return reinterpret_cast<uintptr_t>(address) % copy.bytes != 0;
+std::string BlockRunner::describeWaits(const Fiber *&first) const {
+  std::string text;
+  auto add = [&](size_t threads, const auto &...words) {
+    text +=
+        joinText(text.empty() ? "" : "; ", threads, " threads wait ", words...);
   };
-  if (copy.sourceBytes > copy.bytes) {
-    log.report(fiber, ErrorKind::AsyncCopy, copy.site,
-               joinText("an asynchronous copy of ", copy.bytes, " bytes reads ",
-                        copy.sourceBytes));
-    kill(fiber);
+  for (const Mbarrier &mbarrier : mbarriers)
+    for (uint32_t parity : {0u, 1u}) {
+      size_t threads = 0;
+      for (const Fiber &fiber : fibers) {
+        bool waits = fiber.state == Fiber::State::AtMbarrier ||
+                     fiber.state == Fiber::State::Polling;
+        if (!waits || fiber.mbarrier != mbarrier.number ||
+            (fiber.mbarrierPhase & 1) != parity)
+          continue;
+        first = first ? first : &fiber;
+        ++threads;
+      }
+      if (threads)
+        add(threads, "for phase ", mbarrier.phase, " of ", describe(mbarrier),
+            ", which expects ", mbarrier.pending, " more arrivals of ",
+            mbarrier.expected, " and ", mbarrier.bytes, " bytes");
+    }
+  for (uint32_t id = 0; id < kNamedBarriers; ++id) {
+    size_t threads = 0;
+    for (const Fiber &fiber : fibers)
+      if (fiber.state == Fiber::State::AtNamedBarrier &&
+          fiber.barrierId == id) {
+        first = first ? first : &fiber;
+        ++threads;
+      }
+    if (threads)
+      add(threads, "at barrier ", id, clusterName(), ", where ",
+          namedBarriers[id].arrived, " of ", namedBarriers[id].expected,
+          " threads came");
   }
-  if (isMisaligned(copy.target) ||
-      (copy.sourceBytes != 0 && isMisaligned(copy.source)))
-    log.report(
-        fiber, ErrorKind::Misaligned, copy.site,
-        joinText("misaligned asynchronous copy: expected an alignment of ",
-                 copy.bytes, " bytes, but got target ",
-                 formatAddress(copy.target), " and source ",
-                 formatAddress(copy.source)));
-  if (!shared.contains(copy.target, copy.bytes)) {
-    log.report(fiber, ErrorKind::OutOfBounds, copy.site,
-               joinText("out-of-bounds asynchronous copy of ", copy.bytes,
-                        " bytes to offset ", copy.target - shared.dynamicBase,
-                        " of dynamic shared memory (", shared.dynamicBytes,
-                        " bytes)"));
-    kill(fiber);
+  size_t atRegisters = 0;
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtRegisters) {
+      first = first ? first : &fiber;
+      ++atRegisters;
+    }
+  if (atRegisters) {
+    std::string sizes;
+    for (const Warpgroup &group : warpgroups)
+      sizes += joinText(sizes.empty() ? "" : ", ", group.registers);
+    add(atRegisters, "for registers (setmaxnreg) beyond the pool of ",
+        registersPerThread,
+        " for a thread of each warpgroup; the warpgroups "
+        "have ",
+        sizes);
   }
-  if (launch->checker && !launch->checker->issueCopy(fiber, copy))
-    kill(fiber);
-  if (launch->counter)
-    launch->counter->copy(fiber, copy);
-  if (!launch->lazyAsyncCopies)
-    performCopy(copy);
-  else if (productsInFlight != 0) // Which must not read what is copied here.
-    std::memset(copy.target, kPoison, copy.bytes);
-  fiber.copies.push(copy);
-}
-
-void BlockRunner::commitCopies(Fiber &fiber) {
-  fiber.groupSizes.push_back(fiber.copies.size() - fiber.committed);
-  fiber.committed = fiber.copies.size();
-}
-
-void BlockRunner::waitForCopies(Fiber &fiber, uint32_t pendingGroups) {
-  if (fiber.groupSizes.size() <= pendingGroups)
-    return;
-  size_t groups = fiber.groupSizes.size() - pendingGroups;
-  uint32_t copies = 0;
-  for (size_t i = 0; i < groups; ++i)
-    copies += fiber.groupSizes[i];
-  if (launch->lazyAsyncCopies)
-    for (uint32_t i = 0; i < copies; ++i)
-      performCopy(fiber.copies[i]);
-  if (launch->checker)
-    for (uint32_t i = 0; i < copies; ++i)
-      launch->checker->completeCopy(fiber, fiber.copies[i]);
-  fiber.copies.pop(copies);
-  fiber.copiesDone += copies;
-  fiber.groupSizes.erase(fiber.groupSizes.begin(),
-                         fiber.groupSizes.begin() + groups);
-  fiber.committed -= copies;
+  for (const Fiber &fiber : fibers)
+    if (fiber.state == Fiber::State::AtBarrier ||
+        fiber.state == Fiber::State::AtCluster)
+      first = first ? first : &fiber;
+  if (count(Fiber::State::AtBarrier) != 0)
+    add(count(Fiber::State::AtBarrier), "at a barrier of the block",
+        clusterName());
+  if (count(Fiber::State::AtCluster) != 0)
+    add(count(Fiber::State::AtCluster), "at the barrier of the cluster, where ",
+        cluster.arrived, " threads came");
+  return text;
 }

@@ -2,12 +2,10 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 #define FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 
-#include "ErrorLog.h"
-#include "ExecutionCounter.h"
+#include "Cluster.h"
 #include "Fiber.h"
-#include "Interruption.h"
+#include "Launch.h"
 #include "Mbarrier.h"
-#include "MemoryChecker.h"
 #include "WarpMatrix.h"
 #include <deque>
 #include <memory>
@@ -16,40 +14,8 @@
 
 namespace ftuner::emulator {
 
-enum class RunOrder { Forward, Reverse, Shuffled };
-
-/// What the blocks of one launch have in common.
-struct Launch {
-  void (*entry)(void **parameters);
-  void **parameters;
-  uint32_t grid[3];
-  uint32_t block[3];
-  uint32_t dynamicSharedBytes;
-  uint32_t staticSharedBytes;
-  uint32_t clusterSize; ///< Blocks of a cluster, along x.
-  RunOrder order;
-  unsigned seed;
-  bool lazyAsyncCopies;
-  ErrorLog *log;
-  MemoryChecker *checker;     ///< Null where nothing is checked.
-  ExecutionCounter *counter;  ///< Null where nothing is counted.
-  Interruption *interruption; ///< Null where nobody asks for an early end.
-};
-
-class BlockRunner;
-
-/// What the blocks of a cluster have in common, which run together. A kernel
-/// without clusters has clusters of one block.
-struct Cluster {
-  std::vector<BlockRunner *> blocks; ///< By rank.
-  bool isStopped = false;            ///< By an error or an interruption.
-  uint64_t events = 0; ///< What may end a wait has happened so often.
-  // The barrier of the cluster.
-  uint32_t phase = 0;   ///< So often it opened.
-  uint32_t arrived = 0; ///< Threads that came since.
-  /// What is known from the arrivals in this phase, and in the one before.
-  VectorClock arriving, completed;
-};
+/// What shared memory holds that nobody wrote: NaN of any type.
+constexpr unsigned char kPoison = 0xff;
 
 /// Runs one block at a time, with those of its cluster (ClusterRunner.h).
 /// Stacks and shared memory are kept for the next one. Belongs to one CPU
@@ -104,7 +70,7 @@ public:
   /// What threads of the block wait for in vain, and the first of them.
   std::string describeWaits(const Fiber *&first) const;
 
-  // The barrier of the cluster, and its shared memory (ClusterOps.cpp).
+  // The barrier of the cluster, and its shared memory (ClusterBarrier.cpp).
   /// Whether all of the block's threads came to it, or are through.
   bool isAtClusterBarrier() const;
   /// Lets the threads go that wait there; returns false after a report.
@@ -187,7 +153,7 @@ public:
                  uint32_t site);
   void waitForBulkStores(Fiber &fiber, uint32_t pendingGroups, bool isRead);
 
-  // Clusters (ClusterOps.cpp); `options` are those of ClusterArrival.
+  // Clusters (ClusterBarrier.cpp); `options` are those of ClusterArrival.
   void arriveAtCluster(Fiber &fiber, uint32_t options, uint32_t site);
   void waitAtCluster(Fiber &fiber, uint32_t site);
   /// The address in block `blockRank` of the cluster of what lies at `address`
@@ -195,7 +161,7 @@ public:
   char *mapAddress(Fiber &fiber, char *address, uint32_t blockRank,
                    uint32_t site);
 
-  // Barriers of some of the threads, registers (PartialBarriers.cpp).
+  // Barriers of some of the threads, registers (BlockBarriers.cpp).
   void meetAtNamedBarrier(Fiber &fiber, uint32_t id, uint32_t threads,
                           bool waits, uint32_t site);
   void setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,

@@ -2,7 +2,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 #define FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 
-#include "BulkCopy.h"
+#include "BulkRange.h"
 #include "Fiber.h"
 #include "VectorClocks.h"
 #include <cstdint>

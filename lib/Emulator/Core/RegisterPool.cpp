@@ -1,72 +1,13 @@
-//===- PartialBarriers.cpp - Barriers of some of the threads --------------===//
+//===- RegisterPool.cpp - Registers that warpgroups share -----------------===//
 //
-// Named barriers with a number of threads, and the registers for which
-// warpgroups wait.
+// setmaxnreg: a warpgroup that asks for more registers waits until others have
+// given enough back.
 //
 //===----------------------------------------------------------------------===//
 #include "BlockRunner.h"
 #include "Text.h"
 
 using namespace ftuner::emulator;
-
-//===----------------------------------------------------------------------===//
-// Named barriers
-//===----------------------------------------------------------------------===//
-
-void BlockRunner::meetAtNamedBarrier(Fiber &fiber, uint32_t id,
-                                     uint32_t threads, bool waits,
-                                     uint32_t site) {
-  auto fail = [&](const auto &...text) {
-    launch->log->report(fiber, ErrorKind::Divergence, site, joinText(text...));
-    kill(fiber);
-  };
-  if (id >= kNamedBarriers)
-    fail("expected a barrier below ", kNamedBarriers, ", but got ", id);
-  if (threads == 0 || threads % kWarpSize != 0 || threads > fibers.size())
-    fail("expected a barrier of a multiple of 32 threads, of ", fibers.size(),
-         " that there are, but got ", threads);
-  NamedBarrier &barrier = namedBarriers[id];
-  if (barrier.arrived != 0 && barrier.expected != threads)
-    fail("divergence: barrier ", id, " is one of ", threads,
-         " threads here, but one of ", barrier.expected, " for others");
-  barrier.expected = threads;
-  ++barrier.arrived;
-  ++cluster.events;
-  barrier.lanes[fiber.registers.warpId] |= 1u << fiber.registers.laneId;
-  if (launch->checker)
-    launch->checker->release(fiber, barrier.clock);
-  fiber.site = site;
-  fiber.barrierId = id;
-  if (barrier.arrived != barrier.expected) {
-    barrier.waiting += waits;
-    if (waits)
-      yield(fiber, Fiber::State::AtNamedBarrier);
-    return;
-  }
-  // GPUs count whole warps.
-  for (size_t i = 0; i < warps.size(); ++i)
-    if (barrier.lanes[i] != 0 && (warps[i].lanes & ~barrier.lanes[i]) != 0)
-      fail("divergence: only some lanes of warp ", i, " come to barrier ", id);
-  for (Fiber &other : fibers) {
-    if (other.state != Fiber::State::AtNamedBarrier || other.barrierId != id)
-      continue;
-    if (launch->checker)
-      launch->checker->acquire(other, barrier.clock);
-    setState(other, Fiber::State::Ready);
-  }
-  if (launch->checker && waits)
-    launch->checker->acquire(fiber, barrier.clock);
-  bool isWhole = barrier.waiting + waits == fibers.size();
-  if (isWhole && launch->checker)
-    launch->checker->beginPhase(rank);
-  if (isWhole && launch->counter)
-    launch->counter->passBarrier(rank);
-  barrier = {};
-}
-
-//===----------------------------------------------------------------------===//
-// Registers
-//===----------------------------------------------------------------------===//
 
 void BlockRunner::setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,
                                uint32_t atEntry, uint32_t site) {

@@ -1,6 +1,6 @@
-//===- BulkCopy.h - Copies of whole ranges and boxes ------------*- C++ -*-===//
-#ifndef FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
-#define FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
+//===- BulkRange.h - What a bulk copy copies -------------------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
+#define FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
 
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include <algorithm>
@@ -107,4 +107,4 @@ struct BulkStore {
 
 } // namespace ftuner::emulator
 
-#endif // FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
+#endif // FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
