@@ -1,37 +1,43 @@
 //===- RegisterPool.cpp - Registers that warpgroups share -----------------===//
-//
-// setmaxnreg: a warpgroup that asks for more registers waits until others have
-// given enough back.
-//
-//===----------------------------------------------------------------------===//
-#include "BlockRunner.h"
-#include "Text.h"
+#include "RegisterPool.h"
+#include "WarpMatrix.h"
 
 using namespace ftuner::emulator;
 
-void BlockRunner::setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,
-                               uint32_t atEntry, uint32_t site) {
+void RegisterPool::begin() {
+  size_t threads = scheduler.fibers().size();
+  warpgroups.resize((threads + kGroupThreads - 1) / kGroupThreads);
+  for (Warpgroup &group : warpgroups) {
+    group.registers = 0;
+    group.requests.clear();
+  }
+  available = 0;
+}
+
+void RegisterPool::set(Fiber &fiber, uint32_t count, bool isIncrease,
+                       uint32_t atEntry, uint32_t site) {
   auto fail = [&](const auto &...text) {
-    launch->log->report(fiber, ErrorKind::Registers, site, joinText(text...));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::Registers, site, text...);
+    scheduler.kill(fiber);
   };
-  if (fibers.size() % kGroupThreads != 0)
+  size_t threads = scheduler.fibers().size();
+  if (threads % kGroupThreads != 0)
     fail("setmaxnreg needs whole warpgroups of 128 threads, but got a block "
          "of ",
-         fibers.size());
-  if (registersPerThread == 0) {
-    registersPerThread = atEntry * static_cast<uint32_t>(warpgroups.size());
+         threads);
+  if (available == 0) {
+    available = atEntry * static_cast<uint32_t>(warpgroups.size());
     for (Warpgroup &group : warpgroups)
       group.registers = atEntry;
   }
   Warpgroup &group = warpgroups[fiber.index / kGroupThreads];
   uint32_t number = fiber.registerCalls++;
-  if (number == group.registerRequests.size()) {
-    group.registerRequests.emplace_back();
-    group.registerRequests.back().count = count;
-    group.registerRequests.back().isIncrease = isIncrease;
+  if (number == group.requests.size()) {
+    group.requests.emplace_back();
+    group.requests.back().count = count;
+    group.requests.back().isIncrease = isIncrease;
   }
-  RegisterRequest &request = group.registerRequests[number];
+  Request &request = group.requests[number];
   if (request.count != count || request.isIncrease != isIncrease)
     fail("threads of a warpgroup change their registers to ", request.count,
          " and to ", count);
@@ -39,15 +45,15 @@ void BlockRunner::setRegisters(Fiber &fiber, uint32_t count, bool isIncrease,
     if (isIncrease ? count < group.registers : count > group.registers)
       fail("setmaxnreg ", isIncrease ? "increases" : "decreases",
            " the registers of a thread from ", group.registers, " to ", count);
-    ++cluster.events;
-    settleRegisters();
+    ++scheduler.cluster().events;
+    settle();
   }
   fiber.site = site;
-  if (isIncrease && !group.registerRequests[number].isDone)
-    yield(fiber, Fiber::State::AtRegisters);
+  if (isIncrease && !group.requests[number].isDone)
+    scheduler.yield(fiber, Fiber::State::AtRegisters);
 }
 
-void BlockRunner::settleRegisters() {
+void RegisterPool::settle() {
   uint32_t used = 0;
   for (const Warpgroup &group : warpgroups)
     used += group.registers;
@@ -55,19 +61,37 @@ void BlockRunner::settleRegisters() {
     any = false;
     for (size_t i = 0; i < warpgroups.size(); ++i) {
       Warpgroup &group = warpgroups[i];
-      for (RegisterRequest &request : group.registerRequests) {
+      for (Request &request : group.requests) {
         if (request.isDone || request.callers != kGroupThreads)
           continue;
         uint32_t after = used - group.registers + request.count;
-        if (request.isIncrease && after > registersPerThread)
+        if (request.isIncrease && after > available)
           continue;
         used = after;
         group.registers = request.count;
         request.isDone = any = true;
         for (size_t j = i * kGroupThreads; j < (i + 1) * kGroupThreads; ++j)
-          if (fibers[j].state == Fiber::State::AtRegisters)
-            setState(fibers[j], Fiber::State::Ready);
+          if (Fiber &fiber = scheduler.fibers()[j];
+              fiber.state == Fiber::State::AtRegisters)
+            scheduler.setState(fiber, Fiber::State::Ready);
       }
     }
   }
+}
+
+void RegisterPool::describeWaits(WaitReport &report) const {
+  size_t threads = 0;
+  for (const Fiber &fiber : scheduler.fibers())
+    if (fiber.state == Fiber::State::AtRegisters) {
+      report.note(fiber);
+      ++threads;
+    }
+  if (!threads)
+    return;
+  std::string sizes;
+  for (const Warpgroup &group : warpgroups)
+    sizes += joinText(sizes.empty() ? "" : ", ", group.registers);
+  report.add(threads, "for registers (setmaxnreg) beyond the pool of ",
+             available, " for a thread of each warpgroup; the warpgroups have ",
+             sizes);
 }
