@@ -10,6 +10,7 @@
 #include "ClusterRunner.h"
 #include "Text.h"
 #include <algorithm>
+#include <functional>
 
 using namespace ftuner::emulator;
 
@@ -24,13 +25,15 @@ bool ClusterRunner::prepare(const Launch &newLaunch, bool runsOnCaller) {
   while (runners.size() < launch->clusterSize)
     runners.push_back(std::make_unique<BlockRunner>(
         cluster, static_cast<uint32_t>(runners.size())));
+  blocks.clear();
   cluster.blocks.clear();
   for (uint32_t i = 0; i < launch->clusterSize; ++i) {
-    cluster.blocks.push_back(runners[i].get());
+    blocks.push_back(runners[i].get());
+    cluster.blocks.push_back(runners[i]->inCluster());
     if (!runners[i]->prepare(newLaunch, runsOnCaller))
       return false;
   }
-  order = cluster.blocks;
+  order = blocks;
   if (launch->order == RunOrder::Reverse)
     std::reverse(order.begin(), order.end());
   return true;
@@ -44,29 +47,29 @@ void ClusterRunner::begin(uint64_t linearCluster) {
   cluster.completed.clear();
   if (launch->checker) {
     std::vector<SharedMemory> memories;
-    for (const BlockRunner *block : cluster.blocks)
-      memories.push_back(block->sharedMemory());
+    for (const BlockRunner *block : blocks)
+      memories.push_back(block->memory.shared());
     size_t threads =
         size_t(launch->block[0]) * launch->block[1] * launch->block[2];
     launch->checker->beginCluster(
         std::move(memories), static_cast<uint32_t>(linearCluster), threads);
   }
   // Blocks of a cluster are neighbours along x, whose extent is a multiple.
-  uint64_t block = linearCluster * cluster.blocks.size();
-  for (BlockRunner *runner : cluster.blocks)
-    runner->beginBlock(block++);
+  uint64_t block = linearCluster * blocks.size();
+  for (BlockRunner *runner : blocks)
+    runner->begin(block++);
 }
 
 void ClusterRunner::run(uint64_t linearCluster) {
   begin(linearCluster);
   while (true) {
-    resumeReadyFibers();
+    resumeReady();
     if (cluster.isStopped)
       return;
-    if (anyBlock(&BlockRunner::hasReadyFibers))
+    if (anyBlock(&BlockRunner::hasReadyThreads))
       continue;
     if (std::all_of(order.begin(), order.end(), [](const BlockRunner *block) {
-          return block->isThrough();
+          return block->scheduler.isThrough();
         }))
       break;
     if (!makeProgress()) {
@@ -76,15 +79,15 @@ void ClusterRunner::run(uint64_t linearCluster) {
     if (cluster.isStopped || launch->log->isFull())
       return;
   }
-  for (BlockRunner *block : cluster.blocks)
-    block->checkGuards();
+  for (BlockRunner *block : blocks)
+    block->memory.checkGuards();
 }
 
-void ClusterRunner::resumeReadyFibers() {
+void ClusterRunner::resumeReady() {
   if (launch->order == RunOrder::Shuffled && order.size() > 1)
     std::shuffle(order.begin(), order.end(), random);
   for (BlockRunner *block : order) {
-    block->resumeReadyFibers();
+    block->scheduler.resumeReady();
     if (cluster.isStopped)
       return;
     block->endIfThrough();
@@ -94,31 +97,33 @@ void ClusterRunner::resumeReadyFibers() {
 template <typename Step>
 bool ClusterRunner::anyBlock(Step step) {
   return std::any_of(order.begin(), order.end(), [&](BlockRunner *block) {
-    return (block->*step)() || cluster.isStopped;
+    return std::invoke(step, *block) || cluster.isStopped;
   });
 }
 
 bool ClusterRunner::makeProgress() {
   auto land = [&](bool isWaitedFor) {
     return std::any_of(order.begin(), order.end(), [&](BlockRunner *block) {
-      return block->landTransfer(isWaitedFor);
+      return block->transfers.landOne(isWaitedFor);
     });
   };
-  return anyBlock(&BlockRunner::completeWarpOps) ||
-         anyBlock(&BlockRunner::completeProducts) ||
-         anyBlock(&BlockRunner::openBarrier) || openBarrier() ||
-         land(/*isWaitedFor=*/true) || answerPolls() ||
+  return anyBlock(
+             [](BlockRunner &block) { return block.collectives.complete(); }) ||
+         anyBlock(
+             [](BlockRunner &block) { return block.products.complete(); }) ||
+         anyBlock([](BlockRunner &block) { return block.barriers.open(); }) ||
+         openBarrier() || land(/*isWaitedFor=*/true) || answerPolls() ||
          land(/*isWaitedFor=*/false);
 }
 
 bool ClusterRunner::openBarrier() {
   if (cluster.arrived == 0 ||
       !std::all_of(order.begin(), order.end(), [](const BlockRunner *block) {
-        return block->isAtClusterBarrier();
+        return block->clusterBarrier.isReached();
       }))
     return false;
-  for (BlockRunner *block : cluster.blocks)
-    if (!block->leaveClusterBarrier()) {
+  for (BlockRunner *block : blocks)
+    if (!block->clusterBarrier.leave()) {
       cluster.isStopped = true;
       return true;
     }
@@ -144,11 +149,11 @@ bool ClusterRunner::answerPolls() {
 
 void ClusterRunner::reportDeadlock() {
   if (anyBlock(&BlockRunner::reportDivergence) ||
-      anyBlock(&BlockRunner::hasKilledFibers))
+      anyBlock(&BlockRunner::hasKilledThreads))
     return; // The others wait for threads that were killed.
   std::string text;
   const Fiber *first = nullptr;
-  for (const BlockRunner *block : cluster.blocks) {
+  for (const BlockRunner *block : blocks) {
     std::string waits = block->describeWaits(first);
     text += joinText(text.empty() || waits.empty() ? "" : "; ", waits);
   }

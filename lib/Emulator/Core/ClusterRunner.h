@@ -4,6 +4,8 @@
 
 #include "BlockRunner.h"
 #include <memory>
+#include <random>
+#include <vector>
 
 namespace ftuner::emulator {
 
@@ -23,7 +25,7 @@ public:
 
 private:
   void begin(uint64_t linearCluster);
-  void resumeReadyFibers();
+  void resumeReady();
   /// What no thread can do: performs one thing that lets threads go on.
   bool makeProgress();
   /// Calls `step` of one block after the other until one returns true.
@@ -38,7 +40,8 @@ private:
   Cluster cluster;
   /// At least those of the cluster.
   std::vector<std::unique_ptr<BlockRunner>> runners;
-  std::vector<BlockRunner *> order; ///< In which blocks take their turns.
+  std::vector<BlockRunner *> blocks; ///< By rank.
+  std::vector<BlockRunner *> order;  ///< In which blocks take their turns.
   std::mt19937 random;
   /// Events when polls were answered last, which was so often since.
   uint64_t eventsAtPolls = 0, idlePolls = 0;

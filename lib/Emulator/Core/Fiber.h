@@ -19,6 +19,7 @@
 namespace ftuner::emulator {
 
 class BlockRunner;
+class Scheduler;
 
 /// Lanes of a warp.
 constexpr unsigned kWarpSize = 32;
@@ -65,6 +66,8 @@ public:
   size_t size() const { return count; }
   const AsyncCopy &operator[](size_t index) const { return copies[index]; }
   AsyncCopy &operator[](size_t index) { return copies[index]; }
+  /// The oldest one, which the others follow.
+  const AsyncCopy *begin() const { return copies.data(); }
   /// Fails where there is no room.
   bool tryPush(const AsyncCopy &copy) {
     if (count == copies.size())
@@ -152,14 +155,14 @@ struct Fiber {
   CopyQueue copies;
   std::vector<uint32_t> groupSizes; ///< Copies of each committed group.
   uint32_t committed;
+  /// Whether its registers are fenced for products (wgmma.fence).
+  bool hasProductFence;
   /// Products of its warpgroup: those issued, those of the committed groups
   /// not waited for, those that it waits or has waited for. Numbers count from
   /// the block's start.
   uint32_t productsIssued;
   uint32_t productsDone;
   std::vector<uint32_t> productGroups;
-  /// Whether its registers are fenced for products (wgmma.fence).
-  bool hasProductFence;
   /// The mbarrier that it waits for or polls, and the phase that is to end.
   uint32_t mbarrier, mbarrierPhase;
   /// Sites, by their number modulo 64, where a wait was in vain once.
@@ -174,6 +177,7 @@ struct Fiber {
   uint32_t fenceTime; ///< Of its last fence of mbarriers, in checks of races.
   /// Blocks of the cluster that are known to have started, or reported.
   uint32_t startedBlocks;
+  Scheduler *scheduler;     ///< Of its block.
   SanitizerFiber sanitizer; ///< Its stack.
 };
 

@@ -1,16 +1,12 @@
-//===- Mbarrier.h - Barriers in shared memory -------------------*- C++ -*-===//
+//===- Mbarrier.h - One mbarrier, and options of barriers -------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 #define FTUNER_LIB_EMULATOR_CORE_MBARRIER_H
 
-#include "BulkCopy.h"
 #include "Fiber.h"
 #include "VectorClocks.h"
 #include <cstdint>
 
 namespace ftuner::emulator {
-
-constexpr unsigned kMaxWarps = 32;
-constexpr unsigned kNamedBarriers = 16;
 
 /// Options of an arrival at an mbarrier.
 enum MbarrierArrival : uint32_t {
@@ -55,22 +51,6 @@ struct Mbarrier {
   uint32_t time = 0;     ///< Of its actor in the checks of races.
   /// What is known from the arrivals in this phase, and until its start.
   VectorClock arriving, completed;
-};
-
-/// Copies whose end an mbarrier is told: a bulk copy to shared memory, or those
-/// that a thread issued (cp.async).
-struct Transfer {
-  uint32_t mbarrier; ///< Its number.
-  uint32_t phase;    ///< Of the mbarrier when the copies were issued.
-  Fiber *thread;     ///< Who issued them.
-  uint32_t site;
-  /// The number of the thread's last copy (cp.async), counted from the block's
-  /// start, and one more.
-  uint32_t copyEnd = 0;
-  char *target = nullptr; ///< Of a bulk copy; null for those of a thread.
-  /// The source of a bulk copy from the shared memory of the thread's block.
-  char *sharedSource = nullptr;
-  BulkRange range;
 };
 
 } // namespace ftuner::emulator

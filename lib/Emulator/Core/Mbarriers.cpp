@@ -1,15 +1,6 @@
 //===- Mbarriers.cpp - Barriers in shared memory --------------------------===//
-//
-// The state of an mbarrier is kept beside its memory, which only holds a mark.
-// A thread that waits for a phase stops until it is over; a thread that merely
-// asks goes on, with the answer no, when no other thread can. What an mbarrier
-// is told of asynchronous copies happens as late as the rules allow: when
-// nobody can go on without it.
-//
-//===----------------------------------------------------------------------===//
-#include "BlockRunner.h"
+#include "Mbarriers.h"
 #include "RuntimeFunctions.h"
-#include "Text.h"
 #include <cstring>
 
 using namespace ftuner::emulator;
@@ -22,40 +13,40 @@ constexpr uint64_t kStateTag = uint64_t(0x6d62) << 48;
 constexpr int64_t kMaxBytes = (1 << 20) - 1;
 } // namespace
 
-std::string BlockRunner::describe(const Mbarrier &mbarrier) const {
+std::string Mbarriers::describe(const Mbarrier &mbarrier) const {
+  const SharedMemory &shared = memory.shared();
   bool isDynamic = SharedMemory::isWithin(
       mbarrier.address, 1, shared.dynamicBase, shared.dynamicBytes);
   const char *base = isDynamic ? shared.dynamicBase : shared.staticBase;
   return joinText("the mbarrier at offset ", mbarrier.address - base, " of ",
                   isDynamic ? "dynamic" : "static", " shared memory",
-                  clusterName());
+                  scheduler.blockName());
 }
 
 //===----------------------------------------------------------------------===//
 // Initialisation
 //===----------------------------------------------------------------------===//
 
-void BlockRunner::initMbarrier(Fiber &fiber, char *address, uint32_t count,
-                               uint32_t site) {
-  ErrorLog &log = *launch->log;
-  if (!shared.contains(address, Mbarrier::kBytes) ||
+void Mbarriers::init(Fiber &fiber, char *address, uint32_t count,
+                     uint32_t site) {
+  if (!memory.shared().contains(address, Mbarrier::kBytes) ||
       reinterpret_cast<uintptr_t>(address) % Mbarrier::kBytes != 0) {
-    log.report(fiber, ErrorKind::Mbarrier, site,
-               joinText("expected an mbarrier in shared memory at a multiple "
-                        "of 8 bytes, but got address ",
-                        formatAddress(address)));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::Mbarrier, site,
+                     "expected an mbarrier in shared memory at a multiple "
+                     "of 8 bytes, but got address ",
+                     formatAddress(address));
+    scheduler.kill(fiber);
   }
   if (count == 0 || count > Mbarrier::kMaxCount) {
-    log.report(fiber, ErrorKind::Mbarrier, site,
-               joinText("expected an mbarrier of 1 to ", Mbarrier::kMaxCount,
-                        " arrivals, but got ", count));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::Mbarrier, site,
+                     "expected an mbarrier of 1 to ", Mbarrier::kMaxCount,
+                     " arrivals, but got ", count);
+    scheduler.kill(fiber);
   }
-  if (launch->checker &&
-      !launch->checker->access(fiber, address, Mbarrier::kBytes,
-                               AccessKind::Write, Mbarrier::kBytes, site))
-    kill(fiber);
+  MemoryChecker *checker = scheduler.checker();
+  if (checker && !checker->access(fiber, address, Mbarrier::kBytes,
+                                  AccessKind::Write, Mbarrier::kBytes, site))
+    scheduler.kill(fiber);
   Mbarrier *found = nullptr;
   for (Mbarrier &known : mbarriers)
     if (known.address == address)
@@ -64,35 +55,36 @@ void BlockRunner::initMbarrier(Fiber &fiber, char *address, uint32_t count,
     found = &mbarriers.emplace_back();
     found->address = address;
     found->number = static_cast<uint32_t>(mbarriers.size() - 1);
-    found->actor =
-        static_cast<uint32_t>(found->number * cluster.blocks.size() + rank);
+    found->actor = static_cast<uint32_t>(
+        found->number * scheduler.cluster().blocks.size() + scheduler.rank());
   }
   uint64_t mark = 0;
   std::memcpy(&mark, address, sizeof(mark));
   if (found->isValid && mark == Mbarrier::kMark)
-    log.report(fiber, ErrorKind::Mbarrier, site,
-               joinText(describe(*found),
-                        " is initialised again without mbarrier.inval"));
+    scheduler.report(fiber, ErrorKind::Mbarrier, site, describe(*found),
+                     " is initialised again without mbarrier.inval");
   found->isValid = true;
   found->expected = count;
   found->pending = count;
   found->bytes = 0;
   found->phase = 0;
   found->initThread = &fiber;
-  found->initTime = launch->checker ? launch->checker->now(fiber) : 0;
+  found->initTime = checker ? checker->now(fiber) : 0;
   found->isFenced = false;
   found->arriving.clear();
   found->completed.clear();
   std::memcpy(address, &Mbarrier::kMark, Mbarrier::kBytes);
 }
 
-Mbarrier &BlockRunner::getMbarrier(Fiber &fiber, char *address, uint32_t site) {
-  if (BlockRunner *peer = fiber.runner == this ? findPeer(address) : nullptr) {
-    launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                        joinText("this use of an mbarrier needs one of the own "
-                                 "block, but got one",
-                                 peer->clusterName()));
-    kill(fiber);
+Mbarrier &Mbarriers::get(Fiber &fiber, char *address, uint32_t site) {
+  const ClusterBlock *peer =
+      scheduler.owns(fiber) ? memory.findPeer(address) : nullptr;
+  if (peer) {
+    scheduler.report(fiber, ErrorKind::Mbarrier, site,
+                     "this use of an mbarrier needs one of the own "
+                     "block, but got one",
+                     peer->memory->blockName());
+    scheduler.kill(fiber);
   }
   for (Mbarrier &known : mbarriers) {
     if (known.address != address || !known.isValid)
@@ -100,88 +92,85 @@ Mbarrier &BlockRunner::getMbarrier(Fiber &fiber, char *address, uint32_t site) {
     uint64_t mark = 0;
     std::memcpy(&mark, address, sizeof(mark));
     if (mark != Mbarrier::kMark) {
-      launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                          joinText(describe(known), " was overwritten"));
-      kill(fiber);
+      scheduler.report(fiber, ErrorKind::Mbarrier, site, describe(known),
+                       " was overwritten");
+      scheduler.kill(fiber);
     }
-    MemoryChecker *checker = launch->checker;
+    MemoryChecker *checker = scheduler.checker();
     if (checker && !checker->isAfter(fiber, *known.initThread, known.initTime))
-      launch->log->report(
-          fiber, ErrorKind::Race, site,
-          joinText("race: ", describe(known), " is used after thread ",
-                   formatIndex(known.initThread->registers.threadId),
-                   " initialised it without a barrier in between"));
+      scheduler.report(fiber, ErrorKind::Race, site, "race: ", describe(known),
+                       " is used after thread ",
+                       formatIndex(known.initThread->registers.threadId),
+                       " initialised it without a barrier in between");
     if (checker && !checker->access(fiber, address, Mbarrier::kBytes,
                                     AccessKind::Atomic, Mbarrier::kBytes, site))
-      kill(fiber);
+      scheduler.kill(fiber);
     return known;
   }
-  launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                      joinText("there is no mbarrier at address ",
-                               formatAddress(address), ", offset ",
-                               address - shared.dynamicBase,
-                               " of dynamic shared memory"));
-  kill(fiber);
+  scheduler.report(fiber, ErrorKind::Mbarrier, site,
+                   "there is no mbarrier at address ", formatAddress(address),
+                   ", offset ", address - memory.shared().dynamicBase,
+                   " of dynamic shared memory");
+  scheduler.kill(fiber);
 }
 
-void BlockRunner::invalidateMbarrier(Fiber &fiber, char *address,
-                                     uint32_t site) {
-  Mbarrier &mbarrier = getMbarrier(fiber, address, site);
-  for (const Fiber &other : fibers)
+void Mbarriers::invalidate(Fiber &fiber, char *address, uint32_t site) {
+  Mbarrier &mbarrier = get(fiber, address, site);
+  for (const Fiber &other : scheduler.fibers())
     if (other.state == Fiber::State::AtMbarrier &&
         other.mbarrier == mbarrier.number) {
-      launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                          joinText(describe(mbarrier),
-                                   " is made invalid while threads wait for "
-                                   "it"));
-      kill(fiber);
+      scheduler.report(fiber, ErrorKind::Mbarrier, site, describe(mbarrier),
+                       " is made invalid while threads wait for "
+                       "it");
+      scheduler.kill(fiber);
     }
   mbarrier.isValid = false;
   std::memset(address, 0xff, Mbarrier::kBytes);
 }
 
-void BlockRunner::fenceMbarriers(const Fiber &fiber) {
+void Mbarriers::fence(const Fiber &fiber) {
   for (Mbarrier &mbarrier : mbarriers)
     if (mbarrier.initThread == &fiber)
       mbarrier.isFenced = true;
 }
 
-void BlockRunner::releaseMbarriers(Fiber &fiber) {
-  fenceMbarriers(fiber);
-  if (launch->checker)
-    fiber.fenceTime = launch->checker->advance(fiber);
+void Mbarriers::release(Fiber &fiber) {
+  fence(fiber);
+  if (MemoryChecker *checker = scheduler.checker())
+    fiber.fenceTime = checker->advance(fiber);
 }
 
 //===----------------------------------------------------------------------===//
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-void BlockRunner::settle(Mbarrier &mbarrier) {
-  ++cluster.events;
+void Mbarriers::settle(Mbarrier &mbarrier) {
+  ++scheduler.cluster().events;
   if (mbarrier.pending != 0 || mbarrier.bytes != 0)
     return;
   ++mbarrier.phase;
   mbarrier.pending = mbarrier.expected;
   mergeClock(mbarrier.completed, mbarrier.arriving);
-  for (Fiber &fiber : fibers)
+  for (Fiber &fiber : scheduler.fibers())
     if (fiber.state == Fiber::State::AtMbarrier &&
         fiber.mbarrier == mbarrier.number)
-      setState(fiber, Fiber::State::Ready);
+      scheduler.setState(fiber, Fiber::State::Ready);
 }
 
-uint64_t BlockRunner::arriveAtMbarrier(Fiber &fiber, char *address,
-                                       uint32_t count, int64_t bytes,
-                                       uint32_t options, uint32_t site) {
-  if (BlockRunner *peer = fiber.runner == this ? findPeer(address) : nullptr) {
-    peer->checkRemoteUse(fiber, !(options & kRelaxedArrival), site);
-    return peer->arriveAtMbarrier(fiber, address, count, bytes, options, site);
+uint64_t Mbarriers::arrive(Fiber &fiber, char *address, uint32_t count,
+                           int64_t bytes, uint32_t options, uint32_t site) {
+  const ClusterBlock *peer =
+      scheduler.owns(fiber) ? memory.findPeer(address) : nullptr;
+  if (peer) {
+    peer->memory->checkRemoteUse(fiber, !(options & kRelaxedArrival), site);
+    return peer->mbarriers->arrive(fiber, address, count, bytes, options, site);
   }
-  Mbarrier &mbarrier = getMbarrier(fiber, address, site);
+  Mbarrier &mbarrier = get(fiber, address, site);
   uint64_t state = kStateTag | mbarrier.phase;
   auto fail = [&](const auto &...text) {
-    launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                        joinText(describe(mbarrier), text...));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::Mbarrier, site, describe(mbarrier),
+                     text...);
+    scheduler.kill(fiber);
   };
   mbarrier.bytes += bytes;
   if (mbarrier.bytes > kMaxBytes || mbarrier.bytes < -kMaxBytes)
@@ -192,8 +181,8 @@ uint64_t BlockRunner::arriveAtMbarrier(Fiber &fiber, char *address,
       fail(" gets ", count, " arrivals in its phase ", mbarrier.phase,
            ", which expects ", mbarrier.pending, " more of ",
            mbarrier.expected);
-    if (launch->checker && !(options & kRelaxedArrival))
-      launch->checker->release(fiber, mbarrier.arriving);
+    if (scheduler.checker() && !(options & kRelaxedArrival))
+      scheduler.checker()->release(fiber, mbarrier.arriving);
     mbarrier.pending -= count;
     if (options & kDroppedArrival)
       mbarrier.expected -= count;
@@ -212,13 +201,13 @@ uint64_t BlockRunner::arriveAtMbarrier(Fiber &fiber, char *address,
 // Waits
 //===----------------------------------------------------------------------===//
 
-bool BlockRunner::waitForMbarrier(Fiber &fiber, char *address, uint64_t phase,
-                                  uint32_t kind, uint32_t site) {
-  Mbarrier &mbarrier = getMbarrier(fiber, address, site);
+bool Mbarriers::wait(Fiber &fiber, char *address, uint64_t phase, uint32_t kind,
+                     uint32_t site) {
+  Mbarrier &mbarrier = get(fiber, address, site);
   auto fail = [&](const auto &...text) {
-    launch->log->report(fiber, ErrorKind::Mbarrier, site,
-                        joinText(describe(mbarrier), text...));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::Mbarrier, site, describe(mbarrier),
+                     text...);
+    scheduler.kill(fiber);
   };
   bool isState = (kind & kStateWait) != 0;
   if (!isState && phase > 1)
@@ -238,53 +227,26 @@ bool BlockRunner::waitForMbarrier(Fiber &fiber, char *address, uint64_t phase,
     uint32_t how = kind & 3;
     // A try may be in vain at any time: it is once, to find a missing loop.
     uint64_t bit = uint64_t(1) << site % 64;
-    if (how == kTryWait && launch->lazyAsyncCopies &&
+    if (how == kTryWait && scheduler.launch().lazyAsyncCopies &&
         !(fiber.vainWaits & bit)) {
       fiber.vainWaits |= bit;
       return false;
     }
     if (how == kTestWait) {
-      yield(fiber, Fiber::State::Polling);
+      scheduler.yield(fiber, Fiber::State::Polling);
       if (!isOver())
         return false;
     } else {
-      yield(fiber, Fiber::State::AtMbarrier);
+      scheduler.yield(fiber, Fiber::State::AtMbarrier);
     }
   }
-  if (launch->checker && !(kind & kRelaxedWait))
-    launch->checker->acquire(fiber, mbarrier.completed);
+  if (scheduler.checker() && !(kind & kRelaxedWait))
+    scheduler.checker()->acquire(fiber, mbarrier.completed);
   return true;
 }
 
-void BlockRunner::answerPolls() {
-  for (Fiber &fiber : fibers)
-    if (fiber.state == Fiber::State::Polling)
-      setState(fiber, Fiber::State::Ready);
-}
-
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
-void BlockRunner::trackCopies(Fiber &fiber, char *address, bool isCounted,
-                              uint32_t site) {
-  Mbarrier &mbarrier = getMbarrier(fiber, address, site);
-  mbarrier.pending += isCounted;
-  Transfer transfer;
-  transfer.mbarrier = mbarrier.number;
-  transfer.phase = mbarrier.phase;
-  transfer.thread = &fiber;
-  transfer.site = site;
-  transfer.copyEnd =
-      static_cast<uint32_t>(fiber.copiesDone + fiber.copies.size());
-  if (launch->lazyAsyncCopies)
-    transfers.push_back(transfer);
-  else
-    land(transfer);
-}
-
-bool BlockRunner::isWaitedFor(const Mbarrier &mbarrier) const {
-  for (const Fiber &fiber : fibers)
+bool Mbarriers::isWaitedFor(const Mbarrier &mbarrier) const {
+  for (const Fiber &fiber : scheduler.fibers())
     if ((fiber.state == Fiber::State::AtMbarrier ||
          fiber.state == Fiber::State::Polling) &&
         fiber.mbarrier == mbarrier.number &&
@@ -293,146 +255,23 @@ bool BlockRunner::isWaitedFor(const Mbarrier &mbarrier) const {
   return false;
 }
 
-bool BlockRunner::landTransfer(bool onlyWaitedFor) {
-  // Copies end in any order.
-  size_t count = transfers.size();
-  size_t first =
-      launch->order == RunOrder::Shuffled && count != 0 ? random() % count : 0;
-  for (size_t i = 0; i < count; ++i) {
-    size_t place = launch->order == RunOrder::Reverse ? count - 1 - i
-                                                      : (first + i) % count;
-    Transfer transfer = transfers[place];
-    if (onlyWaitedFor && !isWaitedFor(mbarriers[transfer.mbarrier]))
-      continue;
-    transfers.erase(transfers.begin() + static_cast<ptrdiff_t>(place));
-    land(transfer);
-    return true;
-  }
-  return false;
-}
-
-void BlockRunner::landThreadCopies(const Transfer &transfer,
-                                   Mbarrier &mbarrier) {
-  Fiber &fiber = *transfer.thread;
-  auto count = static_cast<int32_t>(transfer.copyEnd - fiber.copiesDone);
-  for (int32_t i = 0; i < count; ++i) {
-    AsyncCopy &copy = fiber.copies[static_cast<size_t>(i)];
-    if (launch->lazyAsyncCopies)
-      performCopy(copy);
-    if (launch->checker && copy.bytes != 0)
-      launch->checker->land(mbarrier.actor, mbarrier.time, copy.target,
-                            copy.bytes, /*isBulk=*/false);
-    copy.bytes = copy.sourceBytes = 0; // It is done, whoever waits for it.
-  }
-  if (fiber.groupSizes.empty() && count > 0) {
-    fiber.copies.pop(static_cast<size_t>(count));
-    fiber.copiesDone += static_cast<uint32_t>(count);
-  }
-  --mbarrier.pending;
-}
-
-void BlockRunner::land(const Transfer &transfer) {
-  Mbarrier &mbarrier = mbarriers[transfer.mbarrier];
-  auto fail = [&](const auto &...text) {
-    launch->log->report(*transfer.thread, ErrorKind::Mbarrier, transfer.site,
-                        joinText(describe(mbarrier), text...));
-    cluster.isStopped = true;
-  };
-  if (mbarrier.phase != transfer.phase)
-    return fail(" is told in its phase ", mbarrier.phase,
-                " of copies that were issued in its phase ", transfer.phase,
-                ", which did not expect them");
-  ++mbarrier.time;
-  if (transfer.target)
-    landBulk(transfer, mbarrier);
-  else
-    landThreadCopies(transfer, mbarrier);
-  if (launch->checker)
-    launch->checker->releaseActor(mbarrier.actor, mbarrier.time,
-                                  mbarrier.arriving);
-  if (mbarrier.pending < 0)
-    return fail(" gets more arrivals in its phase ", mbarrier.phase,
-                " than the ", mbarrier.expected, " that it expects");
-  if (mbarrier.pending == 0 && mbarrier.bytes < 0)
-    return fail(" is told of ", -mbarrier.bytes, " bytes more than its phase ",
-                mbarrier.phase, " expects");
-  settle(mbarrier);
-}
-
-//===----------------------------------------------------------------------===//
-// Errors at the end
-//===----------------------------------------------------------------------===//
-
-void BlockRunner::reportTransfersAtEnd() {
-  for (const Transfer &transfer : transfers)
-    launch->log->report(*transfer.thread, ErrorKind::PendingCopy, transfer.site,
-                        joinText("copies that ",
-                                 describe(mbarriers[transfer.mbarrier]),
-                                 " counts are still pending at the kernel's "
-                                 "end"));
-}
-
-std::string BlockRunner::describeWaits(const Fiber *&first) const {
-  std::string text;
-  auto add = [&](size_t threads, const auto &...words) {
-    text +=
-        joinText(text.empty() ? "" : "; ", threads, " threads wait ", words...);
-  };
+void Mbarriers::describeWaits(WaitReport &report) const {
   for (const Mbarrier &mbarrier : mbarriers)
     for (uint32_t parity : {0u, 1u}) {
       size_t threads = 0;
-      for (const Fiber &fiber : fibers) {
+      for (const Fiber &fiber : scheduler.fibers()) {
         bool waits = fiber.state == Fiber::State::AtMbarrier ||
                      fiber.state == Fiber::State::Polling;
         if (!waits || fiber.mbarrier != mbarrier.number ||
             (fiber.mbarrierPhase & 1) != parity)
           continue;
-        first = first ? first : &fiber;
+        report.note(fiber);
         ++threads;
       }
       if (threads)
-        add(threads, "for phase ", mbarrier.phase, " of ", describe(mbarrier),
-            ", which expects ", mbarrier.pending, " more arrivals of ",
-            mbarrier.expected, " and ", mbarrier.bytes, " bytes");
+        report.add(threads, "for phase ", mbarrier.phase, " of ",
+                   describe(mbarrier), ", which expects ", mbarrier.pending,
+                   " more arrivals of ", mbarrier.expected, " and ",
+                   mbarrier.bytes, " bytes");
     }
-  for (uint32_t id = 0; id < kNamedBarriers; ++id) {
-    size_t threads = 0;
-    for (const Fiber &fiber : fibers)
-      if (fiber.state == Fiber::State::AtNamedBarrier &&
-          fiber.barrierId == id) {
-        first = first ? first : &fiber;
-        ++threads;
-      }
-    if (threads)
-      add(threads, "at barrier ", id, clusterName(), ", where ",
-          namedBarriers[id].arrived, " of ", namedBarriers[id].expected,
-          " threads came");
-  }
-  size_t atRegisters = 0;
-  for (const Fiber &fiber : fibers)
-    if (fiber.state == Fiber::State::AtRegisters) {
-      first = first ? first : &fiber;
-      ++atRegisters;
-    }
-  if (atRegisters) {
-    std::string sizes;
-    for (const Warpgroup &group : warpgroups)
-      sizes += joinText(sizes.empty() ? "" : ", ", group.registers);
-    add(atRegisters, "for registers (setmaxnreg) beyond the pool of ",
-        registersPerThread,
-        " for a thread of each warpgroup; the warpgroups "
-        "have ",
-        sizes);
-  }
-  for (const Fiber &fiber : fibers)
-    if (fiber.state == Fiber::State::AtBarrier ||
-        fiber.state == Fiber::State::AtCluster)
-      first = first ? first : &fiber;
-  if (count(Fiber::State::AtBarrier) != 0)
-    add(count(Fiber::State::AtBarrier), "at a barrier of the block",
-        clusterName());
-  if (count(Fiber::State::AtCluster) != 0)
-    add(count(Fiber::State::AtCluster), "at the barrier of the cluster, where ",
-        cluster.arrived, " threads came");
-  return text;
 }

@@ -1,12 +1,5 @@
 //===- WarpCollectives.cpp - Operations in which lanes meet ---------------===//
-//
-// The lane that completes a collective performs it, and the others go on when
-// their turn comes. Where lanes of a warp wait for different collectives, it is
-// done once no thread can go on.
-//
-//===----------------------------------------------------------------------===//
-#include "BlockRunner.h"
-#include "Text.h"
+#include "WarpCollectives.h"
 #include "WarpMatrix.h"
 #include <algorithm>
 
@@ -20,47 +13,51 @@ static bool isSame(const WarpRequest &a, const WarpRequest &b) {
   return a.op == b.op && a.mask == b.mask && a.site == b.site;
 }
 
-uint64_t BlockRunner::waitAtWarpOp(Fiber &fiber, const WarpRequest &request) {
-  fiber.request = request;
+void WarpCollectives::meetOthers(Fiber &fiber) {
+  const WarpRequest &request = fiber.request;
   fiber.site = request.site;
-  Warp &warp = warps[fiber.registers.warpId];
+  size_t index = fiber.registers.warpId;
+  Warp &warp = warps[index];
   Fiber *lanes = &fiber - fiber.registers.laneId;
   if (warp.waiting == 0)
     warp.isMixed = false;
   else if (!isSame(request, lanes[__builtin_ctz(warp.waiting)].request))
     warp.isMixed = true;
   warp.waiting |= 1u << fiber.registers.laneId;
-  uint32_t expected = request.mask & warp.lanes;
+  uint32_t expected = request.mask & scheduler.liveLanes(index);
   if (warp.waiting == expected && !warp.isMixed)
-    execute(warp, lanes, expected);
-  if (warp.waiting != 0 || cluster.isStopped)
-    yield(fiber, Fiber::State::AtWarpOp);
-  return fiber.request.result;
+    execute(index, lanes, expected);
+  if (warp.waiting != 0 || scheduler.cluster().isStopped)
+    scheduler.yield(fiber, Fiber::State::AtWarpOp);
 }
 
-bool BlockRunner::completeWarpOps() {
-  if (count(Fiber::State::AtWarpOp) == 0)
+bool WarpCollectives::complete() {
+  if (scheduler.count(Fiber::State::AtWarpOp) == 0)
     return false;
+  const Cluster &cluster = scheduler.cluster();
   bool any = false;
   for (size_t i = 0; i < warps.size() && !cluster.isStopped; ++i)
-    any |= completeWarp(warps[i], &fibers[i * kWarpSize]);
+    any |= completeWarp(i);
   return any && !cluster.isStopped;
 }
 
-bool BlockRunner::completeWarp(Warp &warp, Fiber *lanes) {
+bool WarpCollectives::completeWarp(size_t index) {
+  Warp &warp = warps[index];
+  Fiber *lanes = &scheduler.fibers()[index * kWarpSize];
+  const Cluster &cluster = scheduler.cluster();
   bool any = false;
   for (uint32_t lane = 0; lane < kWarpSize && !cluster.isStopped; ++lane) {
     if (!(warp.waiting >> lane & 1))
       continue;
     const WarpRequest &request = lanes[lane].request;
     if (!(request.mask >> lane & 1)) {
-      launch->log->report(lanes[lane], ErrorKind::WarpCollective, request.site,
-                          "the lane is not in the mask of its own warp "
-                          "collective");
-      cluster.isStopped = true;
+      scheduler.report(lanes[lane], ErrorKind::WarpCollective, request.site,
+                       "the lane is not in the mask of its own warp "
+                       "collective");
+      scheduler.cluster().isStopped = true;
       return false;
     }
-    uint32_t expected = request.mask & warp.lanes, present = 0;
+    uint32_t expected = request.mask & scheduler.liveLanes(index), present = 0;
     for (uint32_t other = 0; other < kWarpSize; ++other) {
       if (!(warp.waiting >> other & 1))
         continue;
@@ -70,8 +67,8 @@ bool BlockRunner::completeWarp(Warp &warp, Fiber *lanes) {
         present |= 1u << other;
     }
     if ((present & expected) != expected)
-      continue; // The rest may still come; else openBarrier reports it.
-    execute(warp, lanes, expected);
+      continue; // The rest may still come; else reportMissingLanes reports it.
+    execute(index, lanes, expected);
     any = true;
   }
   return any;
@@ -112,7 +109,7 @@ static std::pair<uint32_t, bool> shuffleSource(const WarpRequest &request,
   }
 }
 
-void BlockRunner::shuffle(Fiber *lanes, uint32_t present) {
+void WarpCollectives::shuffle(Fiber *lanes, uint32_t present) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     if (!(present >> lane & 1))
       continue;
@@ -122,9 +119,9 @@ void BlockRunner::shuffle(Fiber *lanes, uint32_t present) {
       request.result = lanes[source].request.value | uint64_t(valid) << 32;
       continue;
     }
-    launch->log->report(lanes[lane], ErrorKind::WarpCollective, request.site,
-                        joinText("a shuffle reads from lane ", source,
-                                 ", which does not take part"));
+    scheduler.report(lanes[lane], ErrorKind::WarpCollective, request.site,
+                     "a shuffle reads from lane ", source,
+                     ", which does not take part");
     request.result = 0xffffffffu;
   }
 }
@@ -152,56 +149,56 @@ static void vote(WarpOp op, Fiber *lanes, uint32_t present) {
 // Matrices
 //===----------------------------------------------------------------------===//
 
-void BlockRunner::checkMatrixRow(Fiber &fiber, const char *row, AccessKind kind,
-                                 uint32_t site) {
+void WarpCollectives::checkMatrixRow(Fiber &fiber, const char *row,
+                                     AccessKind kind, uint32_t site) {
   const char *name = kind == AccessKind::Read ? "read" : "write";
   if (reinterpret_cast<uintptr_t>(row) % kMatrixRowBytes != 0)
-    launch->log->report(fiber, ErrorKind::Misaligned, site,
-                        joinText("misaligned ", name,
-                                 " of a matrix row: expected an alignment "
-                                 "of ",
-                                 kMatrixRowBytes, " bytes, but got address ",
-                                 formatAddress(row)));
+    scheduler.report(fiber, ErrorKind::Misaligned, site, "misaligned ", name,
+                     " of a matrix row: expected an alignment "
+                     "of ",
+                     kMatrixRowBytes, " bytes, but got address ",
+                     formatAddress(row));
+  const SharedMemory &shared = memory.shared();
   if (!shared.contains(row, kMatrixRowBytes)) {
-    launch->log->report(fiber, ErrorKind::OutOfBounds, site,
-                        joinText("out-of-bounds ", name, " of a matrix row of ",
-                                 kMatrixRowBytes, " bytes at offset ",
-                                 row - shared.dynamicBase,
-                                 " of dynamic shared memory (",
-                                 shared.dynamicBytes, " bytes)"));
-    kill(fiber);
+    scheduler.report(fiber, ErrorKind::OutOfBounds, site, "out-of-bounds ",
+                     name, " of a matrix row of ", kMatrixRowBytes,
+                     " bytes at offset ", row - shared.dynamicBase,
+                     " of dynamic shared memory (", shared.dynamicBytes,
+                     " bytes)");
+    scheduler.kill(fiber);
   }
-  if (launch->checker && !launch->checker->access(fiber, row, kMatrixRowBytes,
-                                                  kind, /*alignment=*/1, site))
-    kill(fiber);
+  MemoryChecker *checker = scheduler.checker();
+  if (checker && !checker->access(fiber, row, kMatrixRowBytes, kind,
+                                  /*alignment=*/1, site))
+    scheduler.kill(fiber);
 }
 
-void BlockRunner::copyMatrices(Fiber &fiber, WarpOp op, char *row,
-                               uint32_t *registers, uint32_t code,
-                               uint32_t site) {
+void WarpCollectives::copyMatrices(Fiber &fiber, WarpOp op, char *row,
+                                   uint32_t *registers, uint32_t code,
+                                   uint32_t site) {
   if (fiber.registers.laneId < MatrixCopy::decode(code).lanes())
     checkMatrixRow(
         fiber, row,
         op == WarpOp::LoadMatrix ? AccessKind::Read : AccessKind::Write, site);
-  waitAtWarpOp(fiber, {op, ~0u, code, 0, 0, site, 0, registers, row});
+  meet(fiber, {op, ~0u, code, 0, 0, site, 0, registers, row});
 }
 
-void BlockRunner::multiplyMatrices(Fiber &fiber, uint32_t *registers,
-                                   uint32_t code, uint32_t site) {
-  waitAtWarpOp(fiber,
-               {WarpOp::MultiplyMatrices, ~0u, code, 0, 0, site, 0, registers});
+void WarpCollectives::multiply(Fiber &fiber, uint32_t *registers, uint32_t code,
+                               uint32_t site) {
+  meet(fiber, {WarpOp::MultiplyMatrices, ~0u, code, 0, 0, site, 0, registers});
 }
 
-void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
+void WarpCollectives::executeMatrixOp(Fiber *lanes, uint32_t present) {
   const Fiber &first = lanes[__builtin_ctz(present)];
   uint32_t code = first.request.value;
+  const std::vector<Fiber> &fibers = scheduler.fibers();
   auto existing = static_cast<uint32_t>(fibers.data() + fibers.size() - lanes);
   if (existing < kWarpSize) {
-    launch->log->report(first, ErrorKind::WarpCollective, first.request.site,
-                        joinText("a matrix operation needs all 32 lanes of a "
-                                 "warp, but got ",
-                                 existing));
-    cluster.isStopped = true;
+    scheduler.report(first, ErrorKind::WarpCollective, first.request.site,
+                     "a matrix operation needs all 32 lanes of a "
+                     "warp, but got ",
+                     existing);
+    scheduler.cluster().isStopped = true;
     return;
   }
   // What lanes have that were stopped by an error.
@@ -215,14 +212,14 @@ void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
     rows[lane] = isPresent ? lanes[lane].request.row : nullptr;
   }
   if (first.request.op == WarpOp::MultiplyMatrices) {
-    ::multiplyMatrices(MmaVariant::decode(code), values);
+    multiplyMatrices(MmaVariant::decode(code), values);
     return;
   }
   bool isLoad = first.request.op == WarpOp::LoadMatrix;
   MatrixCopy copy = MatrixCopy::decode(code);
-  if (launch->counter)
-    launch->counter->copyMatrices(
-        copy, rows, isLoad ? AccessKind::Read : AccessKind::Write);
+  if (ExecutionCounter *counter = scheduler.counter())
+    counter->copyMatrices(copy, rows,
+                          isLoad ? AccessKind::Read : AccessKind::Write);
   (isLoad ? loadMatrices : storeMatrices)(copy, rows, values);
 }
 
@@ -231,10 +228,10 @@ void BlockRunner::executeMatrixOp(Fiber *lanes, uint32_t present) {
 //===----------------------------------------------------------------------===//
 
 /// Of the same lanes always the same one; which, the PTX ISA leaves open.
-void BlockRunner::elect(Fiber *lanes, uint32_t present) {
+void WarpCollectives::elect(Fiber *lanes, uint32_t present) {
   unsigned before = 0;
-  if (launch->order == RunOrder::Shuffled)
-    before = launch->seed % unsigned(__builtin_popcount(present));
+  if (scheduler.launch().order == RunOrder::Shuffled)
+    before = scheduler.launch().seed % unsigned(__builtin_popcount(present));
   for (uint32_t lane = 0; lane < kWarpSize; ++lane)
     if (present >> lane & 1)
       lanes[lane].request.result = before-- == 0;
@@ -244,7 +241,7 @@ void BlockRunner::elect(Fiber *lanes, uint32_t present) {
 // All collectives
 //===----------------------------------------------------------------------===//
 
-void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
+void WarpCollectives::execute(size_t index, Fiber *lanes, uint32_t present) {
   WarpOp op = lanes[__builtin_ctz(present)].request.op;
   switch (op) {
   case WarpOp::ShuffleXor:
@@ -268,21 +265,22 @@ void BlockRunner::execute(Warp &warp, Fiber *lanes, uint32_t present) {
   case WarpOp::LoadMatrix:
   case WarpOp::StoreMatrix:
     executeMatrixOp(lanes, present);
-    if (cluster.isStopped)
+    if (scheduler.cluster().isStopped)
       return;
     break;
   }
   // Memory accesses are ordered only where the whole warp meets.
-  bool isOrdered = op == WarpOp::Sync && present == warp.lanes;
-  if (op == WarpOp::Sync && launch->checker)
-    launch->checker->meet(lanes, present);
+  bool isOrdered = op == WarpOp::Sync && present == scheduler.liveLanes(index);
+  MemoryChecker *checker = scheduler.checker();
+  if (op == WarpOp::Sync && checker)
+    checker->meet(lanes, present);
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     if (!(present >> lane & 1))
       continue;
     lanes[lane].warpPhase += isOrdered;
-    setState(lanes[lane], Fiber::State::Ready);
+    scheduler.setState(lanes[lane], Fiber::State::Ready);
   }
-  warp.waiting &= ~present;
+  warps[index].waiting &= ~present;
 }
 
 //===----------------------------------------------------------------------===//
@@ -310,8 +308,9 @@ static const char *getPlaceName(Fiber::State state) {
   }
 }
 
-void BlockRunner::reportMissingLanes() {
-  ErrorLog &log = *launch->log;
+bool WarpCollectives::reportMissingLanes() const {
+  ErrorLog &log = scheduler.log();
+  const std::vector<Fiber> &fibers = scheduler.fibers();
   for (const Fiber &fiber : fibers) {
     if (fiber.state != Fiber::State::AtWarpOp)
       continue;
@@ -336,6 +335,7 @@ void BlockRunner::reportMissingLanes() {
                joinText("divergence: a warp collective waits for ", missing,
                         " lanes that do not come: ", where),
                "; it is");
-    return;
+    return true;
   }
+  return false;
 }

@@ -1,13 +1,5 @@
-//===- WarpgroupProducts.cpp - Asynchronous products of a warpgroup -------===//
-//
-// wgmma: shared memory is read, and accumulators are written, as late as the
-// rules allow, when a thread waits for the product and no other can run. Until
-// then the accumulators of a thread are not its own.
-//
-//===----------------------------------------------------------------------===//
-#include "BlockRunner.h"
-#include "RuntimeFunctions.h"
-#include "Text.h"
+//===- WarpgroupProducts.cpp - Asynchronous products ----------------------===//
+#include "WarpgroupProducts.h"
 #include <algorithm>
 #include <cstring>
 
@@ -33,23 +25,39 @@ bool isAtLeast(uint32_t number, uint32_t other) {
 }
 } // namespace
 
+void WarpgroupProducts::begin() {
+  size_t threads = scheduler.fibers().size();
+  warpgroups.resize((threads + kGroupThreads - 1) / kGroupThreads);
+  for (Warpgroup &group : warpgroups) {
+    group.products.clear();
+    group.performed = 0;
+  }
+  countInFlight(0);
+}
+
+void WarpgroupProducts::countInFlight(size_t count) {
+  inFlight = count;
+  copies.setProductsInFlight(count != 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Issue
 //===----------------------------------------------------------------------===//
 
-uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
-                                   const uint32_t *start, uint32_t version,
-                                   const ProductRequest &request) {
-  ErrorLog &log = *launch->log;
+uint32_t WarpgroupProducts::issue(Fiber &fiber, uint32_t *accumulators,
+                                  const uint32_t *start, uint32_t version,
+                                  const ProductRequest &request) {
+  ErrorLog &log = scheduler.log();
   GroupVariant variant = GroupVariant::decode(request.variant);
   size_t groupIndex = fiber.index / kGroupThreads;
   uint32_t thread = fiber.index % kGroupThreads;
-  if (fibers.size() < (groupIndex + 1) * kGroupThreads) {
-    log.report(fiber, ErrorKind::WarpCollective, request.site,
-               joinText("a product of a warpgroup needs all 128 threads, but "
-                        "got ",
-                        fibers.size() - groupIndex * kGroupThreads));
-    kill(fiber);
+  size_t threads = scheduler.fibers().size();
+  if (threads < (groupIndex + 1) * kGroupThreads) {
+    scheduler.report(fiber, ErrorKind::WarpCollective, request.site,
+                     "a product of a warpgroup needs all 128 threads, but "
+                     "got ",
+                     threads - groupIndex * kGroupThreads);
+    scheduler.kill(fiber);
   }
   AccumulatorHeader header = loadHeader(accumulators);
   if (version == 0) {
@@ -75,8 +83,7 @@ uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
   uint32_t place = number - group.performed;
   if (place == group.products.size()) {
     group.products.emplace_back().request = request;
-    ++productsInFlight;
-    updatePlainCopies();
+    countInFlight(inFlight + 1);
     for (uint64_t descriptor : {request.a, request.b})
       if (!MatrixDescriptor(descriptor).isSupported())
         log.report(fiber, ErrorKind::Product, request.site,
@@ -84,19 +91,20 @@ uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
   }
   Product &product = group.products[place];
   if (!(product.request == request)) {
-    log.report(fiber, ErrorKind::WarpCollective, request.site,
-               "a product of a warpgroup has other descriptors, or is another "
-               "one, than that of the warpgroup's first thread");
-    kill(fiber);
+    scheduler.report(
+        fiber, ErrorKind::WarpCollective, request.site,
+        "a product of a warpgroup has other descriptors, or is another "
+        "one, than that of the warpgroup's first thread");
+    scheduler.kill(fiber);
   }
   product.registers[thread] = accumulators + kAccumulatorHeader;
   header.version = std::max(header.version + 1, 1u);
   header.lastProduct = number;
   std::memcpy(accumulators, &header, sizeof(header));
-  if (launch->checker && fiber.registers.laneId == 0)
-    checkProductReads(fiber, request, /*isIssue=*/true);
-  if (!launch->lazyAsyncCopies)
-    performProducts(groupIndex, number + 1);
+  if (scheduler.checker() && fiber.registers.laneId == 0)
+    checkReads(fiber, request, /*isIssue=*/true);
+  if (!scheduler.launch().lazyAsyncCopies)
+    performBelow(groupIndex, number + 1);
   return header.version;
 }
 
@@ -104,29 +112,30 @@ uint32_t BlockRunner::issueProduct(Fiber &fiber, uint32_t *accumulators,
 // Use of the accumulators
 //===----------------------------------------------------------------------===//
 
-void BlockRunner::readAccumulators(Fiber &fiber, const uint32_t *accumulators,
-                                   uint32_t *registers, uint32_t version,
-                                   uint32_t count, uint32_t site) {
+void WarpgroupProducts::readAccumulators(Fiber &fiber,
+                                         const uint32_t *accumulators,
+                                         uint32_t *registers, uint32_t version,
+                                         uint32_t count, uint32_t site) {
   fiber.hasProductFence = false; // What was read may be changed.
   if (version == 0)
     return;
   AccumulatorHeader header = loadHeader(accumulators);
   if (version != header.version)
-    launch->log->report(fiber, ErrorKind::Product, site,
-                        "accumulators are read that a later product of "
-                        "matrices has overwritten");
+    scheduler.report(fiber, ErrorKind::Product, site,
+                     "accumulators are read that a later product of "
+                     "matrices has overwritten");
   if (isAtLeast(header.lastProduct, fiber.productsDone)) {
-    launch->log->report(fiber, ErrorKind::Product, site,
-                        "accumulators are read while a product of matrices is "
-                        "in flight");
+    scheduler.report(fiber, ErrorKind::Product, site,
+                     "accumulators are read while a product of matrices is "
+                     "in flight");
     std::fill_n(registers, count, ~0u);
     return;
   }
   std::copy_n(accumulators + kAccumulatorHeader, count, registers);
 }
 
-void BlockRunner::waitForProducts(Fiber &fiber, uint32_t pendingGroups,
-                                  uint32_t site) {
+void WarpgroupProducts::wait(Fiber &fiber, uint32_t pendingGroups,
+                             uint32_t site) {
   std::vector<uint32_t> &groups = fiber.productGroups;
   if (groups.size() <= pendingGroups)
     return;
@@ -136,21 +145,23 @@ void BlockRunner::waitForProducts(Fiber &fiber, uint32_t pendingGroups,
   fiber.productsDone = target;
   fiber.site = site;
   if (!isAtLeast(warpgroups[fiber.index / kGroupThreads].performed, target))
-    yield(fiber, Fiber::State::AtProducts);
+    scheduler.yield(fiber, Fiber::State::AtProducts);
   // The warp executes the wait together, so its lanes come after its reads.
   ++fiber.warpPhase;
-  if (launch->checker)
-    launch->checker->acquireProductReads(fiber);
+  if (MemoryChecker *checker = scheduler.checker())
+    checker->acquireProductReads(fiber);
 }
 
 //===----------------------------------------------------------------------===//
 // Performing
 //===----------------------------------------------------------------------===//
 
-bool BlockRunner::completeProducts() {
-  if (count(Fiber::State::AtProducts) == 0)
+bool WarpgroupProducts::complete() {
+  if (scheduler.count(Fiber::State::AtProducts) == 0)
     return false;
   bool any = false;
+  std::vector<Fiber> &fibers = scheduler.fibers();
+  const Cluster &cluster = scheduler.cluster();
   for (size_t group = 0; group < warpgroups.size() && !cluster.isStopped;
        ++group) {
     size_t begin = group * kGroupThreads;
@@ -159,19 +170,19 @@ bool BlockRunner::completeProducts() {
       Fiber &fiber = fibers[i];
       if (fiber.state != Fiber::State::AtProducts)
         continue;
-      performProducts(group, fiber.productsDone);
+      performBelow(group, fiber.productsDone);
       if (!isAtLeast(warpgroups[group].performed, fiber.productsDone))
         continue;
-      setState(fiber, Fiber::State::Ready);
+      scheduler.setState(fiber, Fiber::State::Ready);
       any = true;
     }
   }
   return any;
 }
 
-void BlockRunner::performProducts(size_t groupIndex, uint32_t end) {
+void WarpgroupProducts::performBelow(size_t groupIndex, uint32_t end) {
   Warpgroup &group = warpgroups[groupIndex];
-  const Fiber *threads = &fibers[groupIndex * kGroupThreads];
+  const Fiber *threads = &scheduler.fibers()[groupIndex * kGroupThreads];
   while (!isAtLeast(group.performed, end)) {
     const Product &product = group.products.front();
     for (unsigned i = 0; i < kGroupThreads; ++i)
@@ -179,14 +190,14 @@ void BlockRunner::performProducts(size_t groupIndex, uint32_t end) {
         return; // It is yet to come.
     perform(groupIndex, product);
     group.products.pop_front();
-    --productsInFlight;
-    updatePlainCopies();
+    countInFlight(inFlight - 1);
     ++group.performed;
   }
 }
 
-void BlockRunner::gather(const Fiber &fiber, const ProductRequest &request,
-                         bool isA, GroupOperand &operand) {
+void WarpgroupProducts::gather(const Fiber &fiber,
+                               const ProductRequest &request, bool isA,
+                               GroupOperand &operand) const {
   GroupVariant variant = GroupVariant::decode(request.variant);
   MatrixDescriptor descriptor(isA ? request.a : request.b);
   bool isTransposed = isA ? variant.hasRowsInner : variant.hasColumnsInner;
@@ -194,17 +205,17 @@ void BlockRunner::gather(const Fiber &fiber, const ProductRequest &request,
   constexpr unsigned kBytes = GroupVariant::kDepthBytes, kChunk = 16;
   unsigned outer = isTransposed ? kBytes / 2 : extent;
   unsigned inner = isTransposed ? extent / 8 : kBytes / kChunk;
+  const SharedMemory &shared = memory.shared();
+  const char *window = memory.window();
   for (unsigned i = 0; i < outer; ++i)
     for (unsigned j = 0; j < inner; ++j) {
-      const char *address =
-          sharedWindow() + descriptor.chunk(i, j, isTransposed);
+      const char *address = window + descriptor.chunk(i, j, isTransposed);
       if (!shared.contains(address, kChunk)) {
-        launch->log->report(
+        scheduler.report(
             fiber, ErrorKind::OutOfBounds, request.site,
-            joinText("out-of-bounds read of a product of matrices at offset ",
-                     address - shared.dynamicBase,
-                     " of dynamic shared memory (", shared.dynamicBytes,
-                     " bytes)"));
+            "out-of-bounds read of a product of matrices at offset ",
+            address - shared.dynamicBase, " of dynamic shared memory (",
+            shared.dynamicBytes, " bytes)");
         std::fill_n(operand.bytes, sizeof(operand.bytes), 0xff);
         return;
       }
@@ -218,12 +229,12 @@ void BlockRunner::gather(const Fiber &fiber, const ProductRequest &request,
     }
 }
 
-void BlockRunner::perform(size_t groupIndex, const Product &product) {
-  Fiber *threads = &fibers[groupIndex * kGroupThreads];
-  if (launch->checker)
+void WarpgroupProducts::perform(size_t groupIndex, const Product &product) {
+  Fiber *threads = &scheduler.fibers()[groupIndex * kGroupThreads];
+  if (scheduler.checker())
     for (unsigned i = 0; i < kGroupThreads; i += kWarpSize)
       if (product.registers[i])
-        checkProductReads(threads[i], product.request, /*isIssue=*/false);
+        checkReads(threads[i], product.request, /*isIssue=*/false);
   GroupOperand a, b;
   gather(threads[0], product.request, /*isA=*/true, a);
   gather(threads[0], product.request, /*isA=*/false, b);
@@ -231,10 +242,12 @@ void BlockRunner::perform(size_t groupIndex, const Product &product) {
                 product.registers);
 }
 
-void BlockRunner::checkProductReads(Fiber &fiber, const ProductRequest &request,
-                                    bool isIssue) {
+void WarpgroupProducts::checkReads(Fiber &fiber, const ProductRequest &request,
+                                   bool isIssue) {
   GroupVariant variant = GroupVariant::decode(request.variant);
   unsigned warp = fiber.registers.warpId % 4;
+  const SharedMemory &shared = memory.shared();
+  const char *window = memory.window();
   auto read = [&](uint64_t bits, unsigned first, unsigned extent,
                   bool isTransposed) {
     unsigned begin = isTransposed ? 0 : first;
@@ -244,12 +257,38 @@ void BlockRunner::checkProductReads(Fiber &fiber, const ProductRequest &request,
     for (unsigned i = begin; i < outer; ++i)
       for (unsigned j = innerBegin; j < inner; ++j) {
         const char *address =
-            sharedWindow() + MatrixDescriptor(bits).chunk(i, j, isTransposed);
+            window + MatrixDescriptor(bits).chunk(i, j, isTransposed);
         if (shared.contains(address, 16)) // Else perform() says so.
-          launch->checker->readForProduct(fiber, address, 16, isIssue,
-                                          request.site);
+          scheduler.checker()->readForProduct(fiber, address, 16, isIssue,
+                                              request.site);
       }
   };
   read(request.a, 16 * warp, 16, variant.hasRowsInner);
   read(request.b, 0, variant.columns, variant.hasColumnsInner);
+}
+
+//===----------------------------------------------------------------------===//
+// What is left undone
+//===----------------------------------------------------------------------===//
+
+bool WarpgroupProducts::reportMissingThreads() const {
+  for (const Fiber &fiber : scheduler.fibers())
+    if (fiber.state == Fiber::State::AtProducts) {
+      scheduler.report(
+          fiber, ErrorKind::Divergence, fiber.site,
+          "divergence: a wait for products of matrices that not all "
+          "threads of the warpgroup issue");
+      return true;
+    }
+  return false;
+}
+
+void WarpgroupProducts::reportPending() const {
+  for (const Fiber &fiber : scheduler.fibers())
+    if (fiber.state == Fiber::State::Exited &&
+        fiber.productsIssued != fiber.productsDone)
+      scheduler.report(
+          fiber, ErrorKind::PendingProduct, 0,
+          fiber.productsIssued - fiber.productsDone,
+          " products of matrices still pending at the kernel's end");
 }

@@ -1,6 +1,6 @@
-//===- BulkCopy.h - Copies of whole ranges and boxes ------------*- C++ -*-===//
-#ifndef FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
-#define FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
+//===- BulkRange.h - What a bulk copy copies -------------------*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
+#define FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
 
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include <algorithm>
@@ -93,18 +93,6 @@ void BulkRange::forEachRow(Function function) const {
   }
 }
 
-/// A bulk copy from shared to global memory.
-struct BulkStore {
-  BulkRange range;
-  char *source;
-  uint32_t thread;
-  uint32_t group; ///< Of the thread's groups.
-  uint32_t site;
-  bool isRead = false;    ///< The source was read, into `bytes`.
-  bool isWritten = false; ///< Early, without waiting for it.
-  std::vector<char> bytes;
-};
-
 } // namespace ftuner::emulator
 
-#endif // FTUNER_LIB_EMULATOR_CORE_BULKCOPY_H
+#endif // FTUNER_LIB_EMULATOR_CORE_BULKRANGE_H
