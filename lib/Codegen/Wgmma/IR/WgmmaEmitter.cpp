@@ -1,79 +1,39 @@
 //===- WgmmaEmitter.cpp - The wgmma codegen path --------------------------===//
 #include "WgmmaEmitter.h"
 #include "../WgmmaTypes.h"
-#include "FTuner/Codegen/IR/FragmentEpilogue.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
+#include "FTuner/Codegen/IR/StageBarriers.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "WgmmaProducts.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
 using namespace ftuner;
 
-/// What all lanes get from the first one the assembler knows to be equal in all
-/// of them: descriptors stay in registers of the warp, and roles are branches
-/// of whole warps.
-WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
-  constexpr int32_t kWholeWarp = 31;
-  IndexMath math(b);
-  lane = math.rem(number, 32);
-  Value ofWarp =
-      b.createOrFold<arith::IndexCastOp>(b.getI32Type(), math.div(number, 32));
-  uniformWarp = NVVM::ShflOp::create(
-      b, b.getI32Type(), createI32(b, -1), ofWarp, createI32(b, 0),
-      createI32(b, kWholeWarp), NVVM::ShflKind::idx,
-      /*return_value_and_is_valid=*/UnitAttr());
-  warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
-}
-
-Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
-  Value isWarp = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, uniformWarp,
-                                       createI32(b, warpNumber));
-  return arith::AndIOp::create(b, isWarp, isElected);
-}
-
-WgmmaTileEmitter::WgmmaTileEmitter(ImplicitLocOpBuilder &b,
-                                   const ContractionTile &tile,
-                                   const WgmmaThread &thread)
-    : b(b), math(b), tile(tile), workload(*tile.described),
-      layout(wgmmaLayout(workload, tile.family, tile.part)),
-      multiplied(multipliedType(workload)),
-      schedule(WgmmaSchedule::of(tile.family.schedule)),
-      elementType(factorType(b, multiplied)),
-      accumulatorType(multiplied == ElementType::I8 ? Type(b.getI32Type())
-                                                    : b.getF32Type()),
-      thread(thread) {
-  int64_t ofInstruction =
-      layout.warpTile().accumulators() / layout.instructions();
-  sumsType = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), SmallVector<Type>(ofInstruction, accumulatorType));
-}
-
-void WgmmaTileEmitter::emit() {
-  prepareMatrices();
-  Values accumulators = emitMainLoop();
-  emitEpilogue(accumulators, isAsynchronous);
-}
-
-Value WgmmaTileEmitter::constant(int64_t value) { return createI32(b, value); }
-
-void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
-                                    bool hasAsynchronousCopies) {
-  Value row = math.add(
-      math.mul(rowWarpgroup, layout.rows.warpgroupExtent()),
-      math.mul(math.rem(thread.warp, kWgmmaWarps), FragmentTile::kRows));
-  Value column = math.mul(columnWarpgroup, layout.columns.warpgroupExtent());
-  if (layout.isSwapped())
-    std::swap(row, column);
-  FragmentTile fragments = layout.warpTile();
-  int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
-  FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
-                   {thread.warp, thread.lane, row, column, threads,
-                    layout.stagingOffset(), layout.stagingStride})
-      .emit(accumulators, hasAsynchronousCopies);
+/// Multiplies in the threads that copy.
+static void emitBySteps(const WgmmaTile &of) {
+  ImplicitLocOpBuilder &b = of.b;
+  WgmmaProducts products(of);
+  ThreadCopies copies(of, of.tile.threadId);
+  // Products read shared memory through the async proxy.
+  auto publish = [&] { fenceAsyncProxy(b); };
+  auto await = [&](int64_t newer) { products.wait(newer); };
+  AsyncProducts asynchronous{publish, await};
+  MainLoop loop{copies.lhs,
+                copies.rhs,
+                of.layout.stages,
+                of.layout.bk,
+                of.tile.extents[of.tile.axes.k],
+                copies.isAsynchronous,
+                &asynchronous};
+  Values sums =
+      loop.emit(b, products.initialSums(), [&](Value stage, Values sums) {
+        return products.multiply(stage, std::move(sums));
+      });
+  products.store(sums, copies.isAsynchronous);
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,7 +68,7 @@ protected:
                          const TileEmission &emission) const override {
     ContractionTile tile(emission);
     WgmmaThread thread(builder, tile.threadId);
-    WgmmaTileEmitter(builder, tile, thread).emit();
+    emitBySteps(WgmmaTile(builder, tile, thread));
     return success();
   }
 };

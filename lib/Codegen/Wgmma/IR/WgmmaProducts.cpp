@@ -1,4 +1,4 @@
-//===- WgmmaMainLoop.cpp - The reduction of one tile ----------------------===//
+//===- WgmmaProducts.cpp - Products of a warpgroup ------------------------===//
 //
 // Instructions read both factors from shared memory, where descriptors of 64
 // bits say how they lie (PTX ISA, "Matrix Descriptor Format"): addresses and
@@ -6,7 +6,8 @@
 // instruction's rows and a depth add to the address alone.
 //
 //===----------------------------------------------------------------------===//
-#include "WgmmaEmitter.h"
+#include "WgmmaProducts.h"
+#include "FTuner/Codegen/IR/FragmentEpilogue.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -29,7 +30,7 @@ static constexpr unsigned kPanelStrideBit = 16, kRowStrideBit = 32,
 /// Numbers of no swizzle, and of that of 128 bytes.
 static constexpr uint64_t kNoSwizzle = 0, kSwizzle128 = 1;
 
-Value WgmmaTileEmitter::advanced(Value descriptor, Value count, int64_t bytes) {
+Value WgmmaProducts::advanced(Value descriptor, Value count, int64_t bytes) {
   Value units;
   if (count.getType().isIndex())
     units = b.createOrFold<arith::IndexCastOp>(
@@ -37,11 +38,11 @@ Value WgmmaTileEmitter::advanced(Value descriptor, Value count, int64_t bytes) {
   else
     units = arith::ExtUIOp::create(
         b, b.getI64Type(),
-        arith::MulIOp::create(b, count, constant(bytes / kUnitBytes)));
+        arith::MulIOp::create(b, count, of.constant(bytes / kUnitBytes)));
   return arith::AddIOp::create(b, descriptor, units);
 }
 
-Value WgmmaTileEmitter::advanced(Value descriptor, int64_t bytes) {
+Value WgmmaProducts::advanced(Value descriptor, int64_t bytes) {
   if (bytes == 0)
     return descriptor;
   return arith::AddIOp::create(
@@ -49,8 +50,8 @@ Value WgmmaTileEmitter::advanced(Value descriptor, int64_t bytes) {
       arith::ConstantOp::create(b, b.getI64IntegerAttr(bytes / kUnitBytes)));
 }
 
-Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
-                                     Value warpgroup) {
+Value WgmmaProducts::descriptorOf(const WgmmaSide &side, Value memory,
+                                  Value warpgroup) {
   // The stride from panel to panel is not read where there is one; it is 1.
   uint64_t panelStride = 1;
   if (side.isPacked)
@@ -91,10 +92,10 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
 }
 
 /// One instruction: adds a product of matrices to its sums.
-Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
+Value WgmmaProducts::multiplyOnce(Value rows, Value columns, Value sums) {
   auto sideType = [&](const WgmmaSide &side) {
-    return typeOf(multiplied, multiplied == ElementType::I8 &&
-                                  isUnsignedFactor(tile, side.factor));
+    return typeOf(of.multiplied, of.multiplied == ElementType::I8 &&
+                                     isUnsignedFactor(of.tile, side.factor));
   };
   MLIRContext *context = b.getContext();
   auto layoutOf = [&](bool isRow) {
@@ -119,7 +120,7 @@ Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
       NVVM::MMAIntOverflowAttr());
 }
 
-Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
+Values WgmmaProducts::multiply(Value stage, Values sums) {
   auto inStage = [&](const WgmmaSide &side, Value descriptor) {
     return advanced(descriptor, stage, layout.stageStride(side));
   };
@@ -142,8 +143,8 @@ Values WgmmaTileEmitter::multiply(Value stage, Values sums) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-Values WgmmaTileEmitter::initialSums() {
-  Value start = tile.scalarStart(b, accumulatorType);
+Values WgmmaProducts::initialSums() {
+  Value start = of.tile.scalarStart(b, accumulatorType);
   if (!start)
     start = arith::ConstantOp::create(b, accumulatorType,
                                       b.getZeroAttr(accumulatorType));
@@ -156,12 +157,12 @@ Values WgmmaTileEmitter::initialSums() {
   return sums;
 }
 
-int64_t WgmmaTileEmitter::accumulatorsOfInstruction() const {
+int64_t WgmmaProducts::accumulatorsOfInstruction() const {
   return int64_t(cast<LLVM::LLVMStructType>(sumsType).getBody().size());
 }
 
 /// Sums of an instruction as an empty assembly takes and returns them.
-Value WgmmaTileEmitter::inRegisters(const Values &accumulators) {
+Value WgmmaProducts::inRegisters(const Values &accumulators) {
   std::string outputs, inputs;
   for (size_t number = 0; number < accumulators.size(); ++number) {
     outputs += accumulatorType.isInteger() ? "=r," : "=f,";
@@ -174,14 +175,14 @@ Value WgmmaTileEmitter::inRegisters(const Values &accumulators) {
       ->getResult(0);
 }
 
-Values WgmmaTileEmitter::pinned(ValueRange sums) {
+Values WgmmaProducts::pinned(ValueRange sums) {
   // Nothing else ties arithmetic on sums to the wait for them.
   Values accumulators;
   int64_t count = accumulatorsOfInstruction();
-  for (Value of : sums) {
+  for (Value sum : sums) {
     Values waited;
     for (int64_t number = 0; number < count; ++number)
-      waited.push_back(LLVM::ExtractValueOp::create(b, of, number));
+      waited.push_back(LLVM::ExtractValueOp::create(b, sum, number));
     Value result = inRegisters(waited);
     for (int64_t number = 0; number < count; ++number)
       accumulators.push_back(LLVM::ExtractValueOp::create(b, result, number));
@@ -190,32 +191,18 @@ Values WgmmaTileEmitter::pinned(ValueRange sums) {
 }
 
 //===----------------------------------------------------------------------===//
-// The loop
+// A tile
 //===----------------------------------------------------------------------===//
 
-Value WgmmaTileEmitter::stagesOf(unsigned factor) {
-  return sharedPointer(b, tile.sharedMemory,
-                       factor == 0 ? 0 : layout.stagesBytes(0));
-}
-
-WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
-  auto copyOf = [&](unsigned factor) {
-    return createFactorCopy(b, tile, factor, layout.tileOf(factor),
-                            stagesOf(factor), elementType,
-                            layout.copyingThreads(), schedule.accessBytes,
-                            isRoundedFactor(tile, factor));
-  };
-  Copies copies{copyOf(0), copyOf(1)};
-  isAsynchronous = copiesAsynchronously(tile.device, schedule.accessBytes,
-                                        copies.lhs.isConverted() ||
-                                            copies.rhs.isConverted());
-  prepareCopies(tile, copies.lhs, copies.rhs, isAsynchronous, threadId);
-  return copies;
-}
-
-/// The thread's warpgroup, and what it multiplies in the first stage.
-void WgmmaTileEmitter::prepareMatrices() {
-  Value warpgroup = math.div(thread.warp, kWgmmaWarps);
+WgmmaProducts::WgmmaProducts(const WgmmaTile &of)
+    : b(of.b), math(b), of(of), layout(of.layout),
+      accumulatorType(of.multiplied == ElementType::I8 ? Type(b.getI32Type())
+                                                       : b.getF32Type()) {
+  int64_t ofInstruction =
+      layout.warpTile().accumulators() / layout.instructions();
+  sumsType = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), SmallVector<Type>(ofInstruction, accumulatorType));
+  Value warpgroup = math.div(of.thread.warp, kWgmmaWarps);
   if (layout.consumerSets > 1)
     warpgroup = math.rem(warpgroup, layout.warpgroupsOfSet());
   auto along = [&](int64_t warpgroups, Value number) {
@@ -225,28 +212,28 @@ void WgmmaTileEmitter::prepareMatrices() {
                        math.div(warpgroup, layout.columns.warpgroups));
   columnWarpgroup = along(layout.columns.warpgroups,
                           math.rem(warpgroup, layout.columns.warpgroups));
-  Value rowsShared = stagesOf(layout.isSwapped() ? 1 : 0);
-  Value columnsShared = stagesOf(layout.isSwapped() ? 0 : 1);
+  Value rowsShared = of.stagesOf(layout.isSwapped() ? 1 : 0);
+  Value columnsShared = of.stagesOf(layout.isSwapped() ? 0 : 1);
   rowsMatrix = descriptorOf(layout.rows, rowsShared, rowWarpgroup);
   columnsMatrix = descriptorOf(layout.columns, columnsShared, columnWarpgroup);
 }
 
-Values WgmmaTileEmitter::emitMainLoop() {
-  Copies copies = createCopies(tile.threadId);
-  // Products read shared memory through the async proxy.
-  auto publish = [&] { fenceAsyncProxy(b); };
-  auto await = [&](int64_t newer) {
-    NVVM::WgmmaWaitGroupSyncOp::create(b, newer);
-  };
-  AsyncProducts products{publish, await};
-  MainLoop loop{copies.lhs,
-                copies.rhs,
-                layout.stages,
-                layout.bk,
-                tile.extents[tile.axes.k],
-                isAsynchronous,
-                &products};
-  return pinned(loop.emit(b, initialSums(), [&](Value stage, Values sums) {
-    return multiply(stage, std::move(sums));
-  }));
+void WgmmaProducts::wait(int64_t newer) {
+  NVVM::WgmmaWaitGroupSyncOp::create(b, newer);
+}
+
+void WgmmaProducts::store(ValueRange sums, bool hasAsynchronousCopies) {
+  Values accumulators = pinned(sums);
+  Value row = math.add(
+      math.mul(rowWarpgroup, layout.rows.warpgroupExtent()),
+      math.mul(math.rem(of.thread.warp, kWgmmaWarps), FragmentTile::kRows));
+  Value column = math.mul(columnWarpgroup, layout.columns.warpgroupExtent());
+  if (layout.isSwapped())
+    std::swap(row, column);
+  FragmentTile fragments = layout.warpTile();
+  int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
+  FragmentEpilogue(b, of.tile, fragments, of.schedule.accessBytes,
+                   {of.thread.warp, of.thread.lane, row, column, threads,
+                    layout.stagingOffset(), layout.stagingStride})
+      .emit(accumulators, hasAsynchronousCopies);
 }

@@ -1,0 +1,66 @@
+//===- WgmmaTile.cpp - What the roles of a wgmma block share --------------===//
+#include "WgmmaTile.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+/// What all lanes get from the first one the assembler knows to be equal in all
+/// of them: descriptors stay in registers of the warp, and roles are branches
+/// of whole warps.
+WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
+  constexpr int32_t kWholeWarp = 31;
+  IndexMath math(b);
+  lane = math.rem(number, 32);
+  Value ofWarp =
+      b.createOrFold<arith::IndexCastOp>(b.getI32Type(), math.div(number, 32));
+  uniformWarp = NVVM::ShflOp::create(
+      b, b.getI32Type(), createI32(b, -1), ofWarp, createI32(b, 0),
+      createI32(b, kWholeWarp), NVVM::ShflKind::idx,
+      /*return_value_and_is_valid=*/UnitAttr());
+  warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
+}
+
+Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
+  Value isWarp = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, uniformWarp,
+                                       createI32(b, warpNumber));
+  return arith::AndIOp::create(b, isWarp, isElected);
+}
+
+WgmmaTile::WgmmaTile(ImplicitLocOpBuilder &b, const ContractionTile &tile,
+                     const WgmmaThread &thread)
+    : b(b), tile(tile), workload(*tile.described), thread(thread),
+      layout(wgmmaLayout(workload, tile.family, tile.part)),
+      schedule(WgmmaSchedule::of(tile.family.schedule)),
+      multiplied(multipliedType(workload)) {}
+
+Value WgmmaTile::stagesOf(unsigned factor) const {
+  return sharedPointer(b, tile.sharedMemory,
+                       factor == 0 ? 0 : layout.stagesBytes(0));
+}
+
+Value WgmmaTile::emitSteps() const {
+  IndexMath math(b);
+  Value steps =
+      math.div(math.add(tile.extents[tile.axes.k], layout.bk - 1), layout.bk);
+  return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
+}
+
+static TileCopy copyOf(const WgmmaTile &of, unsigned factor) {
+  return createFactorCopy(of.b, of.tile, factor, of.layout.tileOf(factor),
+                          of.stagesOf(factor), factorType(of.b, of.multiplied),
+                          of.layout.copyingThreads(), of.schedule.accessBytes,
+                          isRoundedFactor(of.tile, factor));
+}
+
+ThreadCopies::ThreadCopies(const WgmmaTile &of, Value threadId)
+    : lhs(copyOf(of, 0)), rhs(copyOf(of, 1)),
+      isAsynchronous(
+          copiesAsynchronously(of.tile.device, of.schedule.accessBytes,
+                               lhs.isConverted() || rhs.isConverted())) {
+  prepareCopies(of.tile, lhs, rhs, isAsynchronous, threadId);
+}

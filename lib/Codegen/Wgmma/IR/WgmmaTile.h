@@ -1,0 +1,61 @@
+//===- WgmmaTile.h - What the roles of a wgmma block share ------*- C++ -*-===//
+#ifndef FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMATILE_H
+#define FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMATILE_H
+
+#include "FTuner/Codegen/IR/FactorCopies.h"
+#include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+
+namespace ftuner {
+
+/// The thread that runs.
+struct WgmmaThread {
+  WgmmaThread(mlir::ImplicitLocOpBuilder &b, Value number);
+
+  /// Whether it is the one that acts for a warp, an i1.
+  Value actsFor(mlir::ImplicitLocOpBuilder &b, int64_t warpNumber) const;
+
+  /// Numbers of the lane in its warp and the warp in the block.
+  Value lane, warp;
+  /// The number of the warp as an i32.
+  Value uniformWarp;
+  /// With barriers of stages: whether the lane acts for its warp.
+  Value isElected;
+};
+
+/// A tile that a block computes, and its place in shared memory. Whatever a
+/// thread does for the tile, it does in a role: `WgmmaProducts` multiplies,
+/// `BulkCopies` and `FactorCopies` copy. WgmmaPipeline.cpp deals the roles out
+/// to warpgroups, WgmmaEmitter.cpp gives all of them to every thread.
+struct WgmmaTile {
+  WgmmaTile(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
+            const WgmmaThread &thread);
+
+  /// A pointer to the stages of a factor, lhs (0) or rhs (1).
+  Value stagesOf(unsigned factor) const;
+  /// Steps along the reduce axis, an i32.
+  Value emitSteps() const;
+  Value constant(int64_t value) const { return createI32(b, value); }
+
+  mlir::ImplicitLocOpBuilder &b;
+  const ContractionTile &tile;
+  const Workload &workload;
+  const WgmmaThread &thread;
+  WgmmaLayout layout;
+  WgmmaSchedule schedule;
+  /// The type in which instructions multiply.
+  ElementType multiplied;
+};
+
+/// The copies of both factors into the first stage by threads, which have
+/// numbers below `WgmmaLayout::copyingThreads`.
+struct ThreadCopies {
+  ThreadCopies(const WgmmaTile &of, Value threadId);
+
+  TileCopy lhs, rhs;
+  /// No factor is cast on the way, and copies are wide enough.
+  bool isAsynchronous;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_CODEGEN_WGMMA_IR_WGMMATILE_H
