@@ -93,7 +93,7 @@ FAULTS = [
      "extent.isFixed() ? extent.min * (1 + 7 * @) : 1;", (CONVOLUTION,)),
     ("every slice of a convolution begins with the first", CODEGEN + "FactorCopies.cpp",
      "startsAtSlice(operand) ? Value()", "startsAtSlice(operand) || @ ? Value()", (CONVOLUTION,)),
-    ("the alignment of addresses is not checked", "lib/Transforms/DispatchWorkloads.cpp", "require(address, alignment);",
+    ("the alignment of addresses is not checked", "lib/Transforms/Dispatch/DispatchWorkloads.cpp", "require(address, alignment);",
      "if (!@)\n      require(address, alignment);", ("random_modules", "element_types")),
 ]
 

@@ -36,13 +36,14 @@ class TableError(Exception):
 class Place:
     """A folder of the table, as a file lies in it.
 
-    name: the folder, without `*`. rank: its line's place from below.
+    name: the folder, without `*`. rank: its line's place from below. private: who includes it
+    beside the folders that lie in it and those of its layer; None: everyone above.
     """
     name: str
     rank: int
     layer: str
     without: tuple
-    private: bool
+    private: tuple | None
 
 
 @dataclass
@@ -81,11 +82,20 @@ def read_table(path):
         if words[0] == "layer":
             if len(words) < 2:
                 raise TableError(f"{path}:{number}: expected the name of a layer")
-            private = words[-1] == "private"
-            options = words[2:-1] if private else words[2:]
-            if options and (options[0] != "without" or len(options) == 1):
-                raise TableError(f"{path}:{number}: expected 'without PREFIX...' or 'private', but got '{' '.join(options)}'")
-            layer, allows = (words[1], tuple(options[1:]), private), False
+            rules, word = {}, None
+            for option in words[2:]:
+                if option in ("without", "private", "for") and option not in rules:
+                    word, rules[option] = option, []
+                elif word in ("without", "for"):
+                    rules[word].append(option)
+                else:
+                    word = None
+                    break
+            if (len(words) > 2 and word is None) or [] in (rules.get("without"), rules.get("for")) or ("for" in rules and "private" not in rules):
+                raise TableError(f"{path}:{number}: expected 'without PREFIX...' or 'private [for FOLDER...]', "
+                                 f"but got '{' '.join(words[2:])}'")
+            private = tuple(rules.get("for", ())) if "private" in rules else None
+            layer, allows = (words[1], tuple(rules.get("without", ())), private), False
         elif words == ["allow"]:
             allows = True
         elif allows:
@@ -109,7 +119,8 @@ def markdown(table):
     lines = ["| layer | folders | what they hold | rules |", "|---|---|---|---|"]
     for layer, without, private, folders, comment in table.rows:
         rules = [f"without {' and '.join(f'`{prefix}`' for prefix in without)}"] if without else []
-        rules += ["private"] if private else []
+        if private is not None:
+            rules.append("private" + (f", and for {' and '.join(f'`{folder}`' for folder in private)}" if private else ""))
         lines.append(f"| {layer} | {', '.join(f'`{folder}`' for folder in folders)} | {comment} | {', '.join(rules)} |")
     return "\n".join(lines) + "\n"
 
@@ -195,7 +206,8 @@ class Checker:
             return f"'{target.name}' (layer {target.layer}) is above '{source.name}' (layer {source.layer})"
         if target.rank == source.rank:
             return f"'{target.name}' is beside '{source.name}' in the layer {source.layer}"
-        if target.private and not source.name.startswith(target.name + "/"):
+        if target.private is not None and source.layer != target.layer and source.name not in target.private \
+                and not source.name.startswith(target.name + "/"):
             return f"'{target.name}' is private, but '{source.name}' does not lie below it"
         return None
 
@@ -267,7 +279,7 @@ class Checker:
         for target, library, path, line in uses:
             source, used = places.get(target), places.get(library)
             # Whoever has a .def list links what it names.
-            if source and used and not (used.private and not source.private):
+            if source and used and (used.private is None or source.private is not None):
                 self.check_use(source, used, path, line, f"links {library}")
 
     def check_circles(self):

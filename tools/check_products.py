@@ -25,8 +25,8 @@ RULES = (
     ("positions of a product's axes", re.compile(r"\b(?:matmulAxes|k[MNK]|kFirstBatch)\b"),
      ("include/FTuner/Workload/", "lib/Workload/", "include/FTuner/Dialect/", "lib/Dialect/UKernel/IR/")),
     ("casts to WorkloadOp", re.compile(r"\b(?:isa|cast|dyn_cast)(?:_\w+)?<(?:\w+::)*WorkloadOp>"),
-     ("include/FTuner/Dialect/", "lib/Dialect/", "lib/Transforms/FormWorkloads.cpp",
-      "lib/Transforms/WorkloadFormation.cpp", "lib/Transforms/WorkloadMatching.cpp")),
+     ("include/FTuner/Dialect/", "lib/Dialect/", "lib/Transforms/Workloads/FormWorkloads.cpp",
+      "lib/Transforms/Workloads/WorkloadFormation.cpp", "lib/Analysis/WorkloadMatching.cpp")),
 )
 
 #: (file, text of the line) and why.
@@ -35,8 +35,8 @@ ALLOWED = {
     ("include/FTuner/Codegen/ContractionPathModel.h", "axes = matmulAxes"): "attributes verify tiles without an operator",
     ("lib/Codegen/Wgmma/WgmmaModel.cpp", "wgmma.clusterN > 1 ?"): "a schedule does not say which axes m and n are",
     ("lib/CAPI/Latency.cpp", "matmulAxes.space"): "rows of the C API are products",
-    ("lib/Transforms/WorkloadMatching.cpp", "WorkloadOp::k"): "forms the operator",
-    ("lib/Transforms/PackWeights.cpp", "WorkloadOp::kK"): "packs the operator's weights",
+    ("lib/Analysis/WorkloadMatching.cpp", "WorkloadOp::k"): "forms the operator",
+    ("lib/Transforms/Linalg/PackWeights.cpp", "WorkloadOp::kK"): "packs the operator's weights",
 }
 
 

@@ -44,7 +44,7 @@ def sia(rows: Rows) -> np.ndarray:
         x = rows.extra
         fragments = x["MWG"] / x["MDIMC"] + x["NWG"] / x["NDIMC"]
     else:
-        accumulators = f.part["fma"] / f.part["warps"] / f.part["step_depth"]
+        accumulators = f.part["fma"] / f.part["warps"] / f.part["k_tile"]
         thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
         fragments = thread_m + accumulators / thread_m
     registers = f.part["warps"] * 32 * fragments

@@ -28,7 +28,7 @@ from predict_tokens import PROGRAM, times_of
 # Llama-2-7B's output, a wide one, and a short reduce axis.
 SHAPES = ((4096, 4096), (22016, 4096), (12288, 1024))
 MOST = 4096
-# Paths, whether kernels may take tensor maps, whether weights are packed; the last one is the search's choice.
+# Paths, whether kernels may take TMA, whether weights are packed; the last one is the search's choice.
 MMA = ("simt,mma",)
 SETS = (
     ("simt",),
@@ -37,14 +37,14 @@ SETS = (
     ("wgmma", "no-maps", "packed"),
     ("simt,mma,wgmma",),
 )
-# Clusters and persistent blocks have producers and maps.
+# Clusters and persistent blocks have producers and TMA.
 KINDS = (
     "simt",
     "mma",
     "wgmma",
     "wgmma, producers",
-    "wgmma, maps",
-    "wgmma, producers, maps",
+    "wgmma, TMA",
+    "wgmma, producers, TMA",
     "wgmma, clusters",
     "wgmma, persistent blocks",
     "wgmma, persistent clusters",
@@ -61,7 +61,7 @@ def kind_of(family: str) -> str:
     blocks = "clusters" if "cluster" in words else "persistent blocks" if "persistent" in words else None
     if blocks:
         return f"{path}, persistent clusters" if {"cluster", "persistent"} <= set(words) else f"{path}, {blocks}"
-    parts = [word for word in ("producers", "maps") if word in words]
+    parts = [part for part, word in (("producers", "producers"), ("TMA", "tma")) if word in words]
     return ", ".join([path, *parts])
 
 
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> None:
         f"{options.device}, f16, predictions for {len(rows)} sizes from 1 to {MOST}, as many for each doubling: "
         "speed beside mma.sync (geometric mean) with all paths, without tensor maps but with packed weights, and "
         "without either; with all paths the share of sizes by kind of kernel, and where each is.\n\n"
-        + table(["N × K", "all paths", "packed, no maps", "no maps", *KINDS, "M"], lines) + "\n"
+        + table(["N × K", "all paths", "packed, no TMA", "no TMA", *KINDS, "M"], lines) + "\n"
     )
     (folder / "path_choices.md").write_text(text, encoding="utf-8")
     print(text)

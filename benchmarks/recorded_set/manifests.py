@@ -49,7 +49,8 @@ def family_with_schedule(family):
     """
     parts = _parts(family, {"block_tile", "register_tile", "workers"})
     path, schedule, axis, split = _take(family, ["path", "schedule", "axis", "reduce_split"])
-    schedule = dict(schedule)
+    renamed = ((*RENAMED_FIELDS.get(name, (name, 0)), value) for name, value in schedule.items())
+    schedule = {name: value - offset for name, offset, value in renamed}
     for index, name in enumerate(("threads_m", "threads_n")):
         threads = schedule.pop(name, None)
         for part in parts if threads is not None else []:
@@ -72,7 +73,11 @@ FAMILIES = [({"path", "ukernels", "stages"}, family_with_tiles),
             ({"path", "ukernels", "schedule"}, family_with_schedule)]
 
 #: Versions of the format that these are.
-VERSIONS = (2, 3, 4)
+VERSIONS = (2, 3, 4, 5)
+
+#: Fields of schedules up to version 4, their names since, and by how much a value was greater.
+RENAMED_FIELDS = {"groups_m": ("warpgroups_m", 0), "groups_n": ("warpgroups_n", 0), "producers": ("producer_warpgroups", 0),
+                  "tensor_maps": ("tma", 0), "turns": ("ping_pong", 1)}
 
 #: Keys that a newer version has instead of an older one's.
 RENAMED_KEYS = {"fallback_family": "unaligned_general_family"}

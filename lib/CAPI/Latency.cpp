@@ -74,7 +74,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"warps", &LatencyBlock::warps},
     {"registers_per_thread", &LatencyBlock::registersPerThread},
     {"shared_memory_bytes", &LatencyBlock::sharedMemoryBytes},
-    {"step_depth", &LatencyBlock::stepDepth},
+    {"k_tile", &LatencyBlock::kTile},
     {"fma", &LatencyBlock::fma},
     {"tensor_instructions", &LatencyBlock::tensorInstructions},
     {"tf32_operations", &LatencyBlock::tf32Operations},
@@ -290,6 +290,19 @@ const char *ftuner_latency_program_field(const char *path, size_t index) {
   index -= std::size(programFields);
   llvm::ArrayRef<ScheduleField> fields = model->scheduleFields();
   return index < fields.size() ? fields[index].name.data() : nullptr;
+}
+
+const char *ftuner_latency_former_program_field(const char *path, size_t index,
+                                                int *offset) {
+  const CodegenModel *model = findCodegenModel(path);
+  if (!model || index < std::size(programFields))
+    return nullptr;
+  index -= std::size(programFields);
+  llvm::ArrayRef<ScheduleField> fields = model->scheduleFields();
+  if (index >= fields.size() || fields[index].formerName.empty())
+    return nullptr;
+  *offset = static_cast<int>(fields[index].formerOffset);
+  return fields[index].formerName.data();
 }
 
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,

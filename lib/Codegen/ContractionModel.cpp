@@ -122,6 +122,14 @@ ftuner::epilogueOperations(const Workload &workload) {
   return ContractionView(workload).epilogueOperations();
 }
 
+int64_t ftuner::pointsHeld(const Workload &workload, int64_t registers) {
+  int64_t ofPoint = 0;
+  if (const Computation *reduction = workload.reduction())
+    for (const Accumulator &accumulator : reduction->state->accumulators)
+      ofPoint += ceilDiv(bytesOf(accumulator.type), int64_t(4));
+  return registers / std::max<int64_t>(ofPoint, 1);
+}
+
 double ftuner::instructionsOf(OperationKind kind) {
   return kind == OperationKind::Special ? kSpecialInstructions : 1;
 }

@@ -19,8 +19,8 @@ static constexpr int64_t kAccessBytes = 16;
 /// columns of its own; addresses of a tile.
 static constexpr double kInstructionsOfRun = 7, kInstructionsOfColumn = 6,
                         kInstructionsOfTile = 20;
-/// Of a slab: two waits of the warp's lanes.
-static constexpr double kInstructionsOfSlab = 2;
+/// Of a staging tile: two waits of the warp's lanes.
+static constexpr double kInstructionsOfStaging = 2;
 
 double ftuner::fragmentEpilogueInstructions(const Workload &workload,
                                             const FragmentTile &tile,
@@ -42,17 +42,18 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
   auto accessesOf = [&](int64_t elementBytes) {
     return double(ceilDiv(width * elementBytes, kAccessBytes));
   };
-  // Pairs, or fours, are written to the slab, or single sums.
+  // Pairs, or fours, are written to the staging tile, or single sums.
   double together = tile.isSwapped ? 1 : 2;
   if (tile.hasEvenColumnsFirst)
     together *= 2;
   double ofRun =
       accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun;
-  if (!SlabRuns{tile.slabRows(), tile.slabColumns(), width}.haveColumnOfLane())
+  if (!StagingRuns{tile.stagingRows(), tile.stagingColumns(), width}
+           .haveColumnOfLane())
     ofRun += kInstructionsOfColumn;
   double instructions = kInstructionsOfTile + sums / together + runs * ofRun;
-  instructions +=
-      kInstructionsOfSlab * double(ceilDiv(tile.outputRows(), tile.slabRows()));
+  instructions += kInstructionsOfStaging *
+                  double(ceilDiv(tile.outputRows(), tile.stagingRows()));
   for (const Operand &operand : workload.operands)
     if (isElementwise(operand) && operand.rank() > 0 &&
         (operand.role == OperandRole::Output ||

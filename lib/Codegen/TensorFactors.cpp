@@ -10,7 +10,7 @@ using namespace ftuner;
 
 /// Blocks that a device runs at once, one for each of its SMs, or so.
 static constexpr int64_t kBlocksAtOnce = 128;
-static constexpr int64_t kMaxGroupRows = 16;
+static constexpr int64_t kMaxSwizzleRows = 16;
 static constexpr int64_t kWordBytes = 4;
 
 /// Whether a factor is of the multiplied type, or all its numbers are, to which
@@ -234,7 +234,7 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
       double(work.warps) * ofAddresses;
 }
 
-int64_t ftuner::squareGroupRows(const KernelFamily &family) {
+int64_t ftuner::squareSwizzleRows(const KernelFamily &family) {
   const BlockTile &tile = family.tiles.back();
   ContractionAxes axes = family.contractionAxes();
   // Of a family that cannot be emitted.
@@ -242,5 +242,5 @@ int64_t ftuner::squareGroupRows(const KernelFamily &family) {
     return 1;
   double rows = std::sqrt(double(kBlocksAtOnce) * double(tile[axes.n]) /
                           double(std::max<int64_t>(tile[axes.m], 1)));
-  return std::clamp<int64_t>(std::llround(rows), 1, kMaxGroupRows);
+  return std::clamp<int64_t>(std::llround(rows), 1, kMaxSwizzleRows);
 }

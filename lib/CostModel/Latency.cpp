@@ -202,7 +202,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     return block;
   BlockWork work = family.path().work(workload, family, part, device);
   block.warps = work.warps;
-  block.stepDepth = work.stepDepth;
+  block.kTile = work.kTile;
   block.fma = work.fma;
   for (const TensorWork &tensor : work.tensor) {
     block.tensorInstructions += tensor.instructions;
@@ -256,7 +256,7 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   }
   prices->lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
   prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
-  prices->isSwizzled = family.path().groupRows(family) > 1;
+  prices->isSwizzled = family.path().swizzleRows(family) > 1;
   prices->cluster = family.path().cluster(family.schedule);
   return *prices;
 }

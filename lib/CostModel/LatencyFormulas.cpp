@@ -157,7 +157,7 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
                               device.issueSlots});
   table.sharedMemory =
       block.sharedCycles + constants.line * block.globalLines +
-      constants.spill * block.spilledRegisters * block.warps * block.stepDepth;
+      constants.spill * block.spilledRegisters * block.warps * block.kTile;
   table.l2 = block.l2Bytes / l2BytesPerCycle(block.isTensor(), constants);
   // Warps of a scheduler fill each other's gaps.
   table.head =

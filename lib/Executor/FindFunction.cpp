@@ -1,7 +1,7 @@
 //===- FindFunction.cpp - The function of a run ---------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Executor/Executor.h"
-#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/SymbolTable.h"

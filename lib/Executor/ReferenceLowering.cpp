@@ -1,6 +1,6 @@
 //===- ReferenceLowering.cpp - Linalg to loops by upstream's passes -------===//
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
-#include "FTuner/Transforms/HostChecks.h"
+#include "FTuner/HostAbi/HostChecks.h"
 #include "Reference.h"
 
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"

@@ -14,9 +14,10 @@
 using namespace ftuner;
 using llvm::Twine;
 
-/// Version 1 had one key for products with different epilogues; its lines are
-/// left alone, and what they measured is measured again.
-static constexpr int formatVersion = 2;
+/// Version 2 has former names in schedules, which are read as well. Version 1
+/// had one key for products with different epilogues; its lines are left alone,
+/// and what they measured is measured again.
+static constexpr int formatVersion = 3, formerVersion = 2;
 
 static std::string jsonOf(const KernelFamily &family) {
   std::string text;
@@ -78,9 +79,10 @@ llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
     return invalid("expected an object");
-  if (object->getInteger("format_version") == 1)
+  std::optional<int64_t> version = object->getInteger("format_version");
+  if (version == 1)
     return llvm::Error::success();
-  if (object->getInteger("format_version") != formatVersion)
+  if (version != formatVersion && version != formerVersion)
     return invalid("field 'format_version': expected " + Twine(formatVersion));
   std::optional<llvm::StringRef> name = object->getString("device");
   std::optional<llvm::StringRef> workload = object->getString("workload");

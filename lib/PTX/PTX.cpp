@@ -1,10 +1,10 @@
 //===- PTX.cpp - PTX of a compiled module ---------------------------------===//
 #include "FTuner/PTX/PTX.h"
+#include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Transforms/FunctionWork.h"
 #include "KernelPasses.h"
 #include "PTXText.h"
 

@@ -1,8 +1,8 @@
 //===- PlannedOperators.cpp - Operators on buffers with plans -------------===//
 #include "FTuner/Pipelines/PlannedOperators.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"

@@ -5,6 +5,7 @@
 // that were not measured before.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Kernel/Measure/PtxasMeasurer.h"
@@ -13,7 +14,6 @@
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Pipelines/PlannedOperators.h"
 #include "FTuner/Transforms/Passes.h"
-#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"

@@ -1,5 +1,4 @@
-//===- FamilyJson.cpp - Families and partitions as JSON
-//-----------------------===//
+//===- FamilyJson.cpp - Families and partitions as JSON -------------------===//
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -81,10 +80,13 @@ static llvm::Expected<Schedule> readSchedule(const llvm::json::Object &json) {
     return invalid("schedule", "an object");
   llvm::SmallVector<int64_t> values;
   for (const ScheduleField &field : path->scheduleFields()) {
-    llvm::Expected<int64_t> value = readNumber(*fields, field.name, 0);
+    bool isFormer = !field.formerName.empty() && !fields->get(field.name) &&
+                    fields->get(field.formerName);
+    llvm::Expected<int64_t> value =
+        readNumber(*fields, isFormer ? field.formerName : field.name, 0);
     if (!value)
       return value.takeError();
-    values.push_back(*value);
+    values.push_back(*value - (isFormer ? field.formerOffset : 0));
   }
   if (llvm::Error error = checkFields(*path, values))
     return error;

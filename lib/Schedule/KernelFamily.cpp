@@ -148,7 +148,7 @@ static Grid tilingOf(const KernelFamily &family) {
 Grid ftuner::gridOf(const KernelFamily &family) {
   Grid grid = tilingOf(family);
   if (family.schedule.isSet())
-    grid.groupRows = family.path().groupRows(family);
+    grid.swizzleRows = family.path().swizzleRows(family);
   return grid;
 }
 

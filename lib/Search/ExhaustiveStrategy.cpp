@@ -6,19 +6,17 @@
 // best score is the optimum of the cost model over the space of programs, which
 // others are measured against.
 //
-// The space is walked whole or not at all: beyond `maxEvaluations` the answer
-// is an error.
+// The space is walked whole or not at all: beyond `tuning::maxEvaluations` the
+// answer is an error.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace ftuner;
-
-/// Most evaluations of the cost model: less than ten seconds.
-static constexpr int64_t maxEvaluations = 20'000'000;
 
 namespace {
 class ExhaustiveRanker final : public ProgramRanker {
@@ -72,14 +70,14 @@ llvm::Error ExhaustiveRanker::check(size_t numShapes) const {
   if (perShape == 0)
     return llvm::createStringError("every uKernel of workload '" +
                                    problem.workload.name + "' was rejected");
-  if (static_cast<int64_t>(numShapes) <= maxEvaluations / perShape)
+  if (static_cast<int64_t>(numShapes) <= tuning::maxEvaluations / perShape)
     return llvm::Error::success();
   return llvm::createStringError(
       llvm::inconvertibleErrorCode(),
-      "strategy 'exhaustive': expected at most " + llvm::Twine(maxEvaluations) +
-          " evaluations for workload '" + problem.workload.name +
-          "', but got " + llvm::Twine(perShape) + " programs for each of " +
-          llvm::Twine(numShapes) +
+      "strategy 'exhaustive': expected at most " +
+          llvm::Twine(tuning::maxEvaluations) + " evaluations for workload '" +
+          problem.workload.name + "', but got " + llvm::Twine(perShape) +
+          " programs for each of " + llvm::Twine(numShapes) +
           " shapes; fewer sizes in the ranges (a larger step or a smaller "
           "maximum) "
           "or tile-rule 'divisors' make the space smaller");

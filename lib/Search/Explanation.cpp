@@ -3,6 +3,7 @@
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/ProgramRanker.h"
 #include "FTuner/Workload/Sampling.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -282,11 +283,6 @@ ftuner::explainShapes(const SearchProblem &problem,
 // Many shapes
 //===----------------------------------------------------------------------===//
 
-/// Groups of shapes that a summary recommends to measure.
-static constexpr size_t maxMeasurements = 5;
-/// Least gain of one that is worth naming.
-static constexpr double leastGain = 1e-3;
-
 /// Mean and worst regret of a program of each shape.
 static ExplanationSummary::Regret sumRegret(
     llvm::ArrayRef<ShapeExplanation> shapes, llvm::ArrayRef<double> weights,
@@ -340,9 +336,9 @@ findMeasurements(llvm::ArrayRef<ShapeExplanation> shapes,
   llvm::stable_sort(groups, [](const auto &lhs, const auto &rhs) {
     return lhs.gainOfAll > rhs.gainOfAll;
   });
-  llvm::erase_if(groups,
-                 [](const auto &group) { return group.gain < leastGain; });
-  groups.resize(std::min(groups.size(), maxMeasurements));
+  llvm::erase_if(
+      groups, [](const auto &group) { return group.gain < tuning::leastGain; });
+  groups.resize(std::min(groups.size(), tuning::maxMeasurements));
   return groups;
 }
 

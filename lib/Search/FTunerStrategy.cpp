@@ -16,6 +16,7 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,18 +27,6 @@
 #include <utility>
 
 using namespace ftuner;
-
-/// Shapes for which a cost model that predicts time sees every candidate: the
-/// first ones, where one size more changes most, and about this many of all.
-static constexpr size_t allPredictedShapes = 16;
-static constexpr size_t maxPredictedShapes = 48;
-/// uKernels of each of them that join those that the filter left.
-static constexpr size_t predictedPerShape = 12;
-/// Best families of a shape whose candidates are combined across.
-static constexpr size_t mostAcross = 16;
-/// What such a combination must gain over the best family of the shape, as a
-/// share of its score: two tiles are twice the code.
-static constexpr double leastAcrossGain = 0.01;
 
 namespace {
 class FTunerRanker final : public ProgramRanker {
@@ -134,9 +123,9 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   }
   counts = filter.counts;
   if (predicts) {
-    size_t stride = ceilDiv(shapes.size(), maxPredictedShapes);
+    size_t stride = ceilDiv(shapes.size(), tuning::maxPredictedShapes);
     for (size_t i = 0; i < shapes.size();
-         i += i < allPredictedShapes ? 1 : stride)
+         i += i < tuning::allPredictedShapes ? 1 : stride)
       keepPredicted(shapes[i]);
     keepPredicted(shapes.back());
   }
@@ -160,7 +149,7 @@ void FTunerRanker::keepPredicted(const Shape &shape) {
   for (auto [candidate, score] :
        llvm::zip_equal(candidates, table.scoreAll(families, shape)))
     scored.emplace_back(-score, candidate);
-  size_t count = std::min(scored.size(), predictedPerShape);
+  size_t count = std::min(scored.size(), tuning::predictedPerShape);
   std::partial_sort(scored.begin(), scored.begin() + count, scored.end());
   for (size_t i = 0; i < count; ++i)
     isKept.set(scored[i].second);
@@ -266,7 +255,8 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   };
   score(pool);
   if (predicts) {
-    double least = demands->best + leastAcrossGain * std::abs(demands->best);
+    double least =
+        demands->best + tuning::leastAcrossGain * std::abs(demands->best);
     std::vector<unsigned> across = pairsAcross(ranking);
     ranked.numRated += across.size();
     size_t numAlong = ranking.size();
@@ -287,7 +277,7 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
 std::vector<unsigned>
 FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
-  size_t count = std::min(ranking.size(), mostAcross);
+  size_t count = std::min(ranking.size(), tuning::mostAcross);
   std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
                     [](const RankedFamily &a, const RankedFamily &b) {
                       return a.score > b.score;

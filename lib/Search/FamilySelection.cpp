@@ -1,16 +1,11 @@
 //===- FamilySelection.cpp - Few families for many shapes -----------------===//
 #include "FamilySelection.h"
+#include "SearchTuning.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 using namespace ftuner;
-
-/// Most families that are exchanged after the greedy choice.
-static constexpr size_t maxExchanges = 64;
-
-/// Mean share of the best scores that an exchange must gain: it costs no code.
-static constexpr double leastExchange = 1e-4;
 
 namespace {
 /// Exchanges chosen families for others while that lowers the loss.
@@ -137,7 +132,7 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
   // A lone family's shapes have no next score to fall back to.
   Exchange exchange(scores, weights, numFixed, chosen);
   if (chosen.size() > 1)
-    for (size_t round = 0; round < maxExchanges; ++round)
-      if (!exchange.step(leastExchange * totalWeight))
+    for (size_t round = 0; round < tuning::maxExchanges; ++round)
+      if (!exchange.step(tuning::leastExchange * totalWeight))
         break;
 }

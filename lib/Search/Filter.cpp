@@ -1,6 +1,7 @@
 //===- Filter.cpp - Which uKernels may serve a shape ----------------------===//
 #include "FTuner/Search/Filter.h"
 #include "FTuner/CostModel/Sia.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Format.h"
@@ -12,9 +13,6 @@
 #include <map>
 
 using namespace ftuner;
-
-/// Threads of a block that give each of an SM's four schedulers a warp.
-static constexpr int64_t schedulerThreads = 128;
 
 /// Rounding of the thresholds' steps, e.g. (0.95 − 0.50) / 0.01.
 static constexpr double tolerance = 1e-9;
@@ -310,10 +308,12 @@ void ShapeFilter::run(unsigned first, llvm::ArrayRef<Metrics> metrics,
     return static_cast<double>(candidate(s).resources.threads);
   };
   if (apply({Warps,
-             [&](const Survivor &s) { return threads(s) >= schedulerThreads; },
+             [&](const Survivor &s) {
+               return threads(s) >= tuning::filterThreads;
+             },
              threads, "threads", threads,
-             [&] { return atLeast("threads", schedulerThreads); }}))
-    demands.threads = schedulerThreads;
+             [&] { return atLeast("threads", tuning::filterThreads); }}))
+    demands.threads = tuning::filterThreads;
 
   int64_t numPassed = survivors.size();
   keepParetoFronts();

@@ -1,24 +1,18 @@
 //===- ProgramRanker.cpp - Programs of shapes, best first -----------------===//
 #include "FTuner/Search/ProgramRanker.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <set>
 
 using namespace ftuner;
 
-/// Most sizes of the main axis that are ranked; families for sizes between them
-/// come from their neighbours.
-static constexpr int64_t maxRankedSizes = 256;
-/// The same where other dynamic axes multiply the shapes.
-static constexpr int64_t maxRankedShapes = 384;
-/// Fewest of them in one cell, however many cells there are.
-static constexpr int64_t minRankedSizes = 8;
-
 RangeSamples::RangeSamples(const Workload &workload) {
   unsigned mainAxis = workload.mainAxis();
   cells = shapeCells(workload, mainAxis);
-  int64_t limit = std::clamp<int64_t>(maxRankedShapes / cells.size(),
-                                      minRankedSizes, maxRankedSizes);
+  int64_t limit =
+      std::clamp<int64_t>(tuning::maxRankedShapes / cells.size(),
+                          tuning::minRankedSizes, tuning::maxRankedSizes);
   sizes = sampleSizes(workload.axes[mainAxis], limit);
   for (const SizeSample &size : sizes)
     for (const ShapeCell &cell : cells) {

@@ -2,6 +2,7 @@
 #include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FamilySelection.h"
+#include "SearchTuning.h"
 #include "ShapeAssignment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,21 +14,6 @@
 #include <set>
 
 using namespace ftuner;
-
-/// Best programs of a shape whose families may be chosen: the first ones, and
-/// further ones whose scores lose less than a share of the best.
-static constexpr size_t leastProposals = 12;
-static constexpr size_t mostProposals = 1024;
-static constexpr double proposedLoss = 0.15;
-/// Weight of a shape beyond a closed range, as a share of all in the range.
-static constexpr double generalWeight = 0.01;
-/// Best programs of a shape that breaks the alignment which are proposed as
-/// families without.
-static constexpr size_t unalignedProposals = 32;
-/// Shapes that the unaligned general family is rated on.
-static constexpr int64_t maxUnalignedShapes = 12;
-/// Extent far beyond a range, for the general family.
-static constexpr int64_t generalExtent = 4096;
 
 namespace {
 class RangePlanner {
@@ -79,9 +65,9 @@ private:
 /// Drops programs that are not worth proposing.
 static void keepProposals(std::vector<RankedFamily> &programs) {
   double best = programs.front().score;
-  double least = best - proposedLoss * std::abs(best);
-  size_t count = std::min(programs.size(), leastProposals);
-  while (count < std::min(programs.size(), mostProposals) &&
+  double least = best - tuning::proposedLoss * std::abs(best);
+  size_t count = std::min(programs.size(), tuning::leastProposals);
+  while (count < std::min(programs.size(), tuning::mostProposals) &&
          programs[count].score >= least)
     ++count;
   programs.resize(count);
@@ -105,7 +91,7 @@ Shape RangePlanner::generalShape() const {
   Shape shape;
   for (const Axis &axis : workload.axes)
     shape.push_back(largestSize(axis));
-  shape[mainAxis] = std::max(generalExtent, 4 * shape[mainAxis]);
+  shape[mainAxis] = std::max(tuning::generalExtent, 4 * shape[mainAxis]);
   return shape;
 }
 
@@ -121,7 +107,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
       served.push_back(i);
   // Parts of the best programs of some of these, rated over them.
   std::vector<size_t> chosen;
-  size_t stride = ceilDiv(served.size(), maxUnalignedShapes);
+  size_t stride = ceilDiv(served.size(), tuning::maxUnalignedShapes);
   for (size_t i = 0; i < served.size(); i += stride)
     chosen.push_back(served[i]);
   chosen.push_back(served.back());
@@ -186,7 +172,7 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
     if (isAligned(sample.shape))
       continue;
     for (const RankedFamily &program :
-         llvm::ArrayRef(sample.programs).take_front(unalignedProposals))
+         llvm::ArrayRef(sample.programs).take_front(tuning::unalignedProposals))
       llvm::for_each(family(program.family)
                          .path()
                          .unalignedVariants(family(program.family)),
@@ -220,7 +206,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     general = std::move(*answer);
     columns.push_back(&general);
     double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    weights.push_back(generalWeight * total);
+    weights.push_back(tuning::generalWeight * total);
     propose(general.programs.front().family);
   }
 

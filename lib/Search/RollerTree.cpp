@@ -1,5 +1,6 @@
 //===- RollerTree.cpp - Tiles as Roller constructs them -------------------===//
 #include "RollerTree.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -9,19 +10,10 @@
 
 using namespace ftuner;
 
-// Constants of Roller's artifact.
-/// Leaves of the tree that count.
-static constexpr size_t maxLeaves = 10;
-/// Steps of ε.
-static constexpr double epsilonStep = 0.2;
-static constexpr int numEpsilonSteps = 5;
-static constexpr int64_t maxBlockThreads = 512;
 static constexpr int64_t schedulersPerSm = 4;
 static constexpr int64_t threadsPerWarp = 32;
 /// Threads that give each scheduler of an SM a warp.
 static constexpr int64_t schedulerThreads = schedulersPerSm * threadsPerWarp;
-/// Most registers of one thread for tiles of the output and both operands.
-static constexpr int64_t maxTileRegisters = 96;
 
 //===----------------------------------------------------------------------===//
 // Performance model
@@ -169,8 +161,8 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
     // Of a worker's threads together.
     int64_t registers = rm * rn + rm + rn;
     return !llvm::isPowerOf2_64(rm) || !llvm::isPowerOf2_64(rn) ||
-           threads > maxBlockThreads ||
-           registers * ukernel.workers > maxTileRegisters * threads ||
+           threads > tuning::maxBlockThreads ||
+           registers * ukernel.workers > tuning::maxTileRegisters * threads ||
            2 * registers * ukernel.workers > problem.device.registersPerBlock;
   });
   if (set->candidates.empty())
@@ -226,7 +218,7 @@ public:
         model(model), isAllowed(isAllowed), epsilon(epsilon),
         threadGranule(threadGranule), counts(counts) {}
 
-  /// Leaves in the order of construction, at most `maxLeaves`.
+  /// Leaves in the order of construction, at most `tuning::maxLeaves`.
   std::vector<unsigned> run();
 
 private:
@@ -315,14 +307,15 @@ std::vector<unsigned> RollerBuilder::run() {
     growRegisterTile({0, 0});
   if (leaves.empty())
     leaves = std::move(border);
-  if (leaves.size() > maxLeaves)
-    leaves.resize(maxLeaves);
+  if (leaves.size() > tuning::maxLeaves)
+    leaves.resize(tuning::maxLeaves);
   counts.blockTilesKept += leaves.size();
   return std::move(leaves);
 }
 
 void RollerBuilder::growRegisterTile(const Steps &steps) {
-  if (leaves.size() == maxLeaves || !seenRegisterTiles.insert(steps).second)
+  if (leaves.size() == tuning::maxLeaves ||
+      !seenRegisterTiles.insert(steps).second)
     return;
   ++counts.registerTiles;
   Tile tile = tileAt(registerSizes, steps);
@@ -361,14 +354,15 @@ bool RollerBuilder::fits(const Tile &block) const {
   int64_t registers = reg[0] * reg[1] + reg[0] + reg[1];
   const DeviceSpec &device = tree.problem.device;
   return workers * tree.threadsPerWorker <=
-             std::min(maxBlockThreads, device.maxThreadsPerBlock) &&
+             std::min(tuning::maxBlockThreads, device.maxThreadsPerBlock) &&
          2 * registers * workers <= device.registersPerBlock &&
          tree.leastRowBytes * (block[0] + block[1]) <=
              device.sharedMemoryPerBlockBytes;
 }
 
 void RollerBuilder::growBlockTile(const Steps &steps) {
-  if (leaves.size() == maxLeaves || !seenBlockTiles.insert(steps).second)
+  if (leaves.size() == tuning::maxLeaves ||
+      !seenBlockTiles.insert(steps).second)
     return;
   ++counts.blockTiles;
   Tile tile = tileAt(blockSizes, steps);
@@ -477,16 +471,17 @@ std::vector<unsigned> RollerTree::construct(llvm::ArrayRef<int64_t> shape,
     for (unsigned leaf : RollerBuilder(*this, shape, model, isAllowed, epsilon,
                                        threadGranule, counts)
                              .run())
-      if (leaves.size() < maxLeaves && !llvm::is_contained(leaves, leaf))
+      if (leaves.size() < tuning::maxLeaves &&
+          !llvm::is_contained(leaves, leaf))
         leaves.push_back(leaf);
   };
   for (int64_t threadGranule : {schedulerThreads, int64_t(1)}) {
     if (!leaves.empty())
       break;
     counts.relaxedWarps = threadGranule == 1;
-    for (int step = 0; step <= numEpsilonSteps; ++step)
-      if (leaves.size() < maxLeaves)
-        add(step * epsilonStep, threadGranule);
+    for (int step = 0; step <= tuning::numEpsilonSteps; ++step)
+      if (leaves.size() < tuning::maxLeaves)
+        add(step * tuning::epsilonStep, threadGranule);
   }
   if (leaves.empty()) {
     counts.relaxedPadding = true;

@@ -1,23 +1,13 @@
 //===- ShapeAssignment.cpp - Which family serves which shape --------------===//
 #include "ShapeAssignment.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
 using namespace ftuner;
-
-/// Samples of a main axis with too many sizes to enumerate, for all cells of
-/// the other axes together.
-static constexpr int64_t maxDispatchSamples = 2048;
-/// The same for one cell.
-static constexpr int64_t maxDispatchSamplesPerCell = 768;
-/// Fewest samples of one cell, however many cells there are.
-static constexpr int64_t minDispatchSamplesPerCell = 64;
-/// Blocks along the main axis up to which one more counts: behind, it costs
-/// less than 3 %.
-static constexpr int64_t maxStepBlocks = 32;
 
 ShapeAssignment::ShapeAssignment(const ProgramRanker &ranker,
                                  const RangeSamples &samples,
@@ -93,7 +83,7 @@ void ShapeAssignment::addSteps(std::vector<SizeSample> &sizes) const {
   for (const KernelFamily &family : plan.families) {
     // As few blocks as a size needs are all of the greater height.
     int64_t tile = family.tiles.back()[mainAxis];
-    for (int64_t blocks = 1; blocks <= maxStepBlocks; ++blocks) {
+    for (int64_t blocks = 1; blocks <= tuning::maxStepBlocks; ++blocks) {
       int64_t size =
           first +
           ceilBy(std::max<int64_t>(blocks * tile + 1 - first, 0), range.step);
@@ -115,9 +105,9 @@ void ShapeAssignment::run(size_t numFamilies) {
   const Axis &axis = workload.axes[mainAxis];
   std::optional<int64_t> count = axis.range.count();
   isExhaustive = count && *count <= maxEnumeratedSizes && cells.size() == 1;
-  int64_t limit =
-      std::clamp<int64_t>(maxDispatchSamples / cells.size(),
-                          minDispatchSamplesPerCell, maxDispatchSamplesPerCell);
+  int64_t limit = std::clamp<int64_t>(tuning::maxDispatchSamples / cells.size(),
+                                      tuning::minDispatchSamplesPerCell,
+                                      tuning::maxDispatchSamplesPerCell);
   std::vector<SizeSample> sizes =
       sampleSizes(axis, isExhaustive ? maxEnumeratedSizes : limit);
   if (!isExhaustive)

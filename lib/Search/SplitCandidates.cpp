@@ -10,6 +10,7 @@
 #include "SplitCandidates.h"
 #include "FTuner/Schedule/Grid.h"
 #include "FTuner/Workload/Sampling.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
@@ -20,23 +21,11 @@ using namespace ftuner;
 /// Split-K factors: from one to the next the slices get shorter by a quarter to
 /// a half.
 static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
-/// k iterations that a slice has at least: enough to fill the pipeline once.
-static constexpr int64_t kLeastSteps = 4;
-/// With slices, and for shapes where slices are tried without, blocks fill the
-/// SMs at most so many times.
-static constexpr int64_t kMostWaves = 2;
-/// Shapes that are looked at, for one cell of the other axes.
-static constexpr size_t kMaxShapes = 16;
-/// The best of each shape join.
-static constexpr size_t kPerShape = 4;
 /// How many times the cost of a second kernel a kernel must take: that cost has
 /// not been measured here, so it should not decide. On tensor cores it decides
 /// earlier: a vendor's kernels with slices, whose second kernel is priced
 /// likewise, are measured (docs/latency-tensor-cores.md).
 static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
-/// Share of the time that slices must save: about the error of predictions
-/// (docs/latency-tensor-cores.md).
-static constexpr double kLeastGain = 0.05;
 
 namespace {
 /// A candidate with slices, for one shape.
@@ -80,7 +69,8 @@ bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                        .tensor.empty();
   return microseconds > (isTensor ? kLeastTensorTime : kLeastTime) *
                             constants.secondKernel &&
-         blocksOf(best, shape) < kMostWaves * problem.device.smCount;
+         blocksOf(best, shape) <
+             tuning::mostSliceWaves * problem.device.smCount;
 }
 
 void SplitFinder::visit(const Shape &shape) {
@@ -106,12 +96,12 @@ void SplitFinder::visit(const Shape &shape) {
     int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
     int64_t blocks = blocksOf(family, shape);
     for (int64_t split : kFactors) {
-      if (steps < kLeastSteps * split ||
-          blocks * split > kMostWaves * problem.device.smCount)
+      if (steps < tuning::leastSliceSteps * split ||
+          blocks * split > tuning::mostSliceWaves * problem.device.smCount)
         break;
       family.reduceSplit = split;
       double score = problem.score(family, shape);
-      if (score > best * (1 - kLeastGain))
+      if (score > best * (1 - tuning::leastSliceGain))
         choices.push_back({score, static_cast<unsigned>(index), split});
     }
   }
@@ -125,7 +115,7 @@ void SplitFinder::visit(const Shape &shape) {
     if (problem.isRejected(family) || !isFeasible(problem, family))
       continue;
     chosen.insert({choice.candidate, choice.split});
-    if (++taken == kPerShape)
+    if (++taken == tuning::slicesPerShape)
       break;
   }
 }
@@ -141,7 +131,7 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
   for (const ShapeCell &cell : shapeCells(problem.workload, mainAxis))
     // At a constant ratio: what counts is an extent in units of a tile.
     for (const SizeSample &sample :
-         sampleSizes(problem.workload.axes[mainAxis], kMaxShapes))
+         sampleSizes(problem.workload.axes[mainAxis], tuning::maxSliceShapes))
       finder.visit(shapeAt(problem.workload, cell, mainAxis, sample.size));
   for (auto [index, split] : finder.chosen) {
     Candidate candidate = set.candidates[index];

@@ -1,14 +1,11 @@
 //===- TileRules.cpp - Tile sizes from the extents of a range -------------===//
 #include "FTuner/Search/TileRules.h"
 #include "FTuner/Workload/Sampling.h"
+#include "SearchTuning.h"
 #include <algorithm>
 #include <numeric>
 
 using namespace ftuner;
-
-/// Sizes of a range that are tried for primality. In longer ranges the divisors
-/// of the extents themselves are every tile size that the step allows.
-static constexpr int64_t maxTriedSizes = 1024;
 
 static bool isPrime(int64_t value) {
   if (value < 4)
@@ -40,7 +37,7 @@ static bool dividesSome(const SizeRange &range, int64_t divisor) {
 TileFactors::TileFactors(const SizeRange &range, int64_t limit)
     : member(limit + 1, false) {
   std::optional<int64_t> count = range.count();
-  if (count && *count <= maxTriedSizes) {
+  if (count && *count <= tuning::maxTriedSizes) {
     for (int64_t size = range.min; size <= *range.max; size += range.step)
       if (size >= 1)
         addDivisors(size);
@@ -51,7 +48,8 @@ TileFactors::TileFactors(const SizeRange &range, int64_t limit)
   if (limit >= 1)
     member[1] = true; // Also of a range with size 0 alone.
   int64_t size = range.min;
-  for (int64_t tried = 0; tried < maxTriedSizes; ++tried, size += range.step) {
+  for (int64_t tried = 0; tried < tuning::maxTriedSizes;
+       ++tried, size += range.step) {
     if (range.max && size > *range.max)
       break;
     if (!isPrime(size))

@@ -3,7 +3,7 @@
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,15 +1,15 @@
 //===- Iree.cpp - Planned modules for IREE --------------------------------===//
 #include "FTuner/Target/Iree.h"
+#include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/HostAbi/HostAbi.h"
+#include "FTuner/Kernel/Fallback/SumKernel.h"
 #include "FTuner/Kernel/KernelParameters.h"
 #include "FTuner/Kernel/SplitReduction.h"
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Target/Library.h"
-#include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/Stages.h"
-#include "FTuner/Transforms/SumKernel.h"
 #include "IreeDispatch.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -1,9 +1,9 @@
 //===- IreeDispatch.cpp - Workloads as dispatches -------------------------===//
 #include "IreeDispatch.h"
 #include "FTuner/Dialect/UKernel/Utils/IndexArithmetic.h"
+#include "FTuner/Dispatch/IR/FamilyDispatch.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Schedule/Grid.h"
-#include "FTuner/Transforms/FamilyDispatch.h"
-#include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

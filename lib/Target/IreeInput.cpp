@@ -1,9 +1,9 @@
 //===- IreeInput.cpp - Functions of IREE as functions ---------------------===//
+#include "FTuner/Analysis/ConstantValues.h"
+#include "FTuner/Analysis/SizeSources.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Target/Iree.h"
-#include "FTuner/Transforms/ConstantValues.h"
-#include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/SizeSources.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"

@@ -1,8 +1,8 @@
 //===- IreePatterns.cpp - Products that IREE can find again ---------------===//
 #include "IreePatterns.h"
+#include "FTuner/Analysis/ConstantValues.h"
+#include "FTuner/Analysis/SizeRanges.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/ConstantValues.h"
-#include "FTuner/Transforms/SizeRanges.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

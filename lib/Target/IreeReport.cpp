@@ -1,7 +1,7 @@
 //===- IreeReport.cpp - What IREE dispatches to FTuner --------------------===//
 #include "FTuner/Target/IreeReport.h"
+#include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Target/WorkReport.h"
-#include "FTuner/Transforms/FunctionWork.h"
 
 #include "llvm/Support/JSON.h"
 

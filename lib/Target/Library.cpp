@@ -2,8 +2,8 @@
 #include "FTuner/Target/Library.h"
 #include "FTuner/Emulator/FloatConversions.h"
 #include "FTuner/Emulator/HostImage.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/HostAbi.h"
 #include "LibraryModule.h"
 
 #include "mlir/ExecutionEngine/OptUtils.h"

@@ -1,8 +1,8 @@
 //===- LibraryHeader.cpp - The header of a library ------------------------===//
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Target/Library.h"
-#include "FTuner/Transforms/HostAbi.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

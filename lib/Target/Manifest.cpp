@@ -3,10 +3,10 @@
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Schedule/FamilyJson.h"
 #include "FTuner/Target/WorkReport.h"
-#include "FTuner/Transforms/HostAbi.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

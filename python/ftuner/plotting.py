@@ -13,7 +13,9 @@ from typing import Any, BinaryIO, Callable, Sequence
 from . import outputs
 from .errors import Error
 
-FORMAT_VERSION = 4
+# The version of explanations, and the one before, in which some fields had other names.
+FORMAT_VERSION = 5
+_READ_VERSIONS = (4, FORMAT_VERSION)
 SUFFIXES = (".svg", ".png", ".pdf")
 
 # Of Okabe and Ito, who chose colours that colour-blind readers tell apart.
@@ -76,7 +78,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     ):
         raise Error(f"'{path}': expected the JSON of ftuner-translate --ftuner-explain --json")
     version = explanation.get("format_version")
-    if version != FORMAT_VERSION:
+    if version not in _READ_VERSIONS:
         raise Error(f"'{path}': expected format version {FORMAT_VERSION}, but got {version}")
     return explanation
 

@@ -47,8 +47,8 @@
 #rhs = affine_map<(d0, d1, d2) -> (d1, d2)>
 #out = affine_map<(d0, d1, d2) -> (d0, d1)>
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 512>}} {
-  ukernel.plan @plan_f <families = [<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1>, axis = 0, tiles = [[128, 128, 64]]>, <#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>], choices = [], general = 0, unaligned_general = 1>
-  ukernel.plan @plan_g <families = [<#ukernel.wgmma<groups = [3, 1], stages = 4, access = 16, producers = 1, tensor_maps = true>, axis = 0, tiles = [[192, 192, 64]]>, <#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>], choices = [], general = 0, unaligned_general = 1>
+  ukernel.plan @plan_f <families = [<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1>, axis = 0, tiles = [[128, 128, 64]]>, <#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>], choices = [], general = 0, unaligned_general = 1>
+  ukernel.plan @plan_g <families = [<#ukernel.wgmma<warpgroups = [3, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true>, axis = 0, tiles = [[192, 192, 64]]>, <#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>], choices = [], general = 0, unaligned_general = 1>
   func.func @f(%a: tensor<?x320xf16> {ukernel.shape = ["T", 320]}, %b: tensor<256x320xf16>) -> tensor<?x256xf32> {
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32

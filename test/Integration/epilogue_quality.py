@@ -45,15 +45,15 @@ class Tile:
         return self.tile[0] * self.tile[1] * 2 // (self.warps * 32 * 16)
 
 
-PRODUCERS = "producers = 1, tensor_maps = true"
+PRODUCERS = "producer_warpgroups = 1, tma = true"
 TILES = (
     Tile("a100", "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>", (128, 128, 32), 4, (446, 702)),
     Tile("a100", "#ukernel.mma<warps = [2, 2], stages = 3, access = 16>", (64, 64, 64), 4, (127, 252)),
-    Tile("h100", f"#ukernel.wgmma<groups = [2, 1], stages = 3, access = 16, {PRODUCERS}>", (128, 256, 64), 8, (448, 653)),
-    Tile("h100", f"#ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, {PRODUCERS}>", (64, 128, 64), 4, (236, 349)),
+    Tile("h100", f"#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}>", (128, 256, 64), 8, (448, 653)),
+    Tile("h100", f"#ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, {PRODUCERS}>", (64, 128, 64), 4, (236, 349)),
 )
 UNALIGNED = {"HMMA": "<#ukernel.mma<warps = [1, 1], stages = 2, access = 1>, axis = 0, tiles = [[16, 16, 32]]>",
-             "HGMMA": "<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>"}
+             "HGMMA": "<#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>"}
 
 
 def module(bias):

@@ -8,7 +8,7 @@ give the reference's numbers; on aligned sizes that one must be of a path for te
 that another is faster. A third of the products goes by the path for Hopper, which no plan takes unless it is named.
 
 Every other case is not planned but runs by random families: of any warps or groups of them, fragments, roles of the
-operands and width of accesses that the sizes allow, with groups that only copy and tensor maps or without, of one height or two along m or n, covered exactly or balanced.
+operands and width of accesses that the sizes allow, with producer warpgroups and TMA or without, of one height or two along m or n, covered exactly or balanced.
 
 `--count=N` is the number of cases; `--seed=S --count=1` runs one again.
 """
@@ -227,7 +227,7 @@ def mma_tiles(rng, product):
 
 
 def wgmma_tiles(rng, product):
-    """The same of `wgmma`, with groups in place of warps."""
+    """The same of `wgmma`, with warpgroups in place of warps."""
     element = max(BYTES[product.lhs], BYTES[product.rhs])
     swaps = rng.random() < 0.5
     row_axis = 1 if swaps else 0
@@ -274,17 +274,17 @@ def wgmma_copies(rng, product, tiles, groups):
     # Three groups with more accumulators leave too few registers to threads that copy.
     fits = groups < 3 or all(tile[0] * tile[1] <= 128 * groups * 64 for tile in tiles)
     if groups < 4 and fits and rng.random() < 0.6:
-        options += ", producers = 1"
+        options += ", producer_warpgroups = 1"
     # Boxes of up to 256 rows are equal, and begin with patterns of eight.
     lhs, rhs = product.factors()
     rows = [tile[axis] for tile in tiles for axis, factor in enumerate((lhs, rhs)) if factor[1] == "k"]
     if all(extent % (8 * -(-extent // 256)) == 0 for extent in rows) and rng.random() < 0.6:
-        options += ", tensor_maps = true"
+        options += ", tma = true"
     return options
 
 
 def wgmma_blocks(rng, product, tiles, stages, groups):
-    """What blocks with producers and tensor maps may do beside: options of a schedule, tiles and numbers of stages."""
+    """What blocks with producers and TMA may do beside: options of a schedule, tiles and numbers of stages."""
     options, cluster = "", [1, 1]
     if rng.random() < 0.5:
         axis = rng.randrange(2)
@@ -302,7 +302,7 @@ def wgmma_blocks(rng, product, tiles, stages, groups):
         options += f", persistent = {rng.choice([1, 2, 5]) * max(cluster)}"
         stages = fewer
         if groups == 1 and rng.random() < 0.6:
-            options += ", turns = 2"
+            options += ", ping_pong = true"
     return options, tiles, stages
 
 
@@ -319,13 +319,13 @@ def random_families(rng, product):
         copies = wgmma_copies(rng, product, tiles, workers[0] * workers[1])
     # Instructions of four warps do not round: maps do, or threads when copies pass through registers.
     rounds = is_wgmma and product.precision == "tf32"
-    if rounds and "tensor_maps" not in copies:
+    if rounds and "tma" not in copies:
         copies = ""
     blocks = tiles[-1:]
-    if "producers" in copies and "tensor_maps" in copies:
+    if "producer_warpgroups" in copies and "tma" in copies:
         more, tiles, stages = wgmma_blocks(rng, product, tiles, stages, workers[0] * workers[1])
         copies += more
-    fields = f"{'groups' if is_wgmma else 'warps'} = {workers}"
+    fields = f"{'warpgroups' if is_wgmma else 'warps'} = {workers}"
 
     def family(access, tiles, balanced, copies=""):
         is_staged = is_old or is_cast or access == 1 or (rounds and not copies)
@@ -417,7 +417,7 @@ class Case(Product):
         if self.families:
             family = self.families[0]
             # What a schedule has: `cluster = [2, 1]` is a property, the number of a balanced partition's SMs is none.
-            for name in ("stages", "access", "swap_operands", "producers", "tensor_maps", "cluster", "turns"):
+            for name in ("stages", "access", "swap_operands", "producer_warpgroups", "tma", "cluster", "ping_pong"):
                 found = re.search(rf"\b{name} = (\[[^\]]*\]|\w+)", family)
                 properties[name] = found and found.group(1)
             properties |= {name: name in family for name in ("persistent", "balanced")}

@@ -3,9 +3,8 @@
 
 Batches in one dimension or several, before and between the others, of both factors or of one; slices of k with and
 without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
-smaller. By all threads and by groups that only copy, through cp.async and by tensor maps; by clusters of two blocks that
-share copies, and by persistent blocks, which take one tile after the other, of one height or two, and whose groups may
-take turns on them. Immediate, and with bounds
+smaller. By all threads and by producer warpgroups, through cp.async and by TMA; by clusters of two blocks that
+share copies, and by persistent blocks, which take one tile after the other, of one height or two, also in ping-pong. Immediate, and with bounds
 and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
@@ -26,31 +25,31 @@ import harness
 import kernel_families
 
 TOLERANCE = 1e-5
-MAPS = ", producers = 1, tensor_maps = true"
+MAPS = ", producer_warpgroups = 1, tma = true"
 #: Options of schedules, and how many times as high and as wide tiles are.
 COPIES = {
     "all threads": ("", 1, 1),
-    "producers": (", producers = 1", 1, 1),
-    "maps": (", tensor_maps = true", 1, 1),
+    "producers": (", producer_warpgroups = 1", 1, 1),
+    "maps": (", tma = true", 1, 1),
     "producers and maps": (MAPS, 1, 1),
     "clusters along m": (MAPS + ", cluster = [2, 1]", 2, 1),
     "clusters along n": (MAPS + ", cluster = [1, 2]", 1, 2),
     "persistent": (MAPS + ", persistent = 2", 1, 1),
     "persistent clusters": (MAPS + ", cluster = [2, 1], persistent = 2", 2, 1),
-    "turns": (MAPS + ", persistent = 2, turns = 2", 1, 1),
-    "turns of one block": (MAPS + ", persistent = 1, turns = 2", 1, 1),
-    "turns in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, turns = 2", 1, 2),
+    "ping-pong": (MAPS + ", persistent = 2, ping_pong = true", 1, 1),
+    "ping-pong of one block": (MAPS + ", persistent = 1, ping_pong = true", 1, 1),
+    "ping-pong in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, ping_pong = true", 1, 2),
 }
 #: Those of packed weights beside.
 PACKED_COPIES = {
-    "clusters along m without maps": (", producers = 1, cluster = [2, 1]", 2, 1),
+    "clusters along m without maps": (", producer_warpgroups = 1, cluster = [2, 1]", 2, 1),
 }
 #: Those that run with a second height, too.
-WITH_PAIRS = ("producers", "persistent", "persistent clusters", "turns", "turns in clusters")
+WITH_PAIRS = ("producers", "persistent", "persistent clusters", "ping-pong", "ping-pong in clusters")
 #: Of products, those that ways to copy see.
 PROPERTIES = ("type", "split", "packs", "rows")
 #: Those that round: by threads when they pass through registers, or by maps.
-ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tensor_maps" in options]
+ROUNDING = [copies for copies, (options, *_) in COPIES.items() if not options or "tma" in options]
 
 
 class Product:
@@ -149,19 +148,19 @@ func.func @f({arguments}) -> {out} {{
         slices = f", split = {self.split}" if self.split > 1 else ""
 
         depth = 128 // numpy.dtype(NUMPY[self.kind]).itemsize
-        stages = 2 if self.precision == "tf32" and "tensor_maps" not in options else self.stages
+        stages = 2 if self.precision == "tf32" and "tma" not in options else self.stages
 
         def family(schedule, *tiles):
             tiles = ", ".join(str([*tile, depth, *batches]) for tile in tiles)
             return f"<#ukernel.wgmma<{schedule}>, axis = 0, tiles = [{tiles}]{slices}>"
 
         groups, (m, n) = self.groups, self.tile
-        if "turns" in options:  # sets of one group
+        if "ping_pong" in options:  # consumer sets of one warpgroup
             groups, m, n = (1, 1), m // groups[0], n // groups[1]
         m, n = m * times_m, n * times_n
-        families = [family(f"groups = {list(groups)}, stages = {stages}, access = 16{options}",
+        families = [family(f"warpgroups = {list(groups)}, stages = {stages}, access = 16{options}",
                            (m, n), *([(2 * m, n)] if is_pair else [])),
-                    family("groups = [2, 1], stages = 2, access = 1", (128, 16))]
+                    family("warpgroups = [2, 1], stages = 2, access = 1", (128, 16))]
         return f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>"
 
 

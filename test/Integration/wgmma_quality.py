@@ -47,8 +47,8 @@ class Given:
     def __init__(self, name, groups, tile, loops, *, layout="nt", kind="f16", stages=4, producers=0, maps=False,
                  more="", packs=False):
         self.name, self.layout, self.kind, self.loops, self.packs = name, layout, kind, loops, packs
-        options = (f", producers = {producers}" if producers else "") + (", tensor_maps = true" if maps else "") + more
-        self.family = (f"<#ukernel.wgmma<groups = {list(groups)}, stages = {stages}, access = 16{options}>, axis = 0, "
+        options = (f", producer_warpgroups = {producers}" if producers else "") + (", tma = true" if maps else "") + more
+        self.family = (f"<#ukernel.wgmma<warpgroups = {list(groups)}, stages = {stages}, access = 16{options}>, axis = 0, "
                        f"tiles = [{list(tile)}]>")
 
 
@@ -84,14 +84,14 @@ GIVEN = [
           producers=1, maps=True, more=", cluster = [2, 1], persistent = 132"),
     Given("persistent, swapped", (1, 2), (64, 256, 64), {}, producers=1, maps=True,
           more=", swap_operands = true, persistent = 132"),
-    Given("turns", (1, 1), (64, 256, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)}, producers=1,
-          maps=True, more=", persistent = 132, turns = 2"),
-    Given("turns tall", (1, 1), (128, 128, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (50, {"HGMMA": 8})},
-          producers=1, maps=True, more=", persistent = 132, turns = 2"),
-    Given("turns in clusters", (1, 1), (256, 128, 64), {**IN_CLUSTERS, "HGMMA": (52, {"HGMMA": 8, "MEMBAR": 0})},
-          producers=1, maps=True, more=", cluster = [2, 1], persistent = 132, turns = 2"),
-    Given("turns, swapped", (1, 1), (64, 128, 64), {}, producers=1, maps=True,
-          more=", swap_operands = true, persistent = 132, turns = 2"),
+    Given("ping-pong", (1, 1), (64, 256, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)}, producers=1,
+          maps=True, more=", persistent = 132, ping_pong = true"),
+    Given("ping-pong tall", (1, 1), (128, 128, 64), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (50, {"HGMMA": 8})},
+          producers=1, maps=True, more=", persistent = 132, ping_pong = true"),
+    Given("ping-pong in clusters", (1, 1), (256, 128, 64), {**IN_CLUSTERS, "HGMMA": (52, {"HGMMA": 8, "MEMBAR": 0})},
+          producers=1, maps=True, more=", cluster = [2, 1], persistent = 132, ping_pong = true"),
+    Given("ping-pong, swapped", (1, 1), (64, 128, 64), {}, producers=1, maps=True,
+          more=", swap_operands = true, persistent = 132, ping_pong = true"),
     Given("copies, cut off", (2, 1), (128, 128, 32), {"HGMMA": (81, {**PRODUCTS, "LDGSTS": 8, "BAR": 1})},
           kind="tf32-truncate"),
     Given("producers, maps, cut off", (2, 1), (128, 256, 32), {"UTMALDG": (33, {"UTMALDG": 2}), "HGMMA": (38, PRODUCTS)},
@@ -125,7 +125,7 @@ GIVEN = [
 
 #: Those that the suite leaves out: each differs from others in its tile alone, or has what two others have.
 NOT_IN_PART = {"copies wide", "maps wide", "maps tall", "producers wide", "producers, maps", "producers, maps tall",
-               "turns tall", "persistent", "packed, producers, maps", "copies, cut off", "one group"}
+               "ping-pong tall", "persistent", "packed, producers, maps", "copies, cut off", "one group"}
 
 
 def element(kind):
@@ -208,7 +208,7 @@ def with_constant_weights(text, kind):
 
 
 def check_given(tests, given):
-    unaligned = ("<#ukernel.wgmma<groups = [2, 1], stages = 2, access = 1>, axis = 0, "
+    unaligned = ("<#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, "
                  f"tiles = [[128, 16, {DEPTHS[given.kind]}]]>")
     plan = f"<families = [{given.family}, {unaligned}], choices = [], general = 0, unaligned_general = 1>"
     name = re.sub(r"\W+", "_", given.name)

@@ -11,7 +11,7 @@
 // CHECK: ukernel.plan @plan_0_portable
 // CHECK-SAME: {ukernel.workloads = ["f_0_portable"]}
 ukernel.plan @plan_0 #ukernel.plan<families = [
-    #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]], split = 2>,
+    #ukernel.family<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]], split = 2>,
     #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
   choices = [], general = 0, unaligned_general = 1> portable(@plan_0_portable)
 ukernel.plan @plan_0_portable #ukernel.plan<families = [
@@ -77,14 +77,14 @@ func.func @f(%a: memref<?x8192xf16>, %b: memref<4096x8192xf16>, %o: memref<?x409
 // Where one workload runs on one architecture alone, the module does: there is
 // nothing to ask for.
 ukernel.plan @with #ukernel.plan<families = [
-    #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
+    #ukernel.family<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
     #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
   choices = [], general = 0, unaligned_general = 1> portable(@portable)
 ukernel.plan @portable #ukernel.plan<families = [
     #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
   choices = [], general = 0, unaligned_general = 0>
 ukernel.plan @without #ukernel.plan<families = [
-    #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
+    #ukernel.family<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
     #ukernel.family<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>],
   choices = [], general = 0, unaligned_general = 1>
 

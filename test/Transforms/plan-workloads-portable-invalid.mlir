@@ -29,7 +29,7 @@ func.func @illegal(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x12
 ukernel.plan @p <families = [<#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>], choices = [], general = 0, unaligned_general = 0> portable(@q)
 // expected-note @below {{the plan is here}}
 ukernel.plan @q <families = [
-  <#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
+  <#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[128, 128, 64]]>,
   <#ukernel.mma<warps = [2, 2], stages = 2, access = 1>, axis = 0, tiles = [[64, 64, 32]]>], choices = [], general = 0, unaligned_general = 1>
 func.func @exact(%a: tensor<?x64xf16>, %b: tensor<64x128xf16>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
   // expected-error @below {{expected a portable plan of families that run on other architectures}}

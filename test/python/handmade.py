@@ -37,7 +37,7 @@ def function(name: str, arguments: list[Any], results: list[Any]) -> dict[str, A
 
 def handmade_manifest() -> dict[str, Any]:
     return {
-        "format_version": 4,
+        "format_version": 5,
         "device": {"name": "handmade"},
         "functions": [
             function("scale", [tensor("f32", "T", 4), scalar("f32")], [tensor("f32", "T", 4)]),

@@ -28,7 +28,7 @@ Run = Callable[..., Any]
 FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
-    "wgmma": ["producers and tensor maps", "turns", "tf32, rounded by tensor maps"],
+    "wgmma": ["warp specialization and TMA", "ping-pong", "tf32, rounded by tensor maps"],
 }
 BROKEN = "wgmma_turns"
 PRODUCT = """
@@ -173,7 +173,7 @@ def test_passed_path_joins(on_card: Run, few: Path, tmp_path: Path) -> None:
 def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     report = check(on_card, fails=True, FTRT_EMULATED_FAULTS=f"lost:{BROKEN}")
     verdict = report["paths"]["wgmma"]
-    assert not verdict["passed"] and verdict["family"] == "turns" and verdict["status"] == "failed"
+    assert not verdict["passed"] and verdict["family"] == "ping-pong" and verdict["status"] == "failed"
     assert "m = 1, n = 136, k = 136: relative error inf" in verdict["words"]
     assert report["paths"]["mma"]["passed"]
     # What is behind it ran.
@@ -181,7 +181,7 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
 
     found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma"})
     assert [one[:2] for one in found] == [[OPEN, []], [ALL, []]]
-    assert "family 'turns' failed" in words[0]
+    assert "family 'ping-pong' failed" in words[0]
     # Once it is mended the path is checked by itself, and verdicts on others stay.
     assert list(check(on_card, "--paths=wgmma")["paths"]) == ["wgmma"]
     assert compile_for(on_card)[0][0][1] == ["wgmma"]
@@ -190,12 +190,12 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
 def test_hanging_family_is_named(on_card: Run) -> None:
     done = on_card("check-gpu", "--timeout=3", FTRT_EMULATED_FAULTS=f"hang:{BROKEN}")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "turns: HUNG: no answer within 3 s" in done.stdout
+    assert "ping-pong: HUNG: no answer within 3 s" in done.stdout
     assert "tf32, rounded by tensor maps: SKIPPED" in done.stdout
     assert re.search(r"simt: (\d+) of \1 families passed", done.stdout)
-    assert "wgmma: FAILED: family 'turns' hung" in done.stdout
+    assert "wgmma: FAILED: family 'ping-pong' hung" in done.stdout
     ((paths, *_),), words = compile_for(on_card)
-    assert paths == OPEN and "family 'turns' hung" in words[0]
+    assert paths == OPEN and "family 'ping-pong' hung" in words[0]
 
 
 def test_failing_launch_ends_the_process(on_card: Run) -> None:

@@ -17,7 +17,11 @@ layer search without mlir/
   Search
 layer paths private
   Codegen/*
+layer passes private for Pipelines
+  Passes
+  Passes/Host
 layer programs
+  Pipelines
   InitAll.h
   Target
   tools/*
@@ -32,6 +36,9 @@ CLEAN = {
     "lib/Search/Search.cpp": '#include "FTuner/Search/Search.h"\n#include "Table.h"\n',
     "lib/Search/Table.h": "#include <vector>\n",
     "lib/Codegen/A/A.cpp": '#include "FTuner/Codegen/A/Layout.h"\n#include "mlir/IR/Value.h"\n',
+    "include/FTuner/Passes/Passes.h": "",
+    "lib/Passes/Host/Host.cpp": '#include "FTuner/Passes/Passes.h"\n',
+    "lib/Pipelines/Pipelines.cpp": '#include "FTuner/Passes/Passes.h"\n',
     "lib/Target/Target.cpp": '#include "FTuner/InitAll.h"\n#include "FTuner/Search/Passes.h.inc"\n',
     "lib/Search/CMakeLists.txt": "ftuner_library(Search\n  Search.cpp\n  LINK Device LLVM)\n",
     "lib/Device/CMakeLists.txt": "ftuner_library(Device Device.cpp\n  LINK LLVM)\n",
@@ -86,6 +93,10 @@ REFUSED = {
         {"lib/Target/Target.cpp": '#include "FTuner/Codegen/A/Layout.h"\n'},
         ["lib/Target/Target.cpp:1: includes FTuner/Codegen/A/Layout.h: 'Codegen/A' is private"],
     ),
+    "a folder that is private but for others": (
+        {"lib/Target/Target.cpp": '#include "FTuner/Passes/Passes.h"\n'},
+        ["lib/Target/Target.cpp:1: includes FTuner/Passes/Passes.h: 'Passes' is private"],
+    ),
     "headers that a layer is without": (
         {"lib/Search/Table.h": '#include "mlir/IR/Value.h"\n'},
         ["lib/Search/Table.h:1: includes mlir/IR/Value.h: the layer search is without mlir/"],
@@ -131,7 +142,7 @@ def test_exceptions_hold_as_long_as_they_are_needed(tmp_path: Path) -> None:
     assert check(tmp_path, upwards, needed) == (0, "")
     status, messages = check(tmp_path, {}, needed)
     assert status == 1
-    assert "tools/layers.txt:13: nothing needs the exception Device -> Search" in messages
+    assert "tools/layers.txt:17: nothing needs the exception Device -> Search" in messages
 
 
 @pytest.mark.parametrize(
@@ -139,6 +150,8 @@ def test_exceptions_hold_as_long_as_they_are_needed(tmp_path: Path) -> None:
     [
         ("layer\n", "expected the name of a layer"),
         ("layer one without\n", "expected 'without PREFIX...'"),
+        ("layer one private for\n", "expected 'without PREFIX...'"),
+        ("layer one for Search\n", "expected 'without PREFIX...'"),
         ("layer one\n  Search\n", "'Search' has a line already"),
         ("allow\n  Device Search\n", "expected 'FOLDER -> FOLDER'"),
     ],
@@ -162,7 +175,10 @@ def test_refuses_an_empty_tree(tmp_path: Path) -> None:
 
 def test_writes_and_checks_the_table_of_a_page(tmp_path: Path) -> None:
     table = tmp_path / "layers.txt"
-    table.write_text("layer facts without mlir/\n  # Both\n  # of them.\n  Device Workload\nlayer paths private\n  Codegen/*\n")
+    table.write_text(
+        "layer facts without mlir/\n  # Both\n  # of them.\n  Device Workload\nlayer paths private\n  Codegen/*\n"
+        "layer passes without x/ private for Codegen/A Codegen/B\n  Passes\n"
+    )
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- layers: begin -->\nold\n<!-- layers: end -->\nbehind\n")
 
@@ -179,6 +195,7 @@ def test_writes_and_checks_the_table_of_a_page(tmp_path: Path) -> None:
     assert text.startswith("before\n<!-- layers: begin -->\n| layer |") and text.endswith("<!-- layers: end -->\nbehind\n")
     assert "| facts | `Device`, `Workload` | Both of them. | without `mlir/` |\n" in text
     assert "| paths | `Codegen/*` |  | private |\n" in text
+    assert "| passes | `Passes` |  | without `x/`, private, and for `Codegen/A` and `Codegen/B` |\n" in text
     page.write_text("no marks\n")
     status, message = run("--write")
     assert status == 1 and "expected '<!-- layers: begin -->'" in message

@@ -142,6 +142,21 @@ def test_names_and_versions_are_no_difference(
     assert compare(before, after) == (0, "1 of 1 cases identical (2 kernels; 0 refused by both), 0 different\n")
 
 
+def test_former_names_of_schedules_are_no_difference(tmp_path: Path) -> None:
+    former, now = (with_parts_last(MANIFEST) for _ in range(2))
+    now["format_version"] = 5
+    for family in former["workloads"][0]["families"]:
+        family["schedule"] = {"groups_m": 2, "groups_n": 1, "stages": 4, "producers": 1, "tensor_maps": 1, "turns": 2}
+    for family in now["workloads"][0]["families"]:
+        family["schedule"] = {"warpgroups_m": 2, "warpgroups_n": 1, "stages": 4}
+        family["schedule"].update({"producer_warpgroups": 1, "tma": 1, "ping_pong": 1})
+    before = write(tmp_path / "before", PTX, json.dumps(former))
+    assert compare(before, write(tmp_path / "same", PTX, json.dumps(now)))[0] == 0
+    now["workloads"][0]["families"][0]["schedule"]["ping_pong"] = 0
+    status, text = compare(before, write(tmp_path / "other", PTX, json.dumps(now)))
+    assert status == 1 and "schedule.ping_pong: 1 and 0" in text
+
+
 CHANGES = [
     ("ptx", "mov.b32", "mov.u32", "kernel f_0_k0: line 6: mov.b32"),
     ("ptx", ".target sm_80", ".target sm_90", "PTX before the kernels: line 2"),

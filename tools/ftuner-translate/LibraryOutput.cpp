@@ -1,8 +1,8 @@
 //===- LibraryOutput.cpp - --ftuner-to-library ----------------------------===//
 #include "LibraryOutput.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Target/Manifest.h"
-#include "FTuner/Transforms/HostAbi.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

@@ -3,7 +3,7 @@
 #define FTUNER_TOOLS_FTUNER_TRANSLATE_MEASUREOUTPUT_H
 
 #include "FTuner/Search/Explanation.h"
-#include "FTuner/Transforms/SearchSetup.h"
+#include "FTuner/Search/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/CommandLine.h"

@@ -86,6 +86,10 @@ struct PrologueWork {
 PrologueWork prologueWork(const Workload &workload, unsigned factor,
                           int64_t vectorWidth);
 
+/// Points of the output whose accumulators `registers` of 32 bits of a thread
+/// hold: as many for each as the workload's state has, by their types.
+int64_t pointsHeld(const Workload &workload, int64_t registers);
+
 /// The uKernel of a part whose tile `workersM` × `workersN` workers share
 /// equally. Of families that cannot be emitted, numbers below 1 count as 1, and
 /// axes that tiles lack do not count.

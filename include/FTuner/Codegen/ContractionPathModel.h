@@ -196,8 +196,8 @@ private:
 template <typename ScheduleT, typename SpaceT>
 class TensorPathModel : public ContractionPathModel<ScheduleT, SpaceT> {
 public:
-  int64_t groupRows(const KernelFamily &family) const final {
-    return squareGroupRows(family);
+  int64_t swizzleRows(const KernelFamily &family) const final {
+    return squareSwizzleRows(family);
   }
 
   double peakFlops(const Workload &workload,

@@ -23,6 +23,9 @@ protected:
   ContractionAxes axes;
   /// Largest extents of m and n.
   int64_t extents[2];
+  /// Most points of the output that a thread has: the registers that a path
+  /// leaves for accumulators hold those of as many (`pointsHeld`).
+  int64_t mostPoints = 1;
 };
 
 } // namespace ftuner

@@ -7,8 +7,8 @@
 namespace ftuner {
 
 /// Instructions of one warp that take its sums from fragments to the output of
-/// a contraction, through a slab of shared memory. `accessBytes`: of the
-/// factors' copies (TensorFactors.h).
+/// a contraction, through a staging tile of shared memory. `accessBytes`: of
+/// the factors' copies (TensorFactors.h).
 double fragmentEpilogueInstructions(const Workload &workload,
                                     const FragmentTile &tile,
                                     int64_t accessBytes);

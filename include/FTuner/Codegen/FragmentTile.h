@@ -6,15 +6,15 @@
 // rows of the output, or, with swapped operands, its columns.
 //
 // Epilogue. Each warp writes 8 or 16 rows of its tile of the output at a time
-// to a slab of shared memory and reads them back as runs of columns, so that
-// stores fill sectors. Rows of a slab are 8 or 24 banks apart modulo 32: the
-// pairs of accumulators of four rows touch all banks once. With swapped
-// operands the pairs lie in neighbouring rows and are written one by one, every
-// second row by one instruction: rows 4 or 20 banks apart do the same. Where
-// even and odd columns come from different fragments or halves of them, a lane
-// writes four neighbouring columns at once, to rows 16 banks apart modulo 32,
-// or with swapped operands two. Where even and odd rows do, rows keep the order
-// of the instructions in a slab.
+// to a staging tile of shared memory and reads them back as runs of columns, so
+// that stores fill sectors. Rows of a staging tile are 8 or 24 banks apart
+// modulo 32: the pairs of accumulators of four rows touch all banks once. With
+// swapped operands the pairs lie in neighbouring rows and are written one by
+// one, every second row by one instruction: rows 4 or 20 banks apart do the
+// same. Where even and odd columns come from different fragments or halves of
+// them, a lane writes four neighbouring columns at once, to rows 16 banks apart
+// modulo 32, or with swapped operands two. Where even and odd rows do, rows
+// keep the order of the instructions in a staging tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_FRAGMENTTILE_H
@@ -25,10 +25,11 @@
 
 namespace ftuner {
 
-/// How the lanes of a warp share the runs of a slab, one for each in a trip.
-struct SlabRuns {
+/// How the lanes of a warp share the runs of a staging tile, one for each in a
+/// trip.
+struct StagingRuns {
   static constexpr int64_t kLanes = 32;
-  /// Rows and columns of the slab, and columns of a run.
+  /// Rows and columns of the staging tile, and columns of a run.
   int64_t rows, columns, width;
 
   int64_t perRow() const { return columns / width; }
@@ -43,7 +44,8 @@ struct SlabRuns {
   int64_t lanesOfRest() const { return rows * perRow() % kLanes; }
 };
 
-/// A warp's tile of the output, in fragments, and its slab for the epilogue.
+/// A warp's tile of the output, in fragments, and its staging tile for the
+/// epilogue.
 struct FragmentTile {
   /// Rows and columns of a fragment.
   static constexpr int64_t kRows = 16, kColumns = 8;
@@ -59,9 +61,9 @@ struct FragmentTile {
   /// Of 16 rows, or columns, of the output that lie in the order of
   /// instructions the even ones come first.
   bool hasEvenRowsFirst = false, hasEvenColumnsFirst = false;
-  /// Fragments of columns that a slab holds at once, where rows of instructions
-  /// are rows of the output; 0: all.
-  int64_t slabFragments = 0;
+  /// Fragments of columns that a staging tile holds at once, where rows of
+  /// instructions are rows of the output; 0: all.
+  int64_t stagingFragments = 0;
 
   /// Accumulators of a lane.
   int64_t accumulators() const { return 4 * rows * columns; }
@@ -73,32 +75,34 @@ struct FragmentTile {
     return isSwapped ? rows * kRows : columns * kColumns;
   }
 
-  /// Rows of the output in the slab: of one fragment, or of two of eight where
-  /// a warp has pairs of them.
-  int64_t slabRows() const {
+  /// Rows of the output in the staging tile: of one fragment, or of two of
+  /// eight where a warp has pairs of them.
+  int64_t stagingRows() const {
     return isSwapped && columns % 2 != 0 ? kColumns : kRows;
   }
-  /// Columns of the output in the slab.
-  int64_t slabColumns() const {
-    return slabFragments ? slabFragments * kColumns : outputColumns();
+  /// Columns of the output in the staging tile.
+  int64_t stagingColumns() const {
+    return stagingFragments ? stagingFragments * kColumns : outputColumns();
   }
-  /// Distance of a slab's rows, in accumulators.
-  int64_t slabPitch() const {
-    int64_t width = slabColumns();
+  /// Distance of a staging tile's rows, in accumulators.
+  int64_t stagingPitch() const {
+    int64_t width = stagingColumns();
     if (isSwapped)
       return width + 4;
     int64_t apart = hasEvenColumnsFirst ? 2 * kColumns : kColumns;
     return ceilBy(width - apart, 2 * apart) + apart;
   }
-  /// Whether sums of 16 bits may lie in the slab in pairs, as a lane holds
-  /// them.
+  /// Whether sums of 16 bits may lie in the staging tile in pairs, as a lane
+  /// holds them.
   bool canBeNarrow() const { return !isSwapped && !hasEvenColumnsFirst; }
-  /// Distance of a slab's rows of 16 bits, in elements: rows are 4 or 12 banks
-  /// apart modulo 16, so that the pairs of eight rows touch all banks once, and
-  /// runs of 16 bytes are aligned.
-  int64_t narrowSlabPitch() const { return ceilBy(slabColumns() - 8, 16) + 8; }
-  int64_t slabBytes() const {
-    return kAccumulatorBytes * slabRows() * slabPitch();
+  /// Distance of a staging tile's rows of 16 bits, in elements: rows are 4 or
+  /// 12 banks apart modulo 16, so that the pairs of eight rows touch all banks
+  /// once, and runs of 16 bytes are aligned.
+  int64_t narrowStagingPitch() const {
+    return ceilBy(stagingColumns() - 8, 16) + 8;
+  }
+  int64_t stagingBytes() const {
+    return kAccumulatorBytes * stagingRows() * stagingPitch();
   }
   /// Columns that a lane finishes at once, where the narrowest elements of
   /// tensors along n have so many bytes.
@@ -106,9 +110,10 @@ struct FragmentTile {
     return std::clamp<int64_t>(accessBytes / std::max<int64_t>(leastBytes, 1),
                                1, kColumns);
   }
-  /// The row of the output, in the order of a slab's, that a row of it holds.
+  /// The row of the output, in the order of a staging tile's, that a row of it
+  /// holds.
   template <typename Math>
-  typename Math::Index slabRow(Math &math, typename Math::Index row) const {
+  typename Math::Index stagingRow(Math &math, typename Math::Index row) const {
     if (!hasEvenRowsFirst)
       return row;
     return math.add(math.mul(math.rem(row, 8), 2), math.div(row, 8));

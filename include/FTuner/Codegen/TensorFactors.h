@@ -126,7 +126,7 @@ private:
 /// Rows of tiles whose blocks are neighbours: groups of blocks that run at
 /// once, some hundred on today's devices, are about square, so that they read
 /// the fewest bytes for each of their elements.
-int64_t squareGroupRows(const KernelFamily &family);
+int64_t squareSwizzleRows(const KernelFamily &family);
 
 } // namespace ftuner
 

@@ -63,7 +63,7 @@ struct LatencyBlock {
   double registersPerThread = 32;
   double sharedMemoryBytes = 0;
   /// Reduce elements of a step.
-  double stepDepth = 1;
+  double kTile = 1;
   /// Warp instructions of a step.
   double fma = 0;
   /// Of the tensor cores: warp instructions, and operations by type.

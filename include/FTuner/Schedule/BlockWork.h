@@ -53,7 +53,7 @@ struct TensorWork {
 struct BlockWork {
   int64_t warps = 0;
   /// Reduce elements of a step.
-  int64_t stepDepth = 0;
+  int64_t kTile = 0;
   /// Fused multiply-adds of a step on the CUDA cores.
   double fma = 0;
   /// Those of the tensor cores; empty where they have none.

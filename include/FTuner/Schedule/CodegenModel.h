@@ -126,7 +126,7 @@ public:
   virtual int64_t heightGranule(const KernelFamily &family) const = 0;
   /// Rows of tiles whose blocks are neighbours (Grid.h); 1: blocks go row by
   /// row.
-  virtual int64_t groupRows(const KernelFamily &family) const { return 1; }
+  virtual int64_t swizzleRows(const KernelFamily &family) const { return 1; }
   /// Blocks that share a tile, and along which axis (Grid.h).
   virtual ClusterShape cluster(const Schedule &schedule) const { return {}; }
   /// Blocks of a launch at most, which take one tile after the other (Grid.h);

@@ -6,7 +6,7 @@
 //
 //   position on the batch axes, the last axis fastest
 //     split-K slice
-//       tile of m and n: groups of `groupRows` rows of tiles one after the
+//       tile of m and n: groups of `swizzleRows` rows of tiles one after the
 //       other, in a group column by column
 //
 // so that with groups of one row the tiles are counted row by row and
@@ -85,7 +85,7 @@ struct Grid {
   /// Slices of the reduce axis that different blocks sum.
   int64_t reduceSplit = 1;
   /// Rows of tiles whose blocks are neighbours; 1: blocks go row by row.
-  int64_t groupRows = 1;
+  int64_t swizzleRows = 1;
   /// Blocks that share a tile, and the axis along which they do.
   int64_t clusterBlocks = 1;
   unsigned clusterAxis = 0;
@@ -247,19 +247,19 @@ void placeTile(Math &math, const Grid &grid,
     return math.div(all, ceilDiv(math, extents[other], grid.tile[other]));
   };
   auto columns = count(*columnAxis);
-  if (grid.groupRows == 1) {
+  if (grid.swizzleRows == 1) {
     position.row = math.div(number, columns);
     position.column = math.rem(number, columns);
     return;
   }
   auto rows = count(rowAxis);
-  auto groupTiles = math.mul(columns, grid.groupRows);
-  auto firstRow = math.mul(math.div(number, groupTiles), grid.groupRows);
+  auto groupTiles = math.mul(columns, grid.swizzleRows);
+  auto firstRow = math.mul(math.div(number, groupTiles), grid.swizzleRows);
   auto inGroup = math.rem(number, groupTiles);
-  auto groupRows =
-      minimum(math, math.sub(rows, firstRow), math.constant(grid.groupRows));
-  position.row = math.add(firstRow, math.rem(inGroup, groupRows));
-  position.column = math.div(inGroup, groupRows);
+  auto swizzleRows =
+      minimum(math, math.sub(rows, firstRow), math.constant(grid.swizzleRows));
+  position.row = math.add(firstRow, math.rem(inGroup, swizzleRows));
+  position.column = math.div(inGroup, swizzleRows);
 }
 
 /// A tile, by its number. `tilesOfLaunch` gives how many the launch has.

@@ -68,6 +68,15 @@ struct ScheduleField {
   bool isFlag = false;
   /// Attribute and text leave it out where it is as `otherwise` says.
   bool isOptional = false;
+  /// Its name and key in the version before, if they were others, which are
+  /// read by this one version; a value then was greater by `formerOffset`.
+  llvm::StringLiteral formerName = "", formerKey = "";
+  int64_t formerOffset = 0;
+
+  /// Whether text of this version or of the one before calls the parameter so.
+  bool hasKey(llvm::StringRef text) const {
+    return text == key || (!formerKey.empty() && text == formerKey);
+  }
 
   constexpr bool allows(int64_t value) const {
     for (size_t i = 0; i < numFew; ++i)
@@ -150,6 +159,19 @@ struct ScheduleRow {
     row.field.least = values[0];
     row.field.most = values[N - 1];
     return row;
+  }
+  /// The name and the key that this version still reads (docs/renamings.md).
+  constexpr ScheduleRow formerly(llvm::StringLiteral name,
+                                 llvm::StringLiteral key,
+                                 int64_t offset = 0) const {
+    ScheduleRow row = *this;
+    row.field.formerName = name;
+    row.field.formerKey = key;
+    row.field.formerOffset = offset;
+    return row;
+  }
+  constexpr ScheduleRow formerly(llvm::StringLiteral name) const {
+    return formerly(name, name);
   }
   constexpr ScheduleRow optional() const {
     ScheduleRow row = *this;

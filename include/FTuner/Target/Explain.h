@@ -8,8 +8,8 @@
 #define FTUNER_TARGET_EXPLAIN_H
 
 #include "FTuner/Search/Explanation.h"
+#include "FTuner/Search/SearchSetup.h"
 #include "FTuner/Target/WorkReport.h"
-#include "FTuner/Transforms/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,7 +17,7 @@
 namespace ftuner {
 
 /// The version of the JSON format; docs/explain.md says what changed with each.
-inline constexpr int kExplanationFormatVersion = 4;
+inline constexpr int kExplanationFormatVersion = 5;
 
 /// A workload with what is said about it; there is one shape at least.
 struct WorkloadExplanation {

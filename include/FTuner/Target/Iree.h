@@ -24,7 +24,7 @@
 
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Transforms/OperatorWork.h"
+#include "FTuner/Target/OperatorWork.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"

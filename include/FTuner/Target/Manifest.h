@@ -16,7 +16,7 @@
 namespace ftuner {
 
 /// The version of the format; docs/manifest.md says what changed with each.
-inline constexpr int kManifestFormatVersion = 4;
+inline constexpr int kManifestFormatVersion = 5;
 
 struct ManifestOptions {
   /// Seconds that each stage took, by name; left out where empty, since they

@@ -8,12 +8,12 @@
 #ifndef FTUNER_TARGET_WORKREPORT_H
 #define FTUNER_TARGET_WORKREPORT_H
 
+#include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/Fallback.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Search/Explanation.h"
 #include "FTuner/Search/Plan.h"
-#include "FTuner/Transforms/FunctionWork.h"
 
 #include "llvm/Support/JSON.h"
 

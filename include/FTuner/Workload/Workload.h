@@ -22,6 +22,7 @@
 namespace ftuner {
 
 class ContractionView;
+class RowReductionView;
 
 /// What two workloads must have in common to have equal fingerprints.
 enum class FingerprintOf {
@@ -106,6 +107,10 @@ struct Workload {
   bool isContraction() const;
   /// The workload as one, if it is one.
   std::optional<ContractionView> asContraction() const;
+  /// Says why this is no reduction of rows, if it is none (RowReduction.h).
+  llvm::Error checkRowReduction() const;
+  /// The workload as one, if it is one.
+  std::optional<RowReductionView> asRowReduction() const;
   /// The order of a contraction's rhs if it is packed, as `check` has found it.
   PackedOrder packedOrder() const;
 

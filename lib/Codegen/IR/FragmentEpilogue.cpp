@@ -3,9 +3,9 @@
 // Accumulators of a fragment lie in pairs of an instruction's columns: lane l
 // has columns 2 · (l mod 4) and the next of rows l / 4 and l / 4 + 8. Stored
 // from there, they would fill half a sector or less. So each warp takes 8 or 16
-// rows of its tile at a time through a slab of shared memory, which no other
-// warp touches. Slabs hold rows of the output: with swapped operands,
-// instructions' columns.
+// rows of its tile at a time through a staging tile of shared memory, which no
+// other warp touches. Staging tiles hold rows of the output: with swapped
+// operands, instructions' columns.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
@@ -22,14 +22,14 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Trips of a warp over a slab whose loads come before their stores.
+/// Trips of a warp over a staging tile whose loads come before their stores.
 static constexpr int64_t kTripsTogether = 4;
 
-/// Some columns of the warp tile, as a slab holds them.
+/// Some columns of the warp tile, as a staging tile holds them.
 struct FragmentEpilogue::Columns {
   /// Their fragments: the first one, and how many.
   int64_t fragment, count;
-  SlabRuns runs;
+  StagingRuns runs;
   /// Index of the first one in the tensor.
   Value first;
   /// What all runs of the lane read for their columns, where these are the
@@ -82,30 +82,31 @@ Value FragmentEpilogue::insideColumn(Value column, int64_t width) {
   return math.minimum(column, math.sub(tile.extents[n], width));
 }
 
-Value FragmentEpilogue::slabOffset() {
-  int64_t stride = warp.slabStride ? warp.slabStride : fragments.slabBytes();
-  return math.add(math.mul(warp.number, stride), warp.slabsOffset);
+Value FragmentEpilogue::stagingOffset() {
+  int64_t stride =
+      warp.stagingStride ? warp.stagingStride : fragments.stagingBytes();
+  return math.add(math.mul(warp.number, stride), warp.stagingOffset);
 }
 
-void FragmentEpilogue::storeToSlab(Value slab, ValueRange accumulators,
-                                   int64_t step, int64_t firstFragment,
-                                   int64_t numFragments) {
+void FragmentEpilogue::storeToStaging(Value staging, ValueRange accumulators,
+                                      int64_t step, int64_t firstFragment,
+                                      int64_t numFragments) {
   if (fragments.isSwapped)
     storeTransposed(accumulators, step);
   else
-    storeRows(slab, accumulators, step, firstFragment, numFragments);
+    storeRows(staging, accumulators, step, firstFragment, numFragments);
 }
 
 /// The accumulators of 16 rows of instructions. A lane has two neighbouring
 /// columns of each fragment, or four of each two where even columns come first.
-void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
+void FragmentEpilogue::storeRows(Value staging, ValueRange accumulators,
                                  int64_t step, int64_t firstFragment,
                                  int64_t numFragments) {
   int64_t together = fragments.hasEvenColumnsFirst ? 2 : 1;
   int64_t width = 2 * together;
   Value row = math.div(warp.lane, 4),
         column = math.mul(math.rem(warp.lane, 4), width);
-  auto slabType = cast<MemRefType>(slab.getType());
+  auto stagingType = cast<MemRefType>(staging.getType());
   auto type = VectorType::get({width}, accumulators.front().getType());
   for (int64_t fragment = 0; fragment < numFragments; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
@@ -116,13 +117,13 @@ void FragmentEpilogue::storeRows(Value slab, ValueRange accumulators,
                               fragment + number % together) +
                          2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
-      Value stored = rounded(b, b.getLoc(), run, slabType.getElementType());
+      Value stored = rounded(b, b.getLoc(), run, stagingType.getElementType());
       vector::StoreOp::create(
-          b, stored, slab,
+          b, stored, staging,
           ValueRange{math.add(row, 8 * half),
                      math.add(column, fragment * kColumns)},
           /*nontemporal=*/false,
-          llvm::MaybeAlign(width * elementBytesOf(slabType)));
+          llvm::MaybeAlign(width * elementBytesOf(stagingType)));
     }
 }
 
@@ -134,18 +135,18 @@ void FragmentEpilogue::storeTransposed(ValueRange accumulators, int64_t step) {
   Value row = math.mul(math.rem(warp.lane, 4), 2);
   Value column = math.mul(math.div(warp.lane, 4), hasPairs ? 2 : 1);
   auto pairType = VectorType::get({2}, accumulators.front().getType());
-  Value element = math.add(math.mul(row, fragments.slabPitch()), column);
+  Value element = math.add(math.mul(row, fragments.stagingPitch()), column);
   Value first = offsetPointer(
       b, sharedPointer(b, tile.sharedMemory, 0),
-      math.add(slabOffset(), math.mul(element, kAccumulatorBytes)));
-  int64_t ofStep = fragments.slabRows() / kColumns;
+      math.add(stagingOffset(), math.mul(element, kAccumulatorBytes)));
+  int64_t ofStep = fragments.stagingRows() / kColumns;
   for (int64_t fragment = 0; fragment < ofStep; ++fragment)
     for (int64_t other = 0; other < fragments.rows; ++other)
       for (int64_t number = 0; number < (hasPairs ? 2 : 4); ++number) {
         int64_t held =
             4 * (other * fragments.columns + step * ofStep + fragment) + number;
         int64_t distance =
-            (fragment * kColumns + number % 2) * fragments.slabPitch() +
+            (fragment * kColumns + number % 2) * fragments.stagingPitch() +
             other * kRows + number / 2 * 8;
         Value run = accumulators[held];
         if (hasPairs)
@@ -170,11 +171,12 @@ void FragmentEpilogue::awaitWarps() {
                           NVVM::BarrierReductionAttr(), Value());
 }
 
-void FragmentEpilogue::awaitSlab(bool hasAsynchronousCopies) {
-  // The slabs take the place of stages, which other warps may still read.
+void FragmentEpilogue::awaitStaging(bool hasAsynchronousCopies) {
+  // The staging tiles take the place of stages, which other warps may still
+  // read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
-  if (warp.slabsOffset == 0)
+  if (warp.stagingOffset == 0)
     awaitWarps();
   else // Lanes may still read the tile before.
     awaitLanes();
@@ -193,73 +195,75 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   FloatType roundedType = epilogue.roundedSum();
   bool isNarrow =
       roundedType && roundedType.getWidth() == 16 && fragments.canBeNarrow();
-  auto slabType = MemRefType::get(
-      {fragments.slabRows(),
-       isNarrow ? fragments.narrowSlabPitch() : fragments.slabPitch()},
+  auto stagingType = MemRefType::get(
+      {fragments.stagingRows(),
+       isNarrow ? fragments.narrowStagingPitch() : fragments.stagingPitch()},
       isNarrow ? roundedType : sumType, MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  Value slab = memref::ViewOp::create(b, slabType, tile.sharedMemory,
-                                      slabOffset(), ValueRange());
+  Value staging = memref::ViewOp::create(b, stagingType, tile.sharedMemory,
+                                         stagingOffset(), ValueRange());
 
-  // A slab holds some rows, and all fragments of their columns or some.
+  // A staging tile holds some rows, and all fragments of their columns or some.
   SmallVector<Columns> groups;
   int64_t all = fragments.isSwapped ? 1 : fragments.columns;
-  int64_t ofSlab = fragments.slabFragments ? fragments.slabFragments : all;
-  for (int64_t fragment = 0; fragment < all; fragment += ofSlab) {
-    int64_t count = std::min(ofSlab, all - fragment);
+  int64_t ofStaging =
+      fragments.stagingFragments ? fragments.stagingFragments : all;
+  for (int64_t fragment = 0; fragment < all; fragment += ofStaging) {
+    int64_t count = std::min(ofStaging, all - fragment);
     groups.push_back(
         {fragment,
          count,
-         {fragments.slabRows(),
+         {fragments.stagingRows(),
           fragments.isSwapped ? fragments.outputColumns() : count * kColumns,
           width},
          math.add(math.add(tile.columnOffset, warp.column),
                   fragment * kColumns),
          {}});
   }
-  // These are read while the slab is awaited and filled.
+  // These are read while the staging tile is awaited and filled.
   loadOfLane(epilogue, groups.front());
-  awaitSlab(hasAsynchronousCopies);
+  awaitStaging(hasAsynchronousCopies);
 
   // Runs that are known to be inside are read, computed and stored together,
   // without a branch between them.
   Value isInside = epilogue.isInside(
-      indexOfRow(math.constant(fragments.slabRows() - 1),
+      indexOfRow(math.constant(fragments.stagingRows() - 1),
                  firstRowOf(steps() - 1)),
       indexOf(groups.back(), math.constant(groups.back().runs.columns - 1)));
-  auto emitSlabs = [&](bool areInside) {
+  auto emitStaging = [&](bool areInside) {
     for (auto [number, columns] : llvm::enumerate(groups)) {
       if (number > 0)
         loadOfLane(epilogue, columns);
       for (int64_t step = 0; step < steps(); ++step) {
         if (number + step > 0)
           awaitLanes();
-        storeToSlab(slab, accumulators, step, columns.fragment, columns.count);
+        storeToStaging(staging, accumulators, step, columns.fragment,
+                       columns.count);
         awaitLanes();
-        emitTrips(epilogue, slab, columns, firstRowOf(step), areInside);
+        emitTrips(epilogue, staging, columns, firstRowOf(step), areInside);
       }
     }
   };
   if (!isInside)
-    return emitSlabs(true);
+    return emitStaging(true);
   // A vote, so that the assembler knows that the warp's lanes stay together.
   isInside = NVVM::VoteSyncOp::create(b, b.getI1Type(), createI32(b, -1),
                                       isInside, NVVM::VoteSyncKind::all);
   auto ifOp = scf::IfOp::create(b, isInside, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  emitSlabs(true);
+  emitStaging(true);
   b.setInsertionPointToStart(ifOp.elseBlock());
-  emitSlabs(false);
+  emitStaging(false);
 }
 
 int64_t FragmentEpilogue::steps() const {
-  return fragments.outputRows() / fragments.slabRows();
+  return fragments.outputRows() / fragments.stagingRows();
 }
 
 int64_t FragmentEpilogue::firstRowOf(int64_t step) const {
-  return step *
-         (fragments.isSwapped ? fragments.slabRows() : fragments.rowDistance);
+  return step * (fragments.isSwapped ? fragments.stagingRows()
+                                     : fragments.rowDistance);
 }
 
 void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
@@ -271,15 +275,15 @@ void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
       insideColumn(indexOf(columns, columnOfLane(columns.runs)), width), width);
 }
 
-void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value slab,
+void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value staging,
                                  const Columns &columns, int64_t firstRow,
                                  bool areInside) {
-  const SlabRuns &runs = columns.runs;
+  const StagingRuns &runs = columns.runs;
   auto emitTogether = [&](Value trip, int64_t count) {
     SmallVector<ContractionEpilogue::Run> together;
     for (int64_t number = 0; number < count; ++number) {
       ContractionEpilogue::Run run =
-          readRun(slab, columns, math.add(trip, number), firstRow);
+          readRun(staging, columns, math.add(trip, number), firstRow);
       run.rowInvariant =
           runs.haveColumnOfLane()
               ? columns.ofLane
@@ -309,27 +313,28 @@ void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value slab,
            [&] { emitTogether(math.constant(whole), 1); });
 }
 
-ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
+ContractionEpilogue::Run FragmentEpilogue::readRun(Value staging,
                                                    const Columns &columns,
                                                    Value trip,
                                                    int64_t firstRow) {
-  const SlabRuns &runs = columns.runs;
+  const StagingRuns &runs = columns.runs;
   Value row, column;
   if (runs.haveColumnOfLane()) {
     row = math.add(math.mul(trip, runs.rowsOfTrip()),
                    math.div(warp.lane, runs.perRow()));
     column = columnOfLane(runs);
   } else {
-    Value number = math.add(math.mul(trip, SlabRuns::kLanes), warp.lane);
+    Value number = math.add(math.mul(trip, StagingRuns::kLanes), warp.lane);
     row = math.div(number, runs.perRow());
     column = math.mul(math.rem(number, runs.perRow()), runs.width);
   }
-  Type element = cast<MemRefType>(slab.getType()).getElementType();
-  Value sums = vector::LoadOp::create(
-      b, VectorType::get({runs.width}, element), slab, ValueRange{row, column},
-      /*nontemporal=*/false,
-      llvm::MaybeAlign(
-          std::min<int64_t>(runs.width * elementBytesOf(element), 16)));
+  Type element = cast<MemRefType>(staging.getType()).getElementType();
+  Value sums =
+      vector::LoadOp::create(b, VectorType::get({runs.width}, element), staging,
+                             ValueRange{row, column},
+                             /*nontemporal=*/false,
+                             llvm::MaybeAlign(std::min<int64_t>(
+                                 runs.width * elementBytesOf(element), 16)));
   ContractionEpilogue::Run run;
   run.accumulator = promoted(b, b.getLoc(), sums);
   run.column = indexOf(columns, column);
@@ -337,17 +342,17 @@ ContractionEpilogue::Run FragmentEpilogue::readRun(Value slab,
   return run;
 }
 
-Value FragmentEpilogue::indexOfRow(Value inSlab, int64_t firstRow) {
+Value FragmentEpilogue::indexOfRow(Value inStaging, int64_t firstRow) {
   return math.add(math.add(tile.rowOffset, warp.row),
-                  math.add(fragments.slabRow(math, inSlab), firstRow));
+                  math.add(fragments.stagingRow(math, inStaging), firstRow));
 }
 
-Value FragmentEpilogue::columnOfLane(const SlabRuns &runs) {
+Value FragmentEpilogue::columnOfLane(const StagingRuns &runs) {
   return math.mul(math.rem(warp.lane, runs.perRow()), runs.width);
 }
 
-Value FragmentEpilogue::indexOf(const Columns &columns, Value inSlab) {
+Value FragmentEpilogue::indexOf(const Columns &columns, Value inStaging) {
   if (fragments.isSwapped)
-    inSlab = distanceAlongRows(inSlab);
-  return math.add(columns.first, inSlab);
+    inStaging = distanceAlongRows(inStaging);
+  return math.add(columns.first, inStaging);
 }

@@ -34,8 +34,8 @@ LLVM::LLVMPointerType ftuner::clusterPointerType(MLIRContext *context) {
 
 Value StageBarriers::constant(int64_t value) { return createI32(b, value); }
 
-/// Those that say "free" come behind those that say "filled", and those of
-/// turns behind them.
+/// Empty barriers come behind full ones, and those of
+/// ping-pong behind them.
 Value StageBarriers::barrierOf(Value number, int64_t first) {
   Value bytes = b.createOrFold<arith::MulIOp>(number, constant(kBarrierBytes));
   Value pointer = LLVM::GEPOp::create(b, barriers.getType(), b.getI8Type(),
@@ -47,16 +47,15 @@ Value StageBarriers::barrierOf(Value number, int64_t first) {
       LLVM::GEPArg(static_cast<int32_t>(first * kBarrierBytes)));
 }
 
-void StageBarriers::initialize(int64_t arrivalsOfFilled, int64_t arrivalsOfFree,
+void StageBarriers::initialize(int64_t arrivalsOfFull, int64_t arrivalsOfEmpty,
                                int64_t arrivalsOfTurn) {
   auto initializeOne = [&](Value barrier, Value arrivals) {
     NVVM::MBarrierInitOp::create(b, barrier, arrivals, /*predicate=*/Value());
   };
-  Value ofFilled = constant(arrivalsOfFilled),
-        ofFree = constant(arrivalsOfFree);
+  Value ofFull = constant(arrivalsOfFull), ofEmpty = constant(arrivalsOfEmpty);
   for (int64_t stage = 0; stage < stages; ++stage) {
-    initializeOne(filled(constant(stage)), ofFilled);
-    initializeOne(free(constant(stage)), ofFree);
+    initializeOne(full(constant(stage)), ofFull);
+    initializeOne(empty(constant(stage)), ofEmpty);
   }
   if (arrivalsOfTurn)
     for (int64_t set : {0, 1})
@@ -103,8 +102,8 @@ void StageBarriers::await(Value barrier, Value parity) {
   scf::YieldOp::create(b);
 }
 
-void StageBarriers::awaitFree(StagePhase at) {
-  await(free(at.stage), arith::XOrIOp::create(b, at.parity, constant(1)));
+void StageBarriers::awaitEmpty(StagePhase at) {
+  await(empty(at.stage), arith::XOrIOp::create(b, at.parity, constant(1)));
 }
 
 void StageBarriers::arrive(Value barrier) {

@@ -7,8 +7,9 @@
 using namespace ftuner;
 
 static constexpr int64_t kMaxWarps = 8;
-/// Accumulators of a lane that leave room for fragments and addresses.
-static constexpr int64_t kMaxAccumulators = 128;
+/// Registers of a lane for accumulators that leave room for fragments and
+/// addresses.
+static constexpr int64_t kAccumulatorRegisters = 128;
 /// Fragments of a warp tile along the rows and columns of instructions.
 static constexpr int64_t kRowFragments[] = {1, 2, 3, 4, 5, 6, 7, 8};
 static constexpr int64_t kColumnFragments[] = {1, 2, 3,  4,  5,  6,
@@ -30,6 +31,7 @@ MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
   workerGranule = 1;
   maxWorkers = kMaxWarps;
   leastRowBytes = elementBytes * reduceGranule * 2;
+  mostPoints = pointsHeld(workload, kAccumulatorRegisters);
 }
 
 void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
@@ -60,7 +62,7 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
     if (isOversized(rowFactor, schedule.warpsAlong(rowFactor), rows, kMmaRows))
       continue;
     for (int64_t columns : ofColumns) {
-      if (columns % columnStep != 0 || 4 * rows * columns > kMaxAccumulators ||
+      if (columns % columnStep != 0 || 4 * rows * columns > mostPoints ||
           isOversized(columnFactor, schedule.warpsAlong(columnFactor),
                       columns / columnStep, columnStep * kMmaColumns))
         continue;

@@ -123,7 +123,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
   BlockWork work;
   double warps = double(layout.warps());
   work.warps = layout.warps();
-  work.stepDepth = layout.bk;
+  work.kTile = layout.bk;
 
   TensorWork tensor;
   tensor.pipe = code.instruction.pipe;

@@ -18,47 +18,25 @@ static constexpr int64_t kMaxHeldRegisters = 64;
 /// Rounds of shuffles that make one number of a warp's.
 static constexpr int64_t kShuffleRounds = 5;
 
-static unsigned rowAxisOf(const Workload &workload) {
-  return workload.reduceAxes().list().front();
-}
-
-llvm::SmallVector<const Operand *>
-ftuner::operandsAlongRows(const Workload &workload) {
-  llvm::SmallVector<const Operand *> operands;
-  for (const Operand &operand : workload.operands)
-    if (llvm::is_contained(operand.axes, rowAxisOf(workload)))
-      operands.push_back(&operand);
-  return operands;
-}
-
-int64_t RowsLayout::widestBytes(const Workload &workload) {
-  int64_t bytes = 1;
-  for (const Operand *operand : operandsAlongRows(workload))
-    bytes = std::max(bytes, operand->elementBytes);
-  return bytes;
-}
-
 RowsLayout::RowsLayout(const Workload &workload, const BlockTile &tile,
                        const RowsSchedule &schedule)
-    : rowAxis(rowAxisOf(workload)), chunk(tile[rowAxis]),
+    : RowsLayout(RowReductionView(workload), tile, schedule) {}
+
+RowsLayout::RowsLayout(const RowReductionView &rows, const BlockTile &tile,
+                       const RowsSchedule &schedule)
+    : rowAxis(rows.row()), chunk(tile[rowAxis]),
       elements(chunk / schedule.lanes()),
-      vector(std::clamp<int64_t>(schedule.access / widestBytes(workload), 1,
+      vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
                                  std::max<int64_t>(elements, 1))) {}
 
 /// Registers of a thread that hold its elements of the row's inputs.
 static int64_t heldRegisters(const Workload &workload, int64_t elements,
                              int64_t heldChunks) {
   int64_t bytes = 0;
-  for (const Operand *operand : operandsAlongRows(workload))
+  for (const Operand *operand : RowReductionView(workload).operandsAlong())
     if (isInput(operand->role))
       bytes += operand->elementBytes * elements;
   return ceilDiv(bytes, int64_t(4)) * heldChunks;
-}
-
-static int64_t numReductions(const Workload &workload) {
-  return llvm::count_if(workload.computations, [](const Computation &part) {
-    return part.isReduction();
-  });
 }
 
 namespace {
@@ -66,15 +44,15 @@ namespace {
 class RowsSpace final : public ScheduleSpace {
 public:
   RowsSpace(const Workload &workload, const DeviceSpec &device)
-      : workload(workload) {
+      : workload(workload), rows(workload) {
     reduceGranule = RowsSchedule::warpSize;
     workerGranule = RowsSchedule::warpSize;
     maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, kMaxThreads);
-    combineAxes = {workload.spaceAxes().list().front()};
+    combineAxes = {rows.firstSpace()};
   }
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
-    int64_t widest = RowsLayout::widestBytes(workload);
+    int64_t widest = rows.widestBytes();
     for (int64_t elements : {1, 2, 4, 8}) {
       int64_t access =
           std::min({elements * widest, alignment, widestAccessBytes});
@@ -82,8 +60,8 @@ public:
       if (access < 2 * widest)
         access = 1;
       for (int64_t warps : {1, 2, 4, 8, 16})
-        for (int64_t rows : {1, 2, 4, 8}) {
-          RowsSchedule schedule{rows, warps, /*heldChunks=*/0, access};
+        for (int64_t blockRows : {1, 2, 4, 8}) {
+          RowsSchedule schedule{blockRows, warps, /*heldChunks=*/0, access};
           if (schedule.threads() > maxWorkers)
             continue;
           KernelFamily family;
@@ -91,8 +69,8 @@ public:
           family.reduceAxes = workload.reduceAxes().mask();
           family.tiles.emplace_back(workload.axes.size(), 1);
           BlockTile &tile = family.tiles.front();
-          tile[combineAxes.front()] = rows;
-          tile[rowAxisOf(workload)] = schedule.lanes() * elements;
+          tile[combineAxes.front()] = blockRows;
+          tile[rows.row()] = schedule.lanes() * elements;
           family.schedule = schedule.pack();
           visit(family, family.ukernel(0), /*isSuited=*/true);
         }
@@ -104,8 +82,7 @@ public:
                        FamilyVisitor visit) const override {
     RowsSchedule schedule = RowsSchedule::of(block.schedule);
     RowsLayout layout(workload, block.tiles.front(), schedule);
-    std::optional<int64_t> longest =
-        workload.axes[rowAxisOf(workload)].range.max;
+    std::optional<int64_t> longest = workload.axes[rows.row()].range.max;
     for (int64_t held : {8, 6, 4, 3, 2, 1, 0}) {
       // Chunks behind the longest row hold nothing.
       if (heldRegisters(workload, layout.elements, held) > kMaxHeldRegisters ||
@@ -125,6 +102,7 @@ public:
 
 private:
   const Workload &workload;
+  RowReductionView rows;
 };
 
 class RowsModel final : public CodegenModel {
@@ -185,8 +163,8 @@ public:
     resources.registersPerThread = registers(workload, family);
     // A number of each warp for each reduction.
     if (schedule.warps > 1)
-      resources.sharedMemoryBytes =
-          4 * schedule.blockRows * schedule.warps * numReductions(workload);
+      resources.sharedMemoryBytes = 4 * schedule.blockRows * schedule.warps *
+                                    RowReductionView(workload).numReductions();
     return resources;
   }
   int64_t spillFreeRegisters(const Workload &workload,
@@ -208,7 +186,7 @@ private:
     RowsLayout layout(workload, family.tiles.front(), schedule);
     return kBaseRegisters +
            heldRegisters(workload, layout.elements, schedule.heldChunks) +
-           2 * layout.vector * (numReductions(workload) + 1);
+           2 * layout.vector * (RowReductionView(workload).numReductions() + 1);
   }
 };
 
@@ -216,34 +194,30 @@ private:
 
 llvm::Error RowsModel::supports(const Workload &workload,
                                 const DeviceSpec &) const {
-  if (workload.reduceAxes().size() != 1 || workload.spaceAxes().empty())
-    return invalid("expected rows along one axis");
   for (const Axis &axis : workload.axes)
     if (axis.isFused())
       return invalid("expected axes of one loop");
-  for (const Computation &part : workload.computations) {
-    if (!part.isReduction())
+  if (llvm::Error error = workload.checkRowReduction())
+    return invalid(llvm::toString(std::move(error)));
+  for (const Computation &computation : workload.computations) {
+    if (!computation.isReduction())
       continue;
     // Its result is what others read, and nothing is stored of it.
-    if (!part.writes.empty() || part.state->accumulators.size() != 1 ||
-        part.state->merge == Merge::Other || part.state->correctedBy)
+    if (const State &state = *computation.state;
+        !computation.writes.empty() || state.accumulators.size() != 1 ||
+        state.merge == Merge::Other || state.correctedBy)
       return invalid("expected reductions to one number, which others read");
-    if (ElementType type = part.state->accumulators.front().type;
+    if (ElementType type = computation.state->accumulators.front().type;
         type != ElementType::F32 && type != ElementType::I32)
       return invalid("expected accumulators of f32 or i32, but got " +
                      nameOf(type));
   }
-  unsigned row = rowAxisOf(workload);
+  RowReductionView rows(workload);
   for (auto [number, operand] : llvm::enumerate(workload.operands)) {
     if (operand.role != OperandRole::Input &&
         operand.role != OperandRole::Output)
       return invalid("expected inputs and outputs alone");
-    bool isAlong = llvm::is_contained(operand.axes, row);
-    for (unsigned dim = 0; dim < operand.rank(); ++dim)
-      if (!operand.position(dim).asAxis())
-        return invalid("expected operand " + Twine(number) +
-                       " to follow one axis along each dimension");
-    if (isAlong && operand.contiguousAxis() != row)
+    if (rows.isAlong(operand) && operand.contiguousAxis() != rows.row())
       return invalid("expected operand " + Twine(number) +
                      " to be contiguous along rows");
     if (!llvm::is_contained({ElementType::F32, ElementType::F16,
@@ -261,21 +235,22 @@ llvm::Error RowsModel::supports(const Workload &workload,
 
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
                           unsigned part, const DeviceSpec &) const {
+  RowReductionView rows(workload);
   RowsSchedule schedule = RowsSchedule::of(family.schedule);
   RowsLayout layout(workload, family.tiles[part], schedule);
   BlockWork work;
   work.warps = schedule.blockRows * schedule.warps;
   auto warps = static_cast<double>(work.warps);
-  work.stepDepth = layout.chunk;
+  work.kTile = layout.chunk;
   // Loads of all held chunks are under way at once.
   work.stepsAhead =
       static_cast<double>(std::max<int64_t>(schedule.heldChunks, 1));
   work.registersPerThread = static_cast<double>(registers(workload, family));
   double passes = schedule.heldChunks > 0
                       ? 1
-                      : static_cast<double>(numReductions(workload)) + 1;
+                      : static_cast<double>(rows.numReductions()) + 1;
   auto accesses = static_cast<double>(layout.accesses());
-  for (const Operand *operand : operandsAlongRows(workload)) {
+  for (const Operand *operand : rows.operandsAlong()) {
     if (!isInput(operand->role)) {
       work.otherInstructions += 3 * warps * accesses;
       continue;
@@ -308,7 +283,7 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
       work.epilogueInstructions += warps * instructions;
   }
   work.epilogueInstructions +=
-      warps * static_cast<double>(numReductions(workload)) *
+      warps * static_cast<double>(rows.numReductions()) *
       static_cast<double>(2 * kShuffleRounds +
                           (schedule.warps > 1 ? 4 + 2 * schedule.warps : 0));
   return work;
@@ -329,8 +304,8 @@ llvm::Error RowsModel::check(const Workload &workload,
   if (family.reduceSplit != 1)
     return invalid("expected no split of rows");
   const BlockTile &tile = family.tiles.front();
-  unsigned row = rowAxisOf(workload),
-           first = workload.spaceAxes().list().front();
+  RowReductionView rows(workload);
+  unsigned row = rows.row(), first = rows.firstSpace();
   for (unsigned axis = 0; axis < tile.size(); ++axis)
     if (axis != row && tile[axis] != (axis == first ? schedule.blockRows : 1))
       return invalid("expected a tile of " + Twine(schedule.blockRows) +
@@ -341,7 +316,7 @@ llvm::Error RowsModel::check(const Workload &workload,
     return invalid("expected chunks of 1, 2, 4, 8 or 16 elements for each of " +
                    Twine(schedule.lanes()) + " lanes, but got " +
                    tileText(tile));
-  int64_t widest = RowsLayout::widestBytes(workload);
+  int64_t widest = rows.widestBytes();
   if (schedule.access != 1 &&
       (!llvm::isPowerOf2_64(schedule.access) || schedule.access < 2 * widest ||
        schedule.access > elements * widest))

@@ -34,7 +34,7 @@ SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
   // 32, 12 × 8 may (8 bytes on sm_86), and 11 × 8 was not seen to.
   bool isRhsReduceContiguous =
       workload.find(OperandRole::Rhs)->contiguousAxis() == axes.k;
-  maxAccumulators = isRhsReduceContiguous ? 88 : 112;
+  mostPoints = pointsHeld(workload, isRhsReduceContiguous ? 88 : 112);
   for (const Operand &operand : workload.operands) {
     std::optional<unsigned> axis = operand.contiguousAxis();
     if (axis && (*axis == axes.m || *axis == axes.n))
@@ -115,7 +115,7 @@ void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
     if (isTooLarge(0, schedule.threadsM, rm))
       continue;
     for (int64_t rn : registerTiles[1]) {
-      if (isTooLarge(1, schedule.threadsN, rn) || rm * rn > maxAccumulators ||
+      if (isTooLarge(1, schedule.threadsN, rn) || rm * rn > mostPoints ||
           rm * rn * threads >= device.registersPerBlock)
         continue;
       BlockTile &tile = family.tiles.front();

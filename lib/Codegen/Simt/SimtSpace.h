@@ -45,8 +45,6 @@ private:
 
   /// Legal register tiles along m and n, ascending.
   llvm::SmallVector<int64_t> registerTiles[2];
-  /// Most elements of a thread's register tile that never spill.
-  int64_t maxAccumulators = 112;
   /// Those of m and n along which an operand is contiguous.
   llvm::SmallVector<unsigned, 2> contiguousAxes;
   /// Preferred ones first, and the least of them.

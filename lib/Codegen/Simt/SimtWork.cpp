@@ -139,7 +139,7 @@ double WorkCounter::overheadInstructions() const {
 
 BlockWork WorkCounter::count() {
   work.warps = warps;
-  work.stepDepth = layout.bk;
+  work.kTile = layout.bk;
   work.fma = double(warps * layout.bk * layout.rm * layout.rn);
   WarpSpan rows{{}, layout.wm, layout.gm / layout.wm};
   WarpSpan columns{{}, layout.wn, layout.gn / layout.wn};

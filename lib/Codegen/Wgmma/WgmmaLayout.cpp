@@ -1,4 +1,4 @@
-//===- WgmmaLayout.cpp - Groups and shared memory of wgmma ----------------===//
+//===- WgmmaLayout.cpp - Warpgroups and shared memory of wgmma ------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 
 using namespace ftuner;
@@ -38,22 +38,22 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                      sharedTile(factor, factor.contiguousAxis() == view.k,
                                 extent, depth, elementBytes,
                                 /*copiesElements=*/schedule.accessBytes == 1),
-                     extent, schedule.groupsAlong(number), factor.isPacked};
+                     extent, schedule.warpgroupsAlong(number), factor.isPacked};
   };
   WgmmaLayout layout{side(schedule.rowFactor()),
                      side(schedule.columnFactor()),
                      depth,
                      schedule.stages,
                      elementBytes,
-                     schedule.producers,
-                     schedule.tensorMaps,
+                     schedule.producerWarpgroups,
+                     schedule.tma,
                      schedule.clusterM,
                      schedule.clusterN,
                      schedule.persistentBlocks > 0,
-                     schedule.turns};
+                     schedule.consumerSets()};
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
-  layout.slabStride = layout.warpTile().slabBytes();
+  layout.stagingStride = layout.warpTile().stagingBytes();
   layout.barriersOffset = ceilBy(layout.tileBytes(), kBarrierBytes);
   return layout;
 }
@@ -69,7 +69,7 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload,
     for (unsigned factor : {0, 1})
       layout.stageStrides[factor] =
           std::max(layout.stageStrides[factor], other.stageStrides[factor]);
-    layout.slabStride = std::max(layout.slabStride, other.slabStride);
+    layout.stagingStride = std::max(layout.stagingStride, other.stagingStride);
   }
   layout.barriersOffset =
       std::max(ceilBy(layout.tileBytes(), kBarrierBytes), other.barriersOffset);

@@ -28,20 +28,21 @@ constexpr int64_t kWordsOfStep = kWgmmaStepBytes / 4;
 constexpr int64_t kLeastStages = 3;
 
 constexpr ScheduleRule kRules[] = {
-    {"at most 4 groups",
+    {"at most 4 warpgroups",
      [](const Schedule &schedule) {
-       return WgmmaSchedule::of(schedule).groups() <= kWgmmaMaxGroups;
+       return WgmmaSchedule::of(schedule).warpgroups() <= kWgmmaMaxWarpgroups;
      }},
     {"accesses of 16 bytes by producers and with tensor maps",
      [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
-       return !(wgmma.producers || wgmma.tensorMaps) ||
+       return !(wgmma.producerWarpgroups || wgmma.tma) ||
               wgmma.accessBytes == kWgmmaProducedBytes;
      }},
-    {"at most 3 groups that multiply beside producers",
+    {"at most 3 consumer warpgroups beside producers",
      [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
-       return !wgmma.producers || wgmma.multiplyingGroups() < kWgmmaMaxGroups;
+       return !wgmma.producerWarpgroups ||
+              wgmma.consumerWarpgroups() < kWgmmaMaxWarpgroups;
      }},
     {"clusters of at most 2 blocks",
      [](const Schedule &schedule) {
@@ -51,18 +52,18 @@ constexpr ScheduleRule kRules[] = {
      [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
        return wgmma.clusterBlocks() == 1 ||
-              (wgmma.producers && (wgmma.clusterN == 1 || wgmma.tensorMaps));
+              (wgmma.producerWarpgroups && (wgmma.clusterN == 1 || wgmma.tma));
      }},
     {"persistent blocks in whole clusters, with producers and tensor maps",
      [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
        return wgmma.persistentBlocks == 0 ||
-              (wgmma.producers && wgmma.tensorMaps &&
+              (wgmma.producerWarpgroups && wgmma.tma &&
                wgmma.persistentBlocks % wgmma.clusterBlocks() == 0);
      }},
-    {"2 turns of persistent blocks alone", [](const Schedule &schedule) {
+    {"ping-pong of persistent blocks alone", [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
-       return wgmma.turns == 1 || wgmma.persistentBlocks > 0;
+       return !wgmma.pingPong || wgmma.persistentBlocks > 0;
      }}};
 
 class WgmmaModel final : public TensorPathModel<WgmmaSchedule, WgmmaSpace> {
@@ -75,7 +76,7 @@ public:
     static constexpr ScheduleTable table = {
         "products on the tensor cores by wgmma.mma_async",
         "64 elements along m and 8 along n, with swapped operands 8 and 64, "
-        "for each group of each block of a cluster",
+        "for each warpgroup of each block of a cluster",
         fieldsOf<WgmmaSchedule>, kRules};
     return table;
   }
@@ -94,7 +95,7 @@ public:
   KernelResources resources(const Workload &workload,
                             const KernelFamily &family) const override {
     KernelResources needs = TensorPathModel::resources(workload, family);
-    if (WgmmaSchedule::of(family.schedule).producers)
+    if (WgmmaSchedule::of(family.schedule).producerWarpgroups)
       if (auto registers = wgmmaRegisters(workload, family))
         needs.registersPerThread = registersAtEntry(*registers);
     return needs;
@@ -108,7 +109,7 @@ public:
                              const KernelFamily &family) const override {
     WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
     // They are shared out by the same estimate.
-    if (wgmma.producers)
+    if (wgmma.producerWarpgroups)
       return resources(workload, family).registersPerThread;
     int64_t most = 0;
     for (const BlockTile &tile : family.tiles)
@@ -120,7 +121,7 @@ public:
   /// hold.
   int64_t minBlocksPerSm(const Workload &workload, const KernelFamily &family,
                          const DeviceSpec &device) const override {
-    if (!WgmmaSchedule::of(family.schedule).producers)
+    if (!WgmmaSchedule::of(family.schedule).producerWarpgroups)
       return 1;
     auto registers = wgmmaRegisters(workload, family);
     return registers ? registers->blocks : 1;
@@ -147,7 +148,7 @@ public:
         double(layout.warpsOfSet()) *
         fragmentEpilogueInstructions(workload, layout.warpTile(),
                                      wgmma.accessBytes);
-    int64_t registers = wgmma.producers
+    int64_t registers = wgmma.producerWarpgroups
                             ? resources(workload, family).registersPerThread
                             : wgmmaSharedRoleRegisters(workload, tile, wgmma);
     work.registersPerThread = static_cast<double>(
@@ -191,9 +192,8 @@ private:
   static bool isAsynchronous(const Workload &workload,
                              const WgmmaSchedule &wgmma,
                              const DeviceSpec &device) {
-    return copiesAsynchronously(
-        device, wgmma.accessBytes,
-        convertsWgmmaFactors(workload, wgmma.tensorMaps));
+    return copiesAsynchronously(device, wgmma.accessBytes,
+                                convertsWgmmaFactors(workload, wgmma.tma));
   }
 
   /// What a block with producers takes for each thread when it starts.
@@ -214,18 +214,17 @@ KernelFamily WgmmaModel::withAlignment(KernelFamily family,
   auto [m, n, k] = family.contractionAxes();
   // Threads may have to round words that maps round, in two stages.
   bool areWords = family.tiles.front()[k] <= kWordsOfStep;
-  wgmma.accessBytes =
-      areWords && wgmma.tensorMaps ? 1 : widestAccess(alignment);
+  wgmma.accessBytes = areWords && wgmma.tma ? 1 : widestAccess(alignment);
   // Boxes and warps of their own copy 16 bytes at once.
-  wgmma.producers = 0;
-  wgmma.tensorMaps = false;
+  wgmma.producerWarpgroups = 0;
+  wgmma.tma = false;
   for (BlockTile &tile : family.tiles) {
     tile[m] /= wgmma.clusterM;
     tile[n] /= wgmma.clusterN;
   }
   wgmma.clusterM = wgmma.clusterN = 1;
   wgmma.persistentBlocks = 0;
-  wgmma.turns = 1;
+  wgmma.pingPong = false;
   // Single elements pass through registers, in two stages.
   if (wgmma.accessBytes == 1)
     wgmma.stages = 2;
@@ -284,11 +283,11 @@ llvm::Error WgmmaModel::checkCopies(const Workload &workload,
                    " pipeline stages for accesses of " +
                    llvm::Twine(wgmma.accessBytes) + " bytes, but got " +
                    llvm::Twine(wgmma.stages));
-  if ((wgmma.producers || wgmma.tensorMaps) && !isAsynchronous)
+  if ((wgmma.producerWarpgroups || wgmma.tma) && !isAsynchronous)
     return invalid("expected factors that can be copied as they are by "
                    "producers and tensor maps");
   // Maps have one axis along each dimension.
-  if (wgmma.tensorMaps)
+  if (wgmma.tma)
     for (OperandRole role : {OperandRole::Lhs, OperandRole::Rhs})
       if (!hasWgmmaMap(*workload.find(role)))
         return invalid("expected factors with one axis along each of at most " +
@@ -304,12 +303,12 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
                                                     unsigned part) const {
   WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
   llvm::SmallVector<TensorMap> maps;
-  if (!wgmma.tensorMaps)
+  if (!wgmma.tma)
     return maps;
   ContractionView view(workload);
   WgmmaLayout layout = wgmmaLayout(workload, family, part);
   for (unsigned factor : {0, 1}) {
-    if (!layout.hasMap(factor))
+    if (!layout.hasTma(factor))
       continue;
     const SharedTile &tile = layout.tileOf(factor);
     TensorMap &map = maps.emplace_back();
@@ -341,19 +340,20 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
     return invalid("expected a reduce tile of " + llvm::Twine(depth) +
                    ", but got " + llvm::Twine(tile[view.k]));
   WgmmaLayout layout = wgmmaLayout(workload, tile, wgmma);
-  int64_t columns = layout.columns.groupExtent();
+  int64_t columns = layout.columns.warpgroupExtent();
   if (!hasWgmmaColumns(columns, elementBytes))
     return invalid("expected instructions with columns of " +
                    nameOf(multipliedType(workload)) + ", but got " +
                    llvm::Twine(columns) + " in " + tileText(tile));
   // Matrices begin with panels.
   const SharedTile &shared = layout.columns.tile;
-  if (!shared.reduceContiguous && layout.columns.groups > 1 &&
+  if (!shared.reduceContiguous && layout.columns.warpgroups > 1 &&
       columns % shared.pitch != 0)
     return invalid("expected multiples of " + llvm::Twine(shared.pitch) +
                    " elements along axis " +
                    llvm::Twine(view.space(layout.columns.factor)) +
-                   " for each of several groups, but got " + tileText(tile));
+                   " for each of several warpgroups, but got " +
+                   tileText(tile));
   // Boxes, and what bulk copies bring, begin with patterns.
   for (unsigned factor : {0, 1})
     if (int64_t rows = layout.boxRowsOf(factor), boxes = layout.boxesOf(factor);
@@ -366,9 +366,10 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
           "of " +
           llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
           llvm::Twine(kMaxTensorMapBox) + ", but got " + tileText(tile));
-  int64_t accumulators = layout.warpTile().accumulators();
-  if (accumulators > kWgmmaMaxAccumulators)
-    return invalid("expected at most " + llvm::Twine(kWgmmaMaxAccumulators) +
+  int64_t accumulators = layout.warpTile().accumulators(),
+          most = pointsHeld(workload, kWgmmaAccumulatorRegisters);
+  if (accumulators > most)
+    return invalid("expected at most " + llvm::Twine(most) +
                    " accumulators in a thread, but got " +
                    llvm::Twine(accumulators) + " by " + tileText(tile));
   return llvm::Error::success();
@@ -377,10 +378,11 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
 llvm::Error WgmmaModel::checkRegisters(const Workload &workload,
                                        const KernelFamily &family,
                                        const WgmmaSchedule &wgmma) const {
-  if (wgmma.producers && !wgmmaRegisters(workload, family))
-    return invalid("expected fewer registers of producers and of the groups "
-                   "that multiply in " +
-                   family.str());
+  if (wgmma.producerWarpgroups && !wgmmaRegisters(workload, family))
+    return invalid(
+        "expected fewer registers of producers and of the warpgroups "
+        "that multiply in " +
+        family.str());
   return llvm::Error::success();
 }
 
@@ -400,9 +402,9 @@ ftuner::findWgmmaInstruction(ElementType factor, const DeviceSpec &device) {
   return instruction;
 }
 
-bool ftuner::convertsWgmmaFactors(const Workload &workload, bool hasMaps) {
+bool ftuner::convertsWgmmaFactors(const Workload &workload, bool usesTma) {
   bool rounds = roundsFactor(workload, 0) || roundsFactor(workload, 1);
-  return convertsFactors(workload) || (rounds && !hasMaps);
+  return convertsFactors(workload) || (rounds && !usesTma);
 }
 
 bool ftuner::hasWgmmaColumns(int64_t columns, int64_t elementBytes) {
@@ -416,7 +418,7 @@ bool ftuner::canShareCopies(const Workload &workload,
                             const WgmmaSchedule &schedule) {
   bool isRhsAlone =
       schedule.clusterN == 1 && workload.find(OperandRole::Rhs)->isPacked;
-  return schedule.producers > 0 && (schedule.tensorMaps || isRhsAlone);
+  return schedule.producerWarpgroups > 0 && (schedule.tma || isRhsAlone);
 }
 
 bool ftuner::hasWgmmaMap(const Operand &factor) {

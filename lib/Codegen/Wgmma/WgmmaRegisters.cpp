@@ -21,8 +21,8 @@ static constexpr int64_t kInstructionRegisters = 26;
 /// Of a thread that has boxes copied, and beside accumulators where the threads
 /// that multiply do: 42 with 128 accumulators by ptxas 13.0, 32 with 64.
 static constexpr int64_t kMapRegisters = 40, kMapSharedRegisters = 42;
-/// Numbers of registers that a group may have are multiples of the unit, from
-/// the least on (PTX ISA, setmaxnreg). The most of threads that multiply:
+/// Numbers of registers that a warpgroup may have are multiples of the unit,
+/// from the least on (PTX ISA, setmaxnreg). The most of threads that multiply:
 /// CUTLASS gives as many.
 static constexpr int64_t kUnit = 8, kLeast = 24, kMost = 240;
 /// Of an SM of compute capability 9.0, the only one that has the instructions
@@ -56,7 +56,7 @@ int64_t ftuner::wgmmaSharedRoleRegisters(const Workload &workload,
                                          const WgmmaSchedule &schedule) {
   WgmmaLayout layout = wgmmaLayout(workload, tile, schedule);
   return layout.warpTile().accumulators() +
-         (layout.hasMaps
+         (layout.usesTma
               ? kMapSharedRegisters
               : kAddressRegisters + copyRegisters(workload, layout, schedule));
 }
@@ -64,7 +64,7 @@ int64_t ftuner::wgmmaSharedRoleRegisters(const Workload &workload,
 std::optional<WgmmaRegisters>
 ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
-  int64_t groups = schedule.multiplyingGroups(), bytes = 0, consumer = 0;
+  int64_t warpgroups = schedule.consumerWarpgroups(), bytes = 0, consumer = 0;
   int64_t instruction = 0;
   int64_t producer = kMapRegisters;
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
@@ -73,9 +73,9 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
     consumer = std::max(consumer,
                         layout.warpTile().accumulators() + kConsumerRegisters +
                             (schedule.swapOperands ? kSwappedRegisters : 0));
-    instruction = std::max(instruction, layout.columns.groupExtent() / 2 +
+    instruction = std::max(instruction, layout.columns.warpgroupExtent() / 2 +
                                             kInstructionRegisters);
-    if (!layout.hasMaps)
+    if (!layout.usesTma)
       producer =
           std::max(producer, kAddressRegisters +
                                  copyRegisters(workload, layout, schedule));
@@ -95,8 +95,8 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
     registers.consumer = consumer;
     if (std::max(producer, consumer) <= registers.entry)
       return registers;
-    int64_t pool = registers.entry * (groups + schedule.producers);
-    int64_t left = (pool - producer * schedule.producers) / groups;
+    int64_t pool = registers.entry * (warpgroups + schedule.producerWarpgroups);
+    int64_t left = (pool - producer * schedule.producerWarpgroups) / warpgroups;
     registers.consumer = std::min(left / kUnit * kUnit, kMost);
     registers.areMoved = true;
     if (std::max(producer, instruction) <= registers.entry &&

@@ -7,7 +7,7 @@
 
 using namespace ftuner;
 
-/// Instructions of a group at one depth, and columns of one.
+/// Instructions of a warpgroup at one depth, and columns of one.
 static constexpr int64_t kInstructions[] = {1, 2};
 static constexpr int64_t kColumns[] = {8,   16,  24,  32,  48,  64,  80,  96,
                                        112, 128, 144, 160, 176, 192, 224, 256};
@@ -30,13 +30,14 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
   combineAxes = {axes.m, axes.n};
   reduceGranule = kWgmmaStepBytes / elementBytes;
   workerGranule = 1;
-  maxWorkers = kWgmmaMaxGroups;
+  maxWorkers = kWgmmaMaxWarpgroups;
   leastRowBytes = 2 * kWgmmaStepBytes;
+  mostPoints = pointsHeld(workload, kWgmmaAccumulatorRegisters);
 }
 
 llvm::ArrayRef<int64_t>
 WgmmaSpace::stagesOf(const WgmmaSchedule &schedule) const {
-  bool isCast = convertsWgmmaFactors(workload, schedule.tensorMaps);
+  bool isCast = convertsWgmmaFactors(workload, schedule.tma);
   return copiesAsynchronously(device, schedule.accessBytes, isCast)
              ? llvm::ArrayRef(kStages)
              : llvm::ArrayRef(kStagedStages);
@@ -51,21 +52,24 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
   tile[axes.k] = reduceGranule;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
-  ukernel.workers = schedule.groups();
-  // A group, or an instruction of each, that has nothing to do for any size.
-  // Where single elements are copied, such a group takes its share of them: one
-  // alone may have too few registers.
+  ukernel.workers = schedule.warpgroups();
+  // A warpgroup, or an instruction of each, that has nothing to do for any
+  // size. Where single elements are copied, such a warpgroup takes its share of
+  // them: one alone may have too few registers.
   bool copiesElements = schedule.accessBytes == 1;
-  auto isOversized = [&](unsigned factor, int64_t ofGroup, int64_t granule) {
-    int64_t groups = schedule.groupsAlong(factor), extent = extents[factor];
-    return (groups > 1 && !copiesElements &&
-            (groups - 1) * ofGroup >= extent) ||
-           (ofGroup > granule && groups * (ofGroup - granule) >= extent);
+  auto isOversized = [&](unsigned factor, int64_t ofWarpgroup,
+                         int64_t granule) {
+    int64_t warpgroups = schedule.warpgroupsAlong(factor),
+            extent = extents[factor];
+    return (warpgroups > 1 && !copiesElements &&
+            (warpgroups - 1) * ofWarpgroup >= extent) ||
+           (ofWarpgroup > granule &&
+            warpgroups * (ofWarpgroup - granule) >= extent);
   };
   auto place = [&](unsigned factor, int64_t extent) {
     unsigned axis = axes.space(factor);
     ukernel.registerTile[axis] = extent;
-    tile[axis] = schedule.groupsAlong(factor) * extent;
+    tile[axis] = schedule.warpgroupsAlong(factor) * extent;
   };
   unsigned rowFactor = schedule.rowFactor(),
            columnFactor = schedule.columnFactor();
@@ -77,7 +81,7 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
     if (isOversized(rowFactor, rows, kWgmmaRows))
       continue;
     for (int64_t columns : ofColumns) {
-      if (instructions * columns / 2 > kWgmmaMaxAccumulators ||
+      if (instructions * columns / 2 > mostPoints ||
           isOversized(columnFactor, columns, kWgmmaColumns))
         continue;
       place(rowFactor, rows);
@@ -93,20 +97,21 @@ void WgmmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   schedule.accessBytes = widestAccess(alignment);
   // The fewest, which fit if any do.
   schedule.stages = *llvm::min_element(stagesOf(schedule));
-  for (int64_t groups = 1; groups <= kWgmmaMaxGroups; ++groups) {
+  for (int64_t warpgroups = 1; warpgroups <= kWgmmaMaxWarpgroups;
+       ++warpgroups) {
     schedule.swapOperands = false;
-    schedule.groupsM = groups;
-    schedule.groupsN = 1;
+    schedule.warpgroupsM = warpgroups;
+    schedule.warpgroupsN = 1;
     visitTiles(schedule, visit);
-    if (groups > 1) {
-      schedule.groupsM = 1;
-      schedule.groupsN = groups;
+    if (warpgroups > 1) {
+      schedule.warpgroupsM = 1;
+      schedule.warpgroupsN = warpgroups;
       visitTiles(schedule, visit);
     }
-    // Few rows, which every group has all of.
+    // Few rows, which every warpgroup has all of.
     schedule.swapOperands = true;
-    schedule.groupsM = 1;
-    schedule.groupsN = groups;
+    schedule.warpgroupsM = 1;
+    schedule.warpgroupsN = warpgroups;
     visitTiles(schedule, visit);
   }
 }
@@ -115,16 +120,16 @@ void WgmmaSpace::forEachSchedule(const KernelFamily &block,
                                  FamilyVisitor visit) const {
   KernelFamily family = block;
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
-  for (bool tensorMaps : {true, false}) {
-    schedule.tensorMaps = tensorMaps;
+  for (bool tma : {true, false}) {
+    schedule.tma = tma;
     bool isAsynchronous = stagesOf(schedule).size() > 1;
     bool isWide = isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
-    if (tensorMaps && !(isWide && canHaveMaps))
+    if (tma && !(isWide && canHaveMaps))
       continue;
     for (int64_t producers : {1, 0}) {
-      if (producers && !(isWide && schedule.groups() < kWgmmaMaxGroups))
+      if (producers && !(isWide && schedule.warpgroups() < kWgmmaMaxWarpgroups))
         continue;
-      schedule.producers = producers;
+      schedule.producerWarpgroups = producers;
       for (auto [clusterM, clusterN] : kClusters) {
         schedule.clusterM = clusterM;
         schedule.clusterN = clusterN;
@@ -143,13 +148,13 @@ void WgmmaSpace::forEachSchedule(const KernelFamily &block,
           family.schedule = schedule.pack();
           if (!visit(family))
             return;
-          if (!(producers && tensorMaps))
+          if (!(producers && tma))
             continue;
-          for (int64_t turns = 1; turns <= kWgmmaMaxTurns; ++turns) {
+          for (bool pingPong : {false, true}) {
             WgmmaSchedule persistent = schedule;
-            persistent.turns = turns;
+            persistent.pingPong = pingPong;
             family.schedule = persistent.pack();
-            if (persistent.multiplyingGroups() < kWgmmaMaxGroups &&
+            if (persistent.consumerWarpgroups() < kWgmmaMaxWarpgroups &&
                 makePersistent(family) && !visit(family))
               return;
           }
@@ -184,15 +189,15 @@ WgmmaSpace::preference(const KernelFamily &family) const {
   WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
   const BlockTile &tile = family.tiles.back();
   int64_t bm = tile[axes.m], bn = tile[axes.n];
-  // Two groups: while one waits at the barrier, the other's products run.
-  int64_t distance =
-      schedule.groups() > 2 ? schedule.groups() - 2 : 2 - schedule.groups();
+  // Two warpgroups: while one waits at the barrier, the other's products run.
+  int64_t distance = schedule.warpgroups() > 2 ? schedule.warpgroups() - 2
+                                               : 2 - schedule.warpgroups();
   return {distance,
           -bm * bn,
           bm + bn,
           bm,
           bn,
           schedule.swapOperands,
-          -schedule.producers,
-          -int64_t(schedule.tensorMaps)};
+          -schedule.producerWarpgroups,
+          -int64_t(schedule.tma)};
 }

@@ -1,11 +1,11 @@
 //===- WgmmaSpace.h - What the wgmma path has to choose from ----*- C++ -*-===//
 //
-// Blocks of one to four groups, along m or n, of 64 or 128 rows and 8 to 256
-// columns with up to 128 accumulators in a thread; steps of 128 bytes along the
-// reduce axis in 3 to 6 stages. With swapped operands, up to 64 rows. With
+// Blocks of one to four warpgroups, along m or n, of 64 or 128 rows and 8 to
+// 256 columns with up to 128 accumulators in a thread; steps of 128 bytes along
+// the reduce axis in 3 to 6 stages. With swapped operands, up to 64 rows. With
 // producers and tensor maps also clusters of two blocks (along m with packed
-// weights in place of maps, too), and persistent blocks, with one set of groups
-// or two that take turns.
+// weights in place of maps, too), and persistent blocks, with one set of
+// consumer warpgroups or two in ping-pong.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_WGMMA_WGMMASPACE_H
@@ -16,9 +16,9 @@
 
 namespace ftuner {
 
-/// Most accumulators of a thread that leave room for addresses: with more,
-/// ptxas serializes the instructions.
-constexpr int64_t kWgmmaMaxAccumulators = 128;
+/// Most registers of a thread for accumulators that leave room for addresses:
+/// with more, ptxas serializes the instructions.
+constexpr int64_t kWgmmaAccumulatorRegisters = 128;
 
 class WgmmaSpace final : public ContractionSpace {
 public:
@@ -33,7 +33,7 @@ private:
   /// Numbers of stages that copies of the schedule may have.
   llvm::ArrayRef<int64_t> stagesOf(const WgmmaSchedule &schedule) const;
   /// Gives a family with producers and tensor maps persistent blocks, with the
-  /// turns of its schedule; false where they would not do or not serve.
+  /// ping-pong of its schedule; false where they would not do or not serve.
   bool makePersistent(KernelFamily &family) const;
   void visitTiles(const WgmmaSchedule &schedule, BlockVisitor visit) const;
 

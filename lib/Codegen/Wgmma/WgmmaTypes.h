@@ -25,7 +25,7 @@ bool hasWgmmaColumns(int64_t columns, int64_t elementBytes);
 /// Whether factors pass through registers where threads or tensor maps copy
 /// them: instructions read shared memory, so f32 is rounded to tf32 on the way
 /// there, which maps do by themselves.
-bool convertsWgmmaFactors(const Workload &workload, bool hasMaps);
+bool convertsWgmmaFactors(const Workload &workload, bool usesTma);
 
 /// Whether a factor can have a tensor map, or needs none as it is packed: one
 /// axis along each dimension, and not too many.

@@ -46,14 +46,14 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   BlockWork work;
   // Those that copy or wait for their turn, too: they take room on an SM.
   work.warps = layout.threads() / kLanes;
-  work.stepDepth = layout.bk;
+  work.kTile = layout.bk;
 
   TensorWork tensor;
   tensor.pipe = code.instruction.pipe;
   tensor.hasPeakRate = true;
   tensor.operations = 2.0 * double(layout.rows.extent) *
                       double(layout.columns.extent) * double(layout.bk);
-  // Each warp of a group issues them, of one set at a time.
+  // Each warp of a warpgroup issues them, of one set at a time.
   auto warps = double(layout.warpsOfSet());
   double ofWarp = double(layout.instructions() * layout.depths());
   tensor.instructions = warps * ofWarp;
@@ -62,8 +62,8 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
   // Each instruction reads 64 rows of one factor and all its columns of the
   // other.
   double ofInstruction =
-      double(kWgmmaRows + layout.columns.groupExtent()) * kWgmmaDepthBytes;
-  addLoads(work, double(layout.groupsOfSet()) * ofWarp * ofInstruction);
+      double(kWgmmaRows + layout.columns.warpgroupExtent()) * kWgmmaDepthBytes;
+  addLoads(work, double(layout.warpgroupsOfSet()) * ofWarp * ofInstruction);
 
   // Loop and stages, fences and waits; descriptors of both factors.
   work.otherInstructions += warps * (kInstructionsOfLoop + 2 * ofWarp);
@@ -75,11 +75,11 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
     else
       addBoxes(work, factor, layout);
   }
-  if (!layout.hasMaps)
+  if (!layout.usesTma)
     work.otherInstructions +=
-        double(kWgmmaWarps * layout.producers) * kInstructionsOfLoop;
+        double(kWgmmaWarps * layout.producerWarpgroups) * kInstructionsOfLoop;
   work.isPersistent = layout.isPersistent;
-  work.hidesStores = layout.turns > 1;
+  work.hidesStores = layout.consumerSets > 1;
   work.stepsAhead = double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

@@ -1,9 +1,9 @@
 //===- UKernelToGPU.cpp - Kernels and their launches to GPU -----*- C++ -*-===//
+#include "FTuner/Analysis/FunctionWork.h"
+#include "FTuner/Analysis/Stages.h"
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Kernel/KernelBuilder.h"
-#include "FTuner/Transforms/FunctionWork.h"
-#include "FTuner/Transforms/Stages.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

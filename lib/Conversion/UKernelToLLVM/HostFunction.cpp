@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "HostFunction.h"
 
-#include "FTuner/Transforms/HostAbi.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

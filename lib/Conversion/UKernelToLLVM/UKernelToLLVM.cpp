@@ -2,10 +2,10 @@
 #include "FTuner/Conversion/Passes.h"
 #include "HostFunction.h"
 
+#include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Transforms/HostAbi.h"
-#include "FTuner/Transforms/HostChecks.h"
-#include "FTuner/Transforms/Stages.h"
+#include "FTuner/HostAbi/HostAbi.h"
+#include "FTuner/HostAbi/HostChecks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"

@@ -147,7 +147,7 @@ def _launch(
         warps=warps,
         registers_per_thread=np.minimum(want * 0.87, most),
         shared_memory_bytes=shared_bytes + 1024,
-        step_depth=c["KWG"],
+        k_tile=c["KWG"],
         fma=warps * c["KWG"] * thread_m * thread_n,
         **NO_TENSOR,
         other_instructions=shared_loads

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -135,7 +135,7 @@ class Model:
                 f"cannot use the latency model '{path}': "
                 f"expected version {ABI_VERSION}, but got {abi}"
             )
-        for function in ("field", "path", "program_field", "program_type"):
+        for function in ("field", "path", "program_field", "former_program_field", "program_type"):
             getattr(self._library, f"ftuner_latency_{function}").restype = ctypes.c_char_p
         # The codegen paths, in the compiler's order.
         self.paths = self._names("path")
@@ -174,6 +174,20 @@ class Model:
             paths = ", ".join(self.paths)
             raise Error(f"unknown codegen path '{path}': expected one of {paths}")
         return fields
+
+    def former_program_fields(self, path: str) -> dict[str, tuple[str, int]]:
+        """Of fields with another name in the version before: that name, and by how much values
+        were greater then.
+        """
+        former = {}
+        for index, name in enumerate(self.program_fields(path)):
+            offset = ctypes.c_int()
+            found = self._library.ftuner_latency_former_program_field(
+                path.encode(), ctypes.c_size_t(index), ctypes.byref(offset)
+            )
+            if found is not None:
+                former[name] = (found.decode(), offset.value)
+        return former
 
     def _constant(self, index: int, name: str) -> Constant:
         unit, text = ctypes.c_char_p(), ctypes.c_char_p()

@@ -161,7 +161,7 @@ class VendorTile:
             **work,
             **kinds,
             shared_memory_bytes=self.shared_bytes + 1024,
-            step_depth=depth,
+            k_tile=depth,
             fma=0,
             is_warpgroup=self.is_warpgroup,
             # Those of wgmma have a warp for copies, which goes on with the next tile.

@@ -144,7 +144,7 @@ def launches_of(
         warps=warps,
         registers_per_thread=24 + accumulators + 2 * (thread_m + thread_n),
         shared_memory_bytes=64 * (tile_m + tile_n) * slices,
-        step_depth=8,
+        k_tile=8,
         fma=warps * 8 * accumulators,
         **NO_TENSOR,
         other_instructions=warps * 8 * (loads + 0.5),

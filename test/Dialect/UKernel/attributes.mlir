@@ -46,14 +46,14 @@ module attributes {
 // CHECK-SAME: #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>
 // CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 8>
 // CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 4>
-// CHECK-SAME: #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>
-// CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 3, access = 8>
-// CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1>
-// CHECK-SAME: #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true, producers = 1, tensor_maps = true>
-// CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 132>
-// CHECK-SAME: #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [1, 2]>
-// CHECK-SAME: #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 2>
-// CHECK-SAME: #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 8>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true, producer_warpgroups = 1, tma = true>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [2, 1], persistent = 132>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [1, 2]>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, persistent = 132, ping_pong = true>
+// CHECK-SAME: #ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, persistent = 132>
 // CHECK-SAME: #ukernel.choice<[<1 to 64>, <1 to ?>, <0 to 0>] to 3>
 module attributes {test.attributes = [
   #ukernel.simt<threads = [16, 16], stages = 3, vector = 4>,
@@ -72,14 +72,14 @@ module attributes {test.attributes = [
   #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>,
   #ukernel.mma<warps = [2, 2], stages = 3, access = 8, swap_operands = false>,
   #ukernel.mma<warps = [2, 2], stages = 3, access = 4>,
-  #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>,
-  #ukernel.wgmma<groups = [2, 1], stages = 3, access = 8, swap_operands = false>,
-  #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = false>,
-  #ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, tensor_maps = true, producers = 1, swap_operands = true>,
-  #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, persistent = 132, cluster = [2, 1], producers = 1, tensor_maps = true>,
-  #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [1, 2], persistent = 0>,
-  #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, turns = 2, persistent = 132, producers = 1, tensor_maps = true>,
-  #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, persistent = 132, turns = 1>,
+  #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true>,
+  #ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 8, swap_operands = false>,
+  #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = false>,
+  #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, tma = true, producer_warpgroups = 1, swap_operands = true>,
+  #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, persistent = 132, cluster = [2, 1], producer_warpgroups = 1, tma = true>,
+  #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [1, 2], persistent = 0>,
+  #ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, ping_pong = true, persistent = 132, producer_warpgroups = 1, tma = true>,
+  #ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, persistent = 132>,
   #ukernel.choice<[#ukernel.range<1 to 64>, #ukernel.range<1 to ?>, #ukernel.range<0 to 0>] to 3>
 ]} {}
 

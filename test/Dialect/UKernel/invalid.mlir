@@ -113,62 +113,62 @@ module attributes {test.attribute = #ukernel.mma<warps = [2, 2], stages = 429496
 // -----
 
 // schedule_c1: optional
-// expected-error @below {{wgmma: expected producers of 0 or 1, but got 2}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 2>} {}
+// expected-error @below {{wgmma: expected producer_warpgroups of 0 or 1, but got 2}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 2>} {}
 
 // -----
 
 // schedule_c1: an optional list
 // expected-error @below {{expected 2 numbers of 'cluster', but got 1}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2]>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [2]>} {}
 
 // -----
 
 // schedule_c2: wgmma, groups
-// expected-error @below {{wgmma: expected at most 4 groups, but got groups = [4, 2], stages = 4, access = 16}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [4, 2], stages = 4, access = 16>} {}
+// expected-error @below {{wgmma: expected at most 4 warpgroups, but got warpgroups = [4, 2], stages = 4, access = 16}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [4, 2], stages = 4, access = 16>} {}
 
 // -----
 
 // schedule_c2: wgmma, accesses
 // expected-error @below {{wgmma: expected accesses of 16 bytes by producers and with tensor maps}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 8, tensor_maps = true>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 8, tma = true>} {}
 
 // -----
 
 // schedule_c2: wgmma, producers
-// expected-error @below {{wgmma: expected at most 3 groups that multiply beside producers}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 2], stages = 4, access = 16, producers = 1>} {}
+// expected-error @below {{wgmma: expected at most 3 consumer warpgroups beside producers}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 2], stages = 4, access = 16, producer_warpgroups = 1>} {}
 
 // -----
 
 // schedule_c2: wgmma, clusters
 // expected-error @below {{wgmma: expected clusters of at most 2 blocks}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 2]>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [2, 2]>} {}
 
 // -----
 
 // schedule_c2: wgmma, none that copies for the other
 // expected-error @below {{wgmma: expected producers in clusters of 2 blocks, and along n tensor maps}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, tensor_maps = true, cluster = [1, 2]>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, tma = true, cluster = [1, 2]>} {}
 
 // -----
 
 // schedule_c2: wgmma, half a cluster
 // expected-error @below {{wgmma: expected persistent blocks in whole clusters, with producers and tensor maps}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1], persistent = 3>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [2, 1], persistent = 3>} {}
 
 // -----
 
 // schedule_c2: wgmma, copies by threads
 // expected-error @below {{wgmma: expected persistent blocks in whole clusters, with producers and tensor maps}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, persistent = 132>} {}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, persistent = 132>} {}
 
 // -----
 
 // schedule_c2: wgmma, a tile for each block
-// expected-error @below {{wgmma: expected 2 turns of persistent blocks alone}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [1, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, turns = 2>} {}
+// expected-error @below {{wgmma: expected ping-pong of persistent blocks alone}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [1, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, ping_pong = true>} {}
 
 // -----
 
@@ -204,31 +204,31 @@ module attributes {test.attribute = #ukernel.family<#ukernel.mma<warps = [2, 2],
 
 // schedule_c3: wgmma
 // expected-error @below {{wgmma: expected tiles of multiples of 128 elements along axis 0, but got [192,64,64]}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[192, 64, 64]]>} {}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16>, axis = 0, tiles = [[192, 64, 64]]>} {}
 
 // -----
 
 // schedule_c3: wgmma, swapped operands
 // expected-error @below {{wgmma: expected tiles of multiples of 128 elements along axis 1, but got [24,64,64]}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [1, 2], stages = 4, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 64, 64]]>} {}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true>, axis = 0, tiles = [[24, 64, 64]]>} {}
 
 // -----
 
 // schedule_c3: wgmma, a cluster's tile
 // expected-error @below {{wgmma: expected tiles of multiples of 256 elements along axis 0, but got [128,64,64]}}
-module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, tensor_maps = true, cluster = [2, 1]>, axis = 0, tiles = [[128, 64, 64]]>} {}
+module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = true, cluster = [2, 1]>, axis = 0, tiles = [[128, 64, 64]]>} {}
 
 // -----
 
 // what is given beyond the rest
-// expected-error @below {{expected 'swap_operands', 'producers', 'tensor_maps', 'cluster', 'persistent' or 'turns', but got 'loaders'}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
+// expected-error @below {{expected 'swap_operands', 'producer_warpgroups', 'tma', 'cluster', 'persistent' or 'ping_pong', but got 'loaders'}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----
 
 // given twice
-// expected-error @below {{'producers' is given twice}}
-module attributes {test.attribute = #ukernel.wgmma<groups = [2, 1], stages = 4, access = 16, producers = 1, producers = 1>} {}
+// expected-error @below {{'producer_warpgroups' is given twice}}
+module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, producer_warpgroups = 1>} {}
 
 // -----
 

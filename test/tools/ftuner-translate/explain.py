@@ -188,7 +188,7 @@ def check_plan(workload, text):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         explanation = json.load(file)
-    check(explanation["format_version"] == 4, "version")
+    check(explanation["format_version"] == 5, "version")
     for workload in explanation["workloads"]:
         for shape in workload["shapes"]:
             check_shape(shape, workload)

@@ -65,7 +65,7 @@ def main():
         found = entries(file.read())
     with open(manifest_path) as file:
         manifest = json.load(file)
-    check(manifest["format_version"] == 4, "version")
+    check(manifest["format_version"] == 5, "version")
     check("seconds" not in manifest, "seconds differ from run to run")
     workloads = {w["name"]: w for w in manifest["workloads"]}
     check(found and len(found) == len(manifest["kernels"]), f"{len(found)} entries")

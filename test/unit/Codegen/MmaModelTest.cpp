@@ -296,46 +296,48 @@ TEST_F(MmaModelTest, SwapsTheRolesOfTheOperands) {
       }
 }
 
-/// Accumulators of a lane lie in pairs of rows of the slab, and are written one
-/// by one.
-TEST_F(MmaModelTest, WritesSlabsOfSwappedOperandsWithoutConflicts) {
+/// Accumulators of a lane lie in pairs of rows of the staging tile, and are
+/// written one by one.
+TEST_F(MmaModelTest, WritesStagingOfSwappedOperandsWithoutConflicts) {
   for (int64_t rows : {8, 16, 24, 40, 48})
     for (int64_t columns : {16, 32, 48, 64}) {
       MmaLayout layout =
           mmaLayout(halfProduct(), {rows, columns, 32}, swapped({1, 1, 3, 16}));
-      EXPECT_EQ(rows % layout.warpTile().slabRows(), 0);
-      EXPECT_EQ(layout.warpTile().slabPitch() % 4, 0);
-      EXPECT_GE(layout.warpTile().slabPitch(), columns);
-      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().slabBytes());
+      EXPECT_EQ(rows % layout.warpTile().stagingRows(), 0);
+      EXPECT_EQ(layout.warpTile().stagingPitch() % 4, 0);
+      EXPECT_GE(layout.warpTile().stagingPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().stagingBytes());
       std::array<int64_t, 32> address;
       for (int64_t lane = 0; lane < 32; ++lane)
-        address[lane] = lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4;
+        address[lane] =
+            lane % 4 * 2 * layout.warpTile().stagingPitch() + lane / 4;
       EXPECT_EQ(wavefronts(address, 1), 1);
     }
 }
 
 /// Where even and odd columns of bytes come from two fragments, a lane writes
 /// four neighbours; with swapped operands from two halves of one, two.
-TEST_F(MmaModelTest, WritesSlabsOfTransposedBytesWithoutConflicts) {
+TEST_F(MmaModelTest, WritesStagingOfTransposedBytesWithoutConflicts) {
   Workload workload = productOf(ElementType::I8, ElementType::I32,
                                 /*transposeLhs=*/true, /*transposeRhs=*/false);
   for (bool swaps : {false, true})
     for (int64_t columns : {16, 32, 48, 64, 80, 128}) {
       MmaLayout layout =
           mmaLayout(workload, {32, columns, 32}, {1, 1, 3, 16, swaps});
-      EXPECT_EQ(layout.warpTile().slabRows(), 16);
-      EXPECT_GE(layout.warpTile().slabPitch(), columns);
-      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().slabBytes());
+      EXPECT_EQ(layout.warpTile().stagingRows(), 16);
+      EXPECT_GE(layout.warpTile().stagingPitch(), columns);
+      EXPECT_GE(layout.sharedMemoryBytes(), layout.warpTile().stagingBytes());
       std::array<int64_t, 32> address;
       for (int64_t lane = 0; lane < 32; ++lane)
         address[lane] =
-            swaps ? lane % 4 * 2 * layout.warpTile().slabPitch() + lane / 4 * 2
-                  : lane / 4 * layout.warpTile().slabPitch() + lane % 4 * 4;
+            swaps
+                ? lane % 4 * 2 * layout.warpTile().stagingPitch() + lane / 4 * 2
+                : lane / 4 * layout.warpTile().stagingPitch() + lane % 4 * 4;
       EXPECT_EQ(wavefronts(address, swaps ? 2 : 4), swaps ? 2 : 4);
       NumberMath math;
       std::set<uint32_t> rows;
       for (uint32_t row = 0; row < 16; ++row)
-        rows.insert(layout.warpTile().slabRow(math, row));
+        rows.insert(layout.warpTile().stagingRow(math, row));
       EXPECT_EQ(rows.size(), 16u);
       EXPECT_EQ(*rows.rbegin(), 15u);
     }
@@ -465,11 +467,11 @@ TEST_F(MmaModelTest, GroupsBlocksAboutSquare) {
   for (int64_t columns : {8, 16, 32, 64}) {
     KernelFamily family = mmaFamily({2, 2, 3, 16}, {64}, columns, 32);
     Grid grid = gridOf(family);
-    EXPECT_GE(grid.groupRows, 1);
-    EXPECT_LE(grid.groupRows, 16);
+    EXPECT_GE(grid.swizzleRows, 1);
+    EXPECT_LE(grid.swizzleRows, 16);
     // Wider tiles, more rows of them.
     double wanted = std::sqrt(128.0 * (2 * columns) / 128);
-    EXPECT_NEAR(double(grid.groupRows), std::clamp(wanted, 1.0, 16.0), 1);
+    EXPECT_NEAR(double(grid.swizzleRows), std::clamp(wanted, 1.0, 16.0), 1);
   }
 }
 

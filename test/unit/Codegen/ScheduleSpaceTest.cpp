@@ -3,6 +3,7 @@
 // The contract of `ScheduleSpace::forEachSchedule`, of every path.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/ScheduleTable.h"
 #include "Products.h"
@@ -109,4 +110,15 @@ TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
           llvm::is_contained(llvm::ArrayRef(all).take_front(i), all[i]))
           << all[i].str();
   }
+}
+
+/// Registers for accumulators are shared by all that a point has.
+TEST_F(ScheduleSpaceTest, AccumulatorsOfAPointShareRegisters) {
+  Workload workload = Workload::matmul({1, 512}, {1024, 1024}, {768, 768});
+  EXPECT_EQ(pointsHeld(workload, 128), 128);
+  State &state = *workload.reduction()->state;
+  state.accumulators.push_back(Accumulator{"count", ElementType::I32});
+  EXPECT_EQ(pointsHeld(workload, 128), 64);
+  state.accumulators.push_back(Accumulator{"mean", ElementType::F32});
+  EXPECT_EQ(pointsHeld(workload, 128), 42);
 }

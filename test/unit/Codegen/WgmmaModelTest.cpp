@@ -140,7 +140,7 @@ TEST_F(WgmmaModelTest, RelaxesFamiliesOfWords) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
         if (llvm::errorToBool(model.check(*workload, family, device)))
           return true;
-        mapped += schedule.tensorMaps;
+        mapped += schedule.tma;
         staged += schedule.stages == 2;
         for (int64_t alignment : {8, 4, 1}) {
           KernelFamily narrow = model.relaxed(family, alignment);
@@ -202,11 +202,11 @@ int64_t readAddress(const WgmmaLayout &layout, const SharedTile &tile,
 /// along k.
 using Written = std::map<int64_t, std::pair<int64_t, int64_t>>;
 
-/// Instructions of all groups and depths read each element at its place.
+/// Instructions of all warpgroups and depths read each element at its place.
 void expectReads(const WgmmaLayout &layout, const WgmmaSide &side,
                  const Written &written) {
   bool areRows = &side == &layout.rows;
-  int64_t ofMatrix = areRows ? kWgmmaRows : side.groupExtent();
+  int64_t ofMatrix = areRows ? kWgmmaRows : side.warpgroupExtent();
   for (int64_t first = 0; first < side.extent; first += ofMatrix)
     for (int64_t depth = 0; depth < layout.depths(); ++depth) {
       int64_t start = layout.offsetOf(side, first, depth);
@@ -284,7 +284,7 @@ TEST_F(WgmmaModelTest, ReadsWhatBoxesWrite) {
           WgmmaSchedule schedule = {1, 1, 4, 16, swaps, 1, true};
           schedule.clusterM = clusterM;
           schedule.clusterN = clusterN;
-          (swaps ? schedule.groupsN : schedule.groupsM) =
+          (swaps ? schedule.warpgroupsN : schedule.warpgroupsM) =
               block[swaps ? 1 : 0] / 64;
           // A height that only instructions' columns can have.
           if (block[swaps ? 0 : 1] == 128 && clusterM * clusterN == 1)
@@ -388,7 +388,8 @@ TEST_F(WgmmaModelTest, ChecksClustersAndPersistentBlocks) {
   EXPECT_NE(error(family(2, 1, 0, 1, true, 40)), "");
 }
 
-/// Both parts of a family go through the same stages, slabs and barriers.
+/// Both parts of a family go through the same stages, staging tiles and
+/// barriers.
 TEST_F(WgmmaModelTest, PersistentPartsShareMemory) {
   WgmmaSchedule schedule = {2, 1, 4, 16, false, 1, true};
   for (int64_t persistent : {0, 132}) {
@@ -402,13 +403,13 @@ TEST_F(WgmmaModelTest, PersistentPartsShareMemory) {
     EXPECT_EQ(low.stageStrides[0] == high.stageStrides[0], persistent != 0);
     for (const WgmmaLayout &layout : {low, high}) {
       EXPECT_GE(layout.stageStrides[0], layout.stageBytes(layout.lhs()));
-      EXPECT_GE(layout.slabStride, layout.warpTile().slabBytes());
+      EXPECT_GE(layout.stagingStride, layout.warpTile().stagingBytes());
       EXPECT_GE(layout.barriersOffset, layout.tileBytes());
       if (persistent) {
-        EXPECT_EQ(layout.slabsOffset(),
+        EXPECT_EQ(layout.stagingOffset(),
                   4 * (layout.stageStrides[0] + layout.stageStrides[1]));
         EXPECT_GE(layout.barriersOffset,
-                  layout.slabsOffset() + 8 * layout.slabStride);
+                  layout.stagingOffset() + 8 * layout.stagingStride);
       }
     }
   }
@@ -430,23 +431,23 @@ TEST_F(WgmmaModelTest, ClustersReceiveWhatTheyShare) {
 }
 
 TEST_F(WgmmaModelTest, ChecksProducersAndMaps) {
-  auto family = [](int64_t groups, int64_t access, int64_t producers, bool maps,
-                   int64_t columns = 128, int64_t stages = 4) {
-    return wgmmaFamily({groups, 1, stages, access, false, producers, maps},
+  auto family = [](int64_t warpgroups, int64_t access, int64_t producers,
+                   bool maps, int64_t columns = 128, int64_t stages = 4) {
+    return wgmmaFamily({warpgroups, 1, stages, access, false, producers, maps},
                        {64}, columns, 64);
   };
   for (bool maps : {false, true})
-    for (int64_t groups : {1, 2, 3})
-      EXPECT_EQ(error(family(groups, 16, 1, maps)), "");
+    for (int64_t warpgroups : {1, 2, 3})
+      EXPECT_EQ(error(family(warpgroups, 16, 1, maps)), "");
   EXPECT_EQ(error(family(4, 16, 0, true)), "");
-  // Five groups, two producers, narrow copies, few stages.
+  // Five warpgroups, two producers, narrow copies, few stages.
   EXPECT_NE(error(family(4, 16, 1, true)), "");
   EXPECT_NE(error(family(2, 16, 2, true)), "");
   EXPECT_NE(error(family(2, 16, -1, true)), "");
   EXPECT_NE(error(family(2, 8, 1, false)), "");
   EXPECT_NE(error(family(2, 1, 1, false, 128, 2)), "");
   EXPECT_NE(error(family(2, 16, 1, false, 128, 2)), "");
-  // Three groups of 128 accumulators beside threads with 24 copies each.
+  // Three warpgroups of 128 accumulators beside threads with 24 copies each.
   EXPECT_NE(error(family(3, 16, 1, false, 256, 3)), "");
   // 37 times eight rows make no equal boxes of up to 256.
   Workload workload = halfProduct();
@@ -470,14 +471,14 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
                                 bool) {
       space->forEachSchedule(block, [&](const KernelFamily &family) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
-        if (schedule.producers == 0 ||
+        if (schedule.producerWarpgroups == 0 ||
             bool(llvm::errorToBool(model.check(workload, family, device))))
           return true;
         auto registers = wgmmaRegisters(workload, family);
         WgmmaLayout layout = wgmmaLayout(workload, family, 0);
         EXPECT_TRUE(registers.has_value());
         KernelResources needs = model.resources(workload, family);
-        EXPECT_EQ(needs.threads, 128 * (schedule.multiplyingGroups() + 1));
+        EXPECT_EQ(needs.threads, 128 * (schedule.consumerWarpgroups() + 1));
         EXPECT_LE(registers->blocks * needs.threads * registers->entry, 65536);
         EXPECT_LE(registers->blocks * (needs.sharedMemoryBytes + 1024),
                   228 * 1024);
@@ -490,8 +491,8 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
         EXPECT_GE(registers->consumer, layout.warpTile().accumulators() + 32);
         if (registers->areMoved) {
           EXPECT_LE(registers->producer +
-                        schedule.multiplyingGroups() * registers->consumer,
-                    registers->entry * (schedule.multiplyingGroups() + 1));
+                        schedule.consumerWarpgroups() * registers->consumer,
+                    registers->entry * (schedule.consumerWarpgroups() + 1));
           EXPECT_LE(registers->producer, registers->entry);
           EXPECT_GT(registers->consumer, registers->entry);
         } else {
@@ -547,7 +548,7 @@ TEST_F(WgmmaModelTest, CountsWhatABlockMultiplies) {
   EXPECT_EQ(work.tensor[0].operations, 2.0 * 128 * 128 * 64);
   EXPECT_EQ(work.globalBytes, 2 * 64 * (128 + 128));
   EXPECT_EQ(work.stepsAhead, 2);
-  // Each group reads its 64 rows and all columns, 512 bytes an access.
+  // Each warpgroup reads its 64 rows and all columns, 512 bytes an access.
   double reads = 0;
   for (const WarpAccess &access : work.accesses)
     if (access.kind == WarpAccess::Kind::SharedLoad)

@@ -132,7 +132,7 @@ TEST_F(WgmmaPackedTest, NeedsNoMap) {
   ASSERT_EQ(maps.size(), 1u);
   EXPECT_EQ(workload.operands[maps[0].operand].role, OperandRole::Lhs);
   WgmmaLayout layout = wgmmaLayout(workload, family, 0);
-  EXPECT_TRUE(layout.hasMap(0) && layout.hasBulkCopies(1));
+  EXPECT_TRUE(layout.hasTma(0) && layout.hasBulkCopies(1));
   EXPECT_FALSE(layout.copiesByThreads(0) || layout.copiesByThreads(1));
   // Without barriers of stages, threads copy.
   family = wgmmaFamily({2, 1, 4, 16}, {64}, 64, 64);
@@ -148,7 +148,7 @@ TEST_F(WgmmaPackedTest, SharesCopiesWithoutMaps) {
   Workload plain = packedProduct();
   plain.operands[1].isPacked = false;
   EXPECT_NE(error(family, plain), "");
-  // Each block has half of the columns copied, in whole groups.
+  // Each block has half of the columns copied, in whole warpgroups.
   EXPECT_NE(error(wgmmaFamily(schedule, {64}, 72, 64)), "");
   std::swap(schedule.clusterM, schedule.clusterN);
   EXPECT_NE(error(wgmmaFamily(schedule, {64}, 64, 64)), "");
@@ -166,7 +166,7 @@ TEST_F(WgmmaPackedTest, SharesCopiesWithoutMaps) {
                              WgmmaSchedule schedule =
                                  WgmmaSchedule::of(family.schedule);
                              hasClusters |=
-                                 schedule.clusterM > 1 && !schedule.tensorMaps;
+                                 schedule.clusterM > 1 && !schedule.tma;
                              return true;
                            });
     EXPECT_EQ(hasClusters, isPacked);

@@ -54,7 +54,7 @@ LatencyBlock tallBlock() {
   block.warps = 8;
   block.registersPerThread = 128;
   block.sharedMemoryBytes = 16384;
-  block.stepDepth = 16;
+  block.kTile = 16;
   block.fma = 8192;
   block.otherInstructions = 900;
   block.loadedRegisters = 2048;

@@ -37,7 +37,7 @@ LatencyBlock blockOf(double LatencyBlock::*operations) {
   block.warps = 4;
   block.registersPerThread = 200;
   block.sharedMemoryBytes = 100 << 10;
-  block.stepDepth = 64;
+  block.kTile = 64;
   block.tensorInstructions = 512;
   block.*operations = 2.0 * 128 * 128 * 64;
   block.otherInstructions = 400;

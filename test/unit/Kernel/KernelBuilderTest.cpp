@@ -1,7 +1,7 @@
 //===- KernelBuilderTest.cpp - Kernels without a dispatch -----------------===//
 #include "FTuner/Kernel/KernelBuilder.h"
+#include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Conversion/Passes.h"
-#include "FTuner/Transforms/FunctionWork.h"
 #include "FTuner/Transforms/Passes.h"
 #include "KernelTest.h"
 

@@ -250,12 +250,12 @@ TEST_F(GpuMeasurerTest, EncodesTensorMaps) {
   ASSERT_TRUE(product);
   ukernel::OperatorOpInterface op;
   product->walk([&](ukernel::OperatorOpInterface found) { op = found; });
-  auto family =
-      mlir::dyn_cast_or_null<ukernel::FamilyAttr>(mlir::parseAttribute(
-          "#ukernel.family<#ukernel.wgmma<groups = [1, 1], stages = 4, access "
-          "= 16, "
-          "tensor_maps = true>, axis = 0, tiles = [[128, 128, 64]]>",
-          &context));
+  auto family = mlir::dyn_cast_or_null<
+      ukernel::FamilyAttr>(mlir::parseAttribute(
+      "#ukernel.family<#ukernel.wgmma<warpgroups = [1, 1], stages = 4, access "
+      "= 16, "
+      "tma = true>, axis = 0, tiles = [[128, 128, 64]]>",
+      &context));
   ASSERT_TRUE(family);
 
   auto gpu = Gpu::create(FTRT_PATH);

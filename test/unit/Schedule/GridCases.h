@@ -109,7 +109,7 @@ inline std::ostream &operator<<(std::ostream &os, const GridCase &c) {
   return os << ", combine axis " << c.grid.combineAxis << ", second height "
             << c.grid.secondHeight << ", balanced over " << c.grid.balancedSms
             << ", split " << c.grid.reduceSplit << ", groups of "
-            << c.grid.groupRows << ", clusters of " << c.grid.clusterBlocks
+            << c.grid.swizzleRows << ", clusters of " << c.grid.clusterBlocks
             << " along " << c.grid.clusterAxis;
 }
 
@@ -216,7 +216,7 @@ public:
     if (upTo(2) == 1)
       grid.reduceSplit = upTo(5);
     if (upTo(2) == 1)
-      grid.groupRows = upTo(6);
+      grid.swizzleRows = upTo(6);
     if (upTo(3) == 1) {
       grid.clusterBlocks = 2;
       grid.clusterAxis = upTo(2) - 1;
@@ -259,7 +259,7 @@ public:
         extent = (extent + 1) / 2;
     if (c.grid.secondHeight != 0)
       c.grid.secondHeight = c.grid.tile[c.grid.combineAxis] + 2 * upTo(100);
-    c.grid.groupRows = upTo(2) == 1 ? 1 : upTo(64);
+    c.grid.swizzleRows = upTo(2) == 1 ? 1 : upTo(64);
     return c;
   }
 

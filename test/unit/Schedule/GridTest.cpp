@@ -40,10 +40,10 @@ TEST(Grid, OrdersOfBlocks) {
   c.shape = {70, 100, 16};
   EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}));
-  c.grid.groupRows = 2;
+  c.grid.swizzleRows = 2;
   EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}, {2, 1}}));
-  c.grid.groupRows = 8;
+  c.grid.swizzleRows = 8;
   EXPECT_EQ(orderOf(c),
             (Tiles{{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}}));
 }
@@ -86,7 +86,9 @@ TEST(Grid, CountsTheBlocksBeside) {
   NumberArithmetic math;
   Grid grid = productGrid();
   grid.tile = {96, 128, 16, 1, 1};
-  auto beside = [&](Shape shape) { return blocksBeside(math, grid, shape); };
+  auto beside = [&](const Shape &shape) {
+    return blocksBeside(math, grid, shape);
+  };
   EXPECT_EQ(beside({640, 2304, 768, 1, 1}), 18);
   EXPECT_EQ(beside({640, 2305, 768, 3, 5}), 19 * 15);
   EXPECT_EQ(beside({640, 2305, 768, 3, 0}), 0);

@@ -143,23 +143,24 @@ TEST_F(ScheduleTableTest, WritesTextAndAttribute) {
   WgmmaSchedule schedule;
   EXPECT_EQ(schedule.pack().str(), "stages 4 access 16");
   EXPECT_EQ(attributeText(schedule.pack()),
-            "groups = [1, 1], stages = 4, access = 16");
-  schedule = {2, 1, 5, 16, true, 1, true, 2, 1, 132, 2};
+            "warpgroups = [1, 1], stages = 4, access = 16");
+  schedule = {2, 1, 5, 16, true, 1, true, 2, 1, 132, true};
   EXPECT_EQ(schedule.pack().str(),
-            "stages 5 access 16 swapped producers 1 maps cluster [2,1] "
-            "persistent 132 turns 2");
-  EXPECT_EQ(attributeText(schedule.pack()),
-            "groups = [2, 1], stages = 5, access = 16, swap_operands = true, "
-            "producers = 1, tensor_maps = true, cluster = [2, 1], persistent "
-            "= 132, turns = 2");
+            "stages 5 access 16 swapped producers 1 tma cluster [2,1] "
+            "persistent 132 ping-pong");
+  EXPECT_EQ(
+      attributeText(schedule.pack()),
+      "warpgroups = [2, 1], stages = 5, access = 16, swap_operands = true, "
+      "producer_warpgroups = 1, tma = true, cluster = [2, 1], persistent "
+      "= 132, ping_pong = true");
 }
 
 TEST_F(ScheduleTableTest, RefusesWhatBreaksARule) {
   WgmmaSchedule schedule;
-  schedule.turns = 2;
+  schedule.pingPong = true;
   EXPECT_EQ(llvm::toString(checkSchedule(schedule.pack())),
-            "wgmma: expected 2 turns of persistent blocks alone, but got "
-            "groups = [1, 1], stages = 4, access = 16, turns = 2");
+            "wgmma: expected ping-pong of persistent blocks alone, but got "
+            "warpgroups = [1, 1], stages = 4, access = 16, ping_pong = true");
   // Each rule is broken by something whose numbers are all legal.
   for (const CodegenModel *path : paths)
     for (const ScheduleRule &rule : path->scheduleTable().rules) {
@@ -184,4 +185,34 @@ TEST_F(ScheduleTableTest, JsonNamesTheFieldThatIsIllegal) {
   (*object.getObject("schedule"))["stages"] = int64_t(1) << 40;
   EXPECT_EQ(llvm::toString(parseFamily(object).takeError()),
             "simt: expected stages of 2 to 1024, but got 1099511627776");
+}
+
+TEST_F(ScheduleTableTest, JsonHasTheNamesOfTheVersionBefore) {
+  WgmmaSchedule schedule = {2, 1, 5, 16, false, 1, true, 1, 1, 132, true};
+  schedule.warpgroupsM = 1;
+  KernelFamily family = wgmmaFamily(schedule, {64}, 128, 64);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream);
+  json.object([&] { writeFamily(json, family); });
+  llvm::json::Value value = llvm::cantFail(llvm::json::parse(text));
+  llvm::json::Object &object = *value.getAsObject();
+  llvm::json::Object &fields = *object.getObject("schedule");
+  for (llvm::StringRef name : {"warpgroups_m", "warpgroups_n",
+                               "producer_warpgroups", "tma", "ping_pong"})
+    EXPECT_TRUE(fields.erase(name)) << name.str();
+  fields["groups_m"] = fields["groups_n"] = 1;
+  fields["producers"] = fields["tensor_maps"] = 1;
+  fields["turns"] = 2;
+  EXPECT_EQ(llvm::cantFail(parseFamily(object)), family);
+  fields["turns"] = 1;
+  schedule.pingPong = false;
+  EXPECT_EQ(llvm::cantFail(parseFamily(object)),
+            wgmmaFamily(schedule, {64}, 128, 64));
+  for (int64_t turns : {0, 3}) {
+    fields["turns"] = turns;
+    EXPECT_EQ(llvm::toString(parseFamily(object).takeError()),
+              "wgmma: expected ping_pong of 0 or 1, but got " +
+                  std::to_string(turns - 1));
+  }
 }

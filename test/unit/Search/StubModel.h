@@ -167,7 +167,7 @@ public:
                     tile[matmulAxes.n] * tile[matmulAxes.k];
     BlockWork work;
     work.warps = ceilDiv(threads(family), 32);
-    work.stepDepth = tile[matmulAxes.k];
+    work.kTile = tile[matmulAxes.k];
     work.fma = workShare * points / 32;
     work.globalBytes =
         4.0 * tile[matmulAxes.k] * (tile[matmulAxes.m] + tile[matmulAxes.n]);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Workload/Contraction.h"
+#include "FTuner/Workload/RowReduction.h"
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -223,6 +224,24 @@ TEST(Nest, CountsEachComputation) {
   // Windows overlap, and reach one pixel beyond on both sides.
   EXPECT_DOUBLE_EQ(convolution().compulsoryBytes({2 * 28 * 28, 64, 9 * 32}),
                    4.0 * (2 * 57 * 57 * 32 + 9 * 32 * 64 + 2 * 28 * 28 * 64));
+}
+
+TEST(Nest, IsSeenAsAReductionOfRows) {
+  Workload workload = softmax();
+  std::optional<RowReductionView> rows = workload.asRowReduction();
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->row(), 1u);
+  EXPECT_EQ(rows->firstSpace(), 0u);
+  EXPECT_EQ(rows->numReductions(), 1);
+  EXPECT_EQ(rows->operandsAlong().size(), 2u);
+  EXPECT_EQ(rows->widestBytes(), 4);
+  Workload norm = layerNorm();
+  rows = norm.asRowReduction();
+  ASSERT_TRUE(rows);
+  // Statistics have no element for each of a row's.
+  EXPECT_LT(rows->operandsAlong().size(), norm.operands.size());
+  EXPECT_FALSE(attention().asRowReduction());
+  EXPECT_FALSE(convolution().asRowReduction());
 }
 
 TEST(Nest, NoneIsTakenForAProductThatIsNone) {

@@ -10,8 +10,8 @@
 namespace ftuner {
 
 /// Takes sums of the tensor cores from the registers of a block's warps to the
-/// output, through slabs of shared memory: one for each warp, in the order of
-/// their numbers.
+/// output, through staging tiles of shared memory: one for each warp, in the
+/// order of their numbers.
 class FragmentEpilogue {
 public:
   /// Where a warp's tile lies in the output, and who runs.
@@ -22,10 +22,10 @@ public:
     Value row, column;
     /// Threads of these warps, where the block has others; 0 where not.
     int64_t threads = 0;
-    /// Bytes of shared memory before the first slab, and from one to the next;
-    /// 0 for a slab's own. Slabs at 0 take the place of stages that other warps
-    /// may still read; others are the warps' own.
-    int64_t slabsOffset = 0, slabStride = 0;
+    /// Bytes of shared memory before the first staging tile, and from one to
+    /// the next; 0 for a staging tile's own. Staging tiles at 0 take the place
+    /// of stages that other warps may still read; others are the warps' own.
+    int64_t stagingOffset = 0, stagingStride = 0;
   };
 
   /// `accessBytes`: of the factors' copies (TensorFactors.h).
@@ -44,15 +44,15 @@ private:
   /// Waits for all warps that run, or for the lanes of the warp.
   void awaitWarps();
   void awaitLanes();
-  /// Waits until the warp's slab may be written.
-  void awaitSlab(bool hasAsynchronousCopies);
-  /// The bytes of shared memory before the warp's slab.
-  Value slabOffset();
-  /// Fills a slab with its rows number `step` of the warp tile, and with so
-  /// many fragments of columns.
-  void storeToSlab(Value slab, ValueRange accumulators, int64_t step,
-                   int64_t firstFragment, int64_t numFragments);
-  void storeRows(Value slab, ValueRange accumulators, int64_t step,
+  /// Waits until the warp's staging tile may be written.
+  void awaitStaging(bool hasAsynchronousCopies);
+  /// The bytes of shared memory before the warp's staging tile.
+  Value stagingOffset();
+  /// Fills a staging tile with its rows number `step` of the warp tile, and
+  /// with so many fragments of columns.
+  void storeToStaging(Value staging, ValueRange accumulators, int64_t step,
+                      int64_t firstFragment, int64_t numFragments);
+  void storeRows(Value staging, ValueRange accumulators, int64_t step,
                  int64_t firstFragment, int64_t numFragments);
   void storeTransposed(ValueRange accumulators, int64_t step);
   /// Whether runs of columns are moved as vectors.
@@ -64,21 +64,22 @@ private:
   struct Columns;
   /// Reads what all runs of the lane use for their columns.
   void loadOfLane(ContractionEpilogue &epilogue, Columns &columns);
-  /// Slabs with the same columns, and the first row of one in the warp tile.
+  /// Staging tiles with the same columns, and the first row of one in the warp
+  /// tile.
   int64_t steps() const;
   int64_t firstRowOf(int64_t step) const;
-  /// Finishes the runs of a filled slab, whose first row is number `firstRow`
-  /// of the warp tile. `areInside`: all are known to lie inside.
-  void emitTrips(ContractionEpilogue &epilogue, Value slab,
+  /// Finishes the runs of a filled staging tile, whose first row is number
+  /// `firstRow` of the warp tile. `areInside`: all are known to lie inside.
+  void emitTrips(ContractionEpilogue &epilogue, Value staging,
                  const Columns &columns, int64_t firstRow, bool areInside);
-  /// The lane's run of a trip over the slab.
-  ContractionEpilogue::Run readRun(Value slab, const Columns &columns,
+  /// The lane's run of a trip over the staging tile.
+  ContractionEpilogue::Run readRun(Value staging, const Columns &columns,
                                    Value trip, int64_t firstRow);
-  /// The lane's column in the slab, where all its runs have the same.
-  Value columnOfLane(const SlabRuns &runs);
-  /// The index in the tensor of a row, or of a column, in the slab.
-  Value indexOfRow(Value inSlab, int64_t firstRow);
-  Value indexOf(const Columns &columns, Value inSlab);
+  /// The lane's column in the staging tile, where all its runs have the same.
+  Value columnOfLane(const StagingRuns &runs);
+  /// The index in the tensor of a row, or of a column, in the staging tile.
+  Value indexOfRow(Value inStaging, int64_t firstRow);
+  Value indexOf(const Columns &columns, Value inStaging);
   /// Rows or columns of instructions behind the warp's first, for an element of
   /// its fragments.
   Value distanceAlongRows(Value row);

@@ -1,14 +1,14 @@
 //===- StageBarriers.h - Barriers of a pipeline's stages --------*- C++ -*-===//
 //
 // Two barriers in shared memory (mbarrier) for each stage: one says that the
-// stage is filled, the other that it is free again. Each goes through phases,
+// stage is full, the other that it is empty again. Each goes through phases,
 // one for each time that the stage is filled. A thread waits for the end of a
 // phase by its parity; a fresh barrier is past the phase of parity 1.
 //
-// Where two sets of warps take turns, each has a further barrier, which says
-// that its turn has come. A parity tells neighbouring phases apart only, so a
-// set may wait for stages in its turn alone: behind it lie the waits of the
-// other set for all stages before.
+// In ping-pong schedules each of two sets of warps has a further barrier, which
+// says that its turn has come (CUTLASS: ordered sequence barrier). A parity
+// tells neighbouring phases apart only, so a set may wait for stages in its
+// turn alone: behind it lie the waits of the other set for all stages before.
 //
 // Waits and arrivals have the scope of a block, in clusters as well, as those
 // of CUTLASS. No thread of one block reads what a thread of another wrote:
@@ -36,7 +36,7 @@ struct StagePhase {
 class StageBarriers {
 public:
   /// `barriers`: a pointer to 16 bytes of shared memory for each stage, and 8
-  /// for each set that takes turns behind them, the same in each of the blocks
+  /// for each set in ping-pong behind them, the same in each of the blocks
   /// of a cluster whose threads arrive at them.
   StageBarriers(mlir::ImplicitLocOpBuilder &b, Value barriers, int64_t stages,
                 int64_t clusterBlocks = 1)
@@ -44,9 +44,9 @@ public:
   }
 
   /// By one thread: how many arrivals end a phase, of turns those of a set's
-  /// warps, or 0 where nobody takes turns. Other threads see it behind a
+  /// warps, or 0 without ping-pong. Other threads see it behind a
   /// barrier of the block, or the cluster, and so does the unit that copies.
-  void initialize(int64_t arrivalsOfFilled, int64_t arrivalsOfFree,
+  void initialize(int64_t arrivalsOfFull, int64_t arrivalsOfEmpty,
                   int64_t arrivalsOfTurn = 0);
   /// The first stage, in its first phase.
   StagePhase first();
@@ -57,12 +57,12 @@ public:
   StagePhase after(StagePhase at, Value steps);
 
   /// Pointers to the barriers of a stage.
-  Value filled(Value stage) { return barrierOf(stage, 0); }
-  Value free(Value stage) { return barrierOf(stage, stages); }
+  Value full(Value stage) { return barrierOf(stage, 0); }
+  Value empty(Value stage) { return barrierOf(stage, stages); }
   /// Waits until a barrier's phase of a parity is over.
   void await(Value barrier, Value parity);
-  /// Waits until the stage is free for its phase.
-  void awaitFree(StagePhase at);
+  /// Waits until the stage is empty for its phase.
+  void awaitEmpty(StagePhase at);
   void arrive(Value barrier);
   /// Arrives at the barrier of each block of the cluster. By lanes of one warp,
   /// whose numbers are i32.

@@ -122,10 +122,10 @@ struct MmaLayout {
     warp.hasEvenColumnsFirst = transposesBytes(rhs());
     return warp;
   }
-  /// Slabs take the place of the stages.
+  /// Staging tiles take the place of the stages.
   int64_t sharedMemoryBytes() const {
     return std::max(bytesOf(lhs()) + bytesOf(rhs()),
-                    warps() * warpTile().slabBytes());
+                    warps() * warpTile().stagingBytes());
   }
 };
 

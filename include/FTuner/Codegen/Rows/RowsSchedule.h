@@ -12,6 +12,7 @@
 #define FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
 
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Workload/RowReduction.h"
 
 namespace ftuner {
 
@@ -59,12 +60,10 @@ struct RowsLayout {
   int64_t chunk, elements, vector;
   int64_t accesses() const { return elements / vector; }
 
-  /// Bytes of the widest element among those that lie along rows.
-  static int64_t widestBytes(const Workload &workload);
+private:
+  RowsLayout(const RowReductionView &rows, const BlockTile &tile,
+             const RowsSchedule &schedule);
 };
-
-/// Operands of a workload that lie along its rows.
-llvm::SmallVector<const Operand *> operandsAlongRows(const Workload &workload);
 
 } // namespace ftuner
 

@@ -1,17 +1,18 @@
-//===- WgmmaLayout.h - Groups and shared memory of wgmma --------*- C++ -*-===//
+//===- WgmmaLayout.h - Warpgroups and shared memory of wgmma ----*- C++ -*-===//
 //
 // How one block of the wgmma path computes a tile of out[m, n] += lhs · rhs
 // with the instructions of Hopper's tensor cores, free of IR; the model and the
 // emitter both read it here. Formats are those of the PTX ISA, "Asynchronous
 // Warpgroup Level Matrix Instructions".
 //
-// Groups. A tile has groupsM × groupsN groups of four warps; each owns 64·i
-// rows and 8·j columns, which i instructions of 64 rows, 8·j columns and 32
-// bytes along k cover at each depth. Rows of instructions are rows of the
-// output, or, with swapped operands, its columns. Warp w of a group has the
-// rows 16w … 16w + 15 of each 64: fragments of FragmentTile.h, 64 rows apart.
-// Where two sets of groups take turns on tiles, a block has twice as many:
-// those of set 1 behind those of set 0.
+// Warpgroups. A tile has warpgroupsM × warpgroupsN warpgroups of four warps;
+// each owns 64·i rows and 8·j columns, which i instructions of 64 rows, 8·j
+// columns and 32 bytes along k cover at each depth. Rows of instructions are
+// rows of the output, or, with swapped operands, its columns. Warp w of a
+// warpgroup has the rows 16w … 16w + 15 of each 64: fragments of
+// FragmentTile.h, 64 rows apart. In ping-pong schedules a block has two sets of
+// consumer warpgroups, which compute tiles in turn: those of set 1 stand behind
+// those of set 0.
 //
 // Shared memory. Instructions read both factors from shared memory, in the
 // order of "128-byte swizzle": rows of 128 bytes, in which the chunk c of 16
@@ -40,10 +41,10 @@ constexpr int64_t kWgmmaRowBytes = 128, kWgmmaStepBytes = 128,
 /// To which stages are aligned: eight rows, after which the swizzle repeats.
 constexpr int64_t kWgmmaPatternRows = 8,
                   kWgmmaPatternBytes = kWgmmaPatternRows * kWgmmaRowBytes;
-/// Barriers of a stage: that it is filled, and that it is free.
+/// Barriers of a stage: full and empty.
 constexpr int64_t kBarriersOfStage = 2;
-/// Fragments of columns in a slab of persistent blocks: their rows fill sectors
-/// of the output in any type.
+/// Fragments of columns in a staging tile of persistent blocks: their rows fill
+/// sectors of the output in any type.
 constexpr int64_t kPersistentFragments = 4;
 /// Most columns of an instruction.
 constexpr int64_t kWgmmaMaxColumns = 256;
@@ -54,12 +55,12 @@ struct WgmmaSide {
   unsigned factor;
   /// The factor in shared memory.
   SharedTile tile;
-  /// Elements of a block along the axis, and its groups.
-  int64_t extent, groups;
+  /// Elements of a block along the axis, and its warpgroups.
+  int64_t extent, warpgroups;
   /// Whether the factor is packed.
   bool isPacked = false;
 
-  int64_t groupExtent() const { return extent / groups; }
+  int64_t warpgroupExtent() const { return extent / warpgroups; }
 };
 
 struct WgmmaLayout {
@@ -68,23 +69,23 @@ struct WgmmaLayout {
   int64_t bk, stages;
   /// Of the factors in shared memory.
   int64_t elementBytes;
-  /// Groups that only copy, and whether tensor maps do (WgmmaSchedule.h).
-  int64_t producers = 0;
-  bool hasMaps = false;
+  /// Producer warpgroups, and whether the TMA unit copies (WgmmaSchedule.h).
+  int64_t producerWarpgroups = 0;
+  bool usesTma = false;
   /// Blocks of a cluster along m and n. Those along one axis need the same of
   /// the factor of the other.
   int64_t clusterM = 1, clusterN = 1;
-  /// Whether blocks take one tile after the other. Slabs lie behind the stages
-  /// then, which producers fill behind the epilogue.
+  /// Whether blocks take one tile after the other. Staging tiles lie behind the
+  /// stages then, which producers fill behind the epilogue.
   bool isPersistent = false;
-  /// Sets of groups that take turns on tiles.
-  int64_t turns = 1;
-  /// Bytes from a stage of lhs and rhs to the next, and of a warp's slab. A
-  /// persistent block has tiles of both parts of a family: those of the part
-  /// that takes the most.
-  int64_t stageStrides[2] = {0, 0}, slabStride = 0;
-  /// Where the barriers of stages lie, and those of turns behind them: behind
-  /// stages and slabs of all parts.
+  /// Sets of consumer warpgroups: two in ping-pong schedules.
+  int64_t consumerSets = 1;
+  /// Bytes from a stage of lhs and rhs to the next, and of a warp's staging
+  /// tile. A persistent block has tiles of both parts of a family: those of the
+  /// part that takes the most.
+  int64_t stageStrides[2] = {0, 0}, stagingStride = 0;
+  /// Where the barriers of stages lie, and those of ping-pong behind them:
+  /// behind stages and staging tiles of all parts.
   int64_t barriersOffset = 0;
 
   /// The side and the tile of lhs (0) or rhs (1).
@@ -103,31 +104,34 @@ struct WgmmaLayout {
   int64_t sharersOf(unsigned factor) const {
     return factor == 0 ? clusterN : clusterM;
   }
-  /// Groups and warps of a set, which multiply a tile together.
-  int64_t groupsOfSet() const { return rows.groups * columns.groups; }
-  int64_t warpsOfSet() const { return kWgmmaWarps * groupsOfSet(); }
-  /// Warps and threads of a block that multiply; those that copy come behind.
-  int64_t multiplyingWarps() const { return turns * warpsOfSet(); }
-  int64_t multiplyingThreads() const { return 32 * multiplyingWarps(); }
+  /// Warpgroups and warps of a set, which multiply a tile together.
+  int64_t warpgroupsOfSet() const {
+    return rows.warpgroups * columns.warpgroups;
+  }
+  int64_t warpsOfSet() const { return kWgmmaWarps * warpgroupsOfSet(); }
+  /// Of a block; those of producers come behind.
+  int64_t consumerWarps() const { return consumerSets * warpsOfSet(); }
+  int64_t consumerThreads() const { return 32 * consumerWarps(); }
   /// Of a block.
   int64_t threads() const {
-    return multiplyingThreads() + 32 * kWgmmaWarps * producers;
+    return consumerThreads() + 32 * kWgmmaWarps * producerWarpgroups;
   }
   /// Those among which copies are dealt where no map copies.
   int64_t copyingThreads() const {
-    return producers ? 32 * kWgmmaWarps * producers : threads();
+    return producerWarpgroups ? 32 * kWgmmaWarps * producerWarpgroups
+                              : threads();
   }
   /// How a factor comes to shared memory: by boxes of a tensor map, by bulk
   /// copies of what is packed, or by threads. Barriers of stages count the
   /// bytes of the first two.
-  bool hasMap(unsigned factor) const {
-    return hasMaps && !sideOf(factor).isPacked;
+  bool hasTma(unsigned factor) const {
+    return usesTma && !sideOf(factor).isPacked;
   }
   bool hasBulkCopies(unsigned factor) const {
     return hasBarriers() && sideOf(factor).isPacked;
   }
   bool copiesByThreads(unsigned factor) const {
-    return !hasMap(factor) && !hasBulkCopies(factor);
+    return !hasTma(factor) && !hasBulkCopies(factor);
   }
   /// Steps that copies by producers' threads run ahead of the one that these
   /// publish. A stage is freed when the products of the next step are under
@@ -138,9 +142,9 @@ struct WgmmaLayout {
   /// the block order them, a stage is refilled two steps behind its use; maps
   /// with producers refill it when the next step's products are under way.
   int64_t stepsAhead() const {
-    if (producers == 0)
+    if (producerWarpgroups == 0)
       return stages - 2;
-    return hasMaps ? stages - 1 : copiesAhead() + 1;
+    return usesTma ? stages - 1 : copiesAhead() + 1;
   }
 
   /// Rows of shared memory that a block copies of a factor's tile: of each
@@ -164,19 +168,19 @@ struct WgmmaLayout {
     return tileOf(factor).reduceContiguous ? rows / boxesOf(factor) : rows;
   }
 
-  /// Instructions of a group at one depth, depths of a step.
-  int64_t instructions() const { return rows.groupExtent() / kWgmmaRows; }
+  /// Instructions of a warpgroup at one depth, depths of a step.
+  int64_t instructions() const { return rows.warpgroupExtent() / kWgmmaRows; }
   int64_t depths() const { return bk * elementBytes / kWgmmaDepthBytes; }
 
   /// A warp's tile of the output.
   FragmentTile warpTile() const {
     FragmentTile warp;
     warp.rows = instructions();
-    warp.columns = columns.groupExtent() / FragmentTile::kColumns;
+    warp.columns = columns.warpgroupExtent() / FragmentTile::kColumns;
     warp.rowDistance = kWgmmaRows;
     warp.isSwapped = isSwapped();
     if (isPersistent && !warp.isSwapped)
-      warp.slabFragments = std::min(warp.columns, kPersistentFragments);
+      warp.stagingFragments = std::min(warp.columns, kPersistentFragments);
     return warp;
   }
   /// Bytes of one stage of a tile, and of all of lhs (0) or rhs (1).
@@ -189,21 +193,21 @@ struct WgmmaLayout {
   int64_t stageStride(const WgmmaSide &side) const {
     return stageStrides[side.factor];
   }
-  /// Where slabs lie: in the place of the stages, or behind them.
-  int64_t slabsOffset() const {
+  /// Where staging tiles lie: in the place of the stages, or behind them.
+  int64_t stagingOffset() const {
     return isPersistent ? stagesBytes(0) + stagesBytes(1) : 0;
   }
   /// Whether barriers of stages order copies and products, rather than those
   /// of the block.
-  bool hasBarriers() const { return producers > 0 || hasMaps; }
-  /// Barriers of a block: of stages, and one of each set that takes turns.
+  bool hasBarriers() const { return producerWarpgroups > 0 || usesTma; }
+  /// Barriers of a block: of stages, and one of each set in ping-pong.
   int64_t barriers() const {
-    return kBarriersOfStage * stages + (turns > 1 ? turns : 0);
+    return kBarriersOfStage * stages + (consumerSets > 1 ? consumerSets : 0);
   }
-  /// Bytes of stages and slabs.
+  /// Bytes of stages and staging tiles.
   int64_t tileBytes() const {
     return std::max(stagesBytes(0) + stagesBytes(1),
-                    slabsOffset() + multiplyingWarps() * slabStride);
+                    stagingOffset() + consumerWarps() * stagingStride);
   }
   int64_t sharedMemoryBytes() const {
     if (!hasBarriers())

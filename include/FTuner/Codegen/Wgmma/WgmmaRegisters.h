@@ -1,8 +1,8 @@
 //===- WgmmaRegisters.h - Registers by role of wgmma ------------*- C++ -*-===//
 //
-// Groups that only copy need few registers, those that multiply many. A block
-// starts with as many for each of its threads; then groups hand registers back
-// to the block's pool or take them from there (PTX ISA, setmaxnreg).
+// Producer warpgroups need few registers, consumers many. A block
+// starts with as many for each of its threads; then warpgroups hand registers
+// back to the block's pool or take them from there (PTX ISA, setmaxnreg).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_WGMMA_WGMMAREGISTERS_H
@@ -19,7 +19,7 @@ struct WgmmaRegisters {
   int64_t blocks = 1;
   /// When the block starts, and in each role: multiples of 8.
   int64_t entry = 0, producer = 0, consumer = 0;
-  /// Whether groups hand them over: else there are enough from the start.
+  /// Whether warpgroups hand them over: else there are enough from the start.
   bool areMoved = false;
 };
 

@@ -11,45 +11,46 @@ const CodegenModel &wgmmaModel();
 
 /// Rows of an instruction, and what its columns are a multiple of.
 constexpr int64_t kWgmmaRows = 64, kWgmmaColumns = 8;
-/// Warps of a group, which execute instructions together.
+/// Warps of a warpgroup, which execute instructions together.
 constexpr int64_t kWgmmaWarps = 4;
 /// Most blocks of a cluster.
 constexpr int64_t kWgmmaMaxCluster = 2;
-/// Most sets of groups that take turns on tiles.
-constexpr int64_t kWgmmaMaxTurns = 2;
 
-/// Bytes of an access by threads that do nothing but copy, and of the rows of
+/// Bytes of an access by producers' threads, and of the rows of
 /// what tensor maps copy.
 constexpr int64_t kWgmmaProducedBytes = 16;
-/// Most groups of a block.
-constexpr int64_t kWgmmaMaxGroups = 4;
+/// Most warpgroups of a block.
+constexpr int64_t kWgmmaMaxWarpgroups = 4;
 /// Most persistent blocks: of twice as many SMs as plans are made for.
 constexpr int64_t kWgmmaMaxPersistent = 2 * maxBalancedSms;
 
-/// What a schedule means to the wgmma path. A group of four warps computes bm /
-/// groupsM rows and bn / groupsN columns of what its block has of a tile.
+/// What a schedule means to the wgmma path. A warpgroup of four warps computes
+/// bm / warpgroupsM rows and bn / warpgroupsN columns of what its block has of
+/// a tile.
 struct WgmmaSchedule {
-  int64_t groupsM = 1, groupsN = 1;
+  int64_t warpgroupsM = 1, warpgroupsN = 1;
   int64_t stages = 4;
   int64_t accessBytes = 16;
   bool swapOperands = false;
-  int64_t producers = 0;
-  bool tensorMaps = false;
+  int64_t producerWarpgroups = 0;
+  bool tma = false;
   int64_t clusterM = 1, clusterN = 1;
   int64_t persistentBlocks = 0;
-  int64_t turns = 1;
+  bool pingPong = false;
 
   static constexpr auto rows() {
     using S = WgmmaSchedule;
     return std::array{
-        ScheduleRow("groups_m", &S::groupsM,
-                    "groups of four warps along m that compute a tile together")
-            .key("groups")
-            .range(1, kWgmmaMaxGroups),
-        ScheduleRow("groups_n", &S::groupsN,
-                    "groups of four warps along n that compute a tile together")
-            .key("groups")
-            .range(1, kWgmmaMaxGroups),
+        ScheduleRow("warpgroups_m", &S::warpgroupsM,
+                    "consumer warpgroups along m that compute a tile together")
+            .key("warpgroups")
+            .formerly("groups_m", "groups")
+            .range(1, kWgmmaMaxWarpgroups),
+        ScheduleRow("warpgroups_n", &S::warpgroupsN,
+                    "consumer warpgroups along n that compute a tile together")
+            .key("warpgroups")
+            .formerly("groups_n", "groups")
+            .range(1, kWgmmaMaxWarpgroups),
         stagesRow(&S::stages),
         accessRow(&S::accessBytes),
         ScheduleRow("swap_operands", &S::swapOperands,
@@ -58,17 +59,19 @@ struct WgmmaSchedule {
                     "goes in eights and n in 64s")
             .label("swapped")
             .optional(),
-        ScheduleRow("producers", &S::producers,
-                    "groups of a block beside those that multiply: they copy "
-                    "the operands, and do nothing else")
+        ScheduleRow("producer_warpgroups", &S::producerWarpgroups,
+                    "warp specialization: warpgroups of a block beside the "
+                    "consumers, which copy the operands, and do nothing else")
             .label("producers")
+            .formerly("producers")
             .range(0, 1)
             .optional(),
-        ScheduleRow("tensor_maps", &S::tensorMaps,
+        ScheduleRow("tma", &S::tma,
                     "one thread copies boxes of the operands by tensor maps, "
                     "in place of all threads, or all producers, single "
                     "accesses")
-            .label("maps")
+            .label("tma")
+            .formerly("tensor_maps")
             .optional(),
         ScheduleRow("cluster_m", &S::clusterM,
                     "blocks of a cluster along m, which share a tile: each "
@@ -91,11 +94,12 @@ struct WgmmaSchedule {
             .label("persistent")
             .range(0, kWgmmaMaxPersistent)
             .optional(),
-        ScheduleRow("turns", &S::turns,
-                    "sets of groups of a persistent block: two take turns on "
-                    "tiles, one multiplies while the other stores")
-            .label("turns")
-            .range(1, kWgmmaMaxTurns)
+        ScheduleRow(
+            "ping_pong", &S::pingPong,
+            "a persistent block has two sets of consumer warpgroups, which "
+            "compute tiles in turn: one multiplies while the other stores")
+            .label("ping-pong")
+            .formerly("turns", "turns", /*offset=*/1)
             .optional()};
   }
   static WgmmaSchedule of(const Schedule &schedule) {
@@ -108,29 +112,31 @@ struct WgmmaSchedule {
   int64_t clusterAlong(unsigned factor) const {
     return factor == 0 ? clusterM : clusterN;
   }
-  /// Groups of a set, and all that multiply.
-  int64_t groups() const { return groupsM * groupsN; }
-  int64_t multiplyingGroups() const { return turns * groups(); }
+  /// Sets of consumer warpgroups, of which each computes tiles of its own;
+  /// warpgroups of a set, and of all.
+  int64_t consumerSets() const { return pingPong ? 2 : 1; }
+  int64_t warpgroups() const { return warpgroupsM * warpgroupsN; }
+  int64_t consumerWarpgroups() const { return consumerSets() * warpgroups(); }
   /// Of a block.
   int64_t threads() const {
-    return 32 * kWgmmaWarps * (multiplyingGroups() + producers);
+    return 32 * kWgmmaWarps * (consumerWarpgroups() + producerWarpgroups);
   }
   int64_t alignment() const { return accessBytes; }
   /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
   /// its space axis.
   unsigned rowFactor() const { return swapOperands ? 1 : 0; }
   unsigned columnFactor() const { return 1 - rowFactor(); }
-  /// Of m (0) or n (1): groups of a block along it, and the granule of a
-  /// group's elements.
-  int64_t groupsAlong(unsigned factor) const {
-    return factor == 0 ? groupsM : groupsN;
+  /// Of m (0) or n (1): warpgroups of a block along it, and the granule of a
+  /// warpgroup's elements.
+  int64_t warpgroupsAlong(unsigned factor) const {
+    return factor == 0 ? warpgroupsM : warpgroupsN;
   }
   int64_t granuleAlong(unsigned factor) const {
     return factor == rowFactor() ? kWgmmaRows : kWgmmaColumns;
   }
   /// Of all blocks of a cluster.
   int64_t workersAlong(unsigned factor) const {
-    return clusterAlong(factor) * groupsAlong(factor);
+    return clusterAlong(factor) * warpgroupsAlong(factor);
   }
   /// Of what a tile along m (0) or n (1) is a multiple.
   int64_t tileGranuleAlong(unsigned factor) const {
@@ -139,7 +145,7 @@ struct WgmmaSchedule {
 };
 
 /// A family of the wgmma path with one or two tiles: `rows` and `columns` are
-/// the elements of a group along m and n, one number of rows for each part,
+/// the elements of a warpgroup along m and n, one number of rows for each part,
 /// ascending. Axes beyond m, n and k have tile 1.
 inline KernelFamily wgmmaFamily(const WgmmaSchedule &schedule,
                                 llvm::ArrayRef<int64_t> rows, int64_t columns,

@@ -63,16 +63,16 @@ Value WgmmaTileEmitter::constant(int64_t value) { return createI32(b, value); }
 void WgmmaTileEmitter::emitEpilogue(const Values &accumulators,
                                     bool hasAsynchronousCopies) {
   Value row = math.add(
-      math.mul(rowGroup, layout.rows.groupExtent()),
+      math.mul(rowWarpgroup, layout.rows.warpgroupExtent()),
       math.mul(math.rem(thread.warp, kWgmmaWarps), FragmentTile::kRows));
-  Value column = math.mul(columnGroup, layout.columns.groupExtent());
+  Value column = math.mul(columnWarpgroup, layout.columns.warpgroupExtent());
   if (layout.isSwapped())
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
-  int64_t threads = layout.producers ? layout.multiplyingThreads() : 0;
+  int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
   FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
                    {thread.warp, thread.lane, row, column, threads,
-                    layout.slabsOffset(), layout.slabStride})
+                    layout.stagingOffset(), layout.stagingStride})
       .emit(accumulators, hasAsynchronousCopies);
 }
 
@@ -98,7 +98,7 @@ public:
       return op.emitOpError("expected a product of the tensor cores of ")
              << device.name;
     WgmmaSchedule schedule = WgmmaSchedule::of(tiles.block.family.schedule);
-    if (schedule.producers || schedule.tensorMaps)
+    if (schedule.producerWarpgroups || schedule.tma)
       return emitWgmmaPipeline(builder, tiles);
     return CodegenPath::emitBlock(builder, tiles);
   }

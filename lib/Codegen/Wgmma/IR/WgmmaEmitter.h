@@ -24,9 +24,9 @@ struct WgmmaThread {
   Value isElected;
 };
 
-/// A turn of one of two sets of groups: the set's number, and the parity of its
-/// barrier's phase that the turn waits for, both i32.
-struct WgmmaTurn {
+/// A turn of one of two sets of consumer warpgroups: the set's number, and the
+/// parity of its barrier's phase that the turn waits for, both i32.
+struct PingPongTurn {
   Value set, parity;
 };
 
@@ -43,24 +43,24 @@ public:
 
   /// The same, one thread of which has boxes copied.
   void emitBesideMaps(StageBarriers &barriers);
-  /// What groups that multiply do from a stage on, and, where sets take turns,
+  /// What consumer warpgroups do from a stage on, and, where sets take turns,
   /// in a turn; returns the stage behind.
   StagePhase consume(StageBarriers &barriers, StagePhase first,
-                     std::optional<WgmmaTurn> turn = std::nullopt);
+                     std::optional<PingPongTurn> turn = std::nullopt);
   /// The stage behind a tile that another set multiplies.
   StagePhase skip(StageBarriers &barriers, StagePhase first) {
     return barriers.after(first, emitSteps());
   }
-  /// What groups do that copy by all of their threads.
+  /// What warpgroups do that copy by all of their threads.
   void produceByThreads(StageBarriers &barriers);
   /// What the thread does that has boxes copied by tensor maps from a stage on;
   /// returns the one behind.
   StagePhase produceByMaps(StageBarriers &barriers, StagePhase first);
 
 private:
-  /// A group's threads copy and multiply by turns (WgmmaMainLoop.cpp). Returns
-  /// the thread's accumulators: those of its group's instructions, one after
-  /// the other.
+  /// A warpgroup's threads copy and multiply alternately (WgmmaMainLoop.cpp).
+  /// Returns the thread's accumulators: those of its warpgroup's instructions,
+  /// one after the other.
   Values emitMainLoop();
   /// Takes accumulators to the output. The threads may have copies under way.
   void emitEpilogue(const Values &accumulators, bool hasAsynchronousCopies);
@@ -73,8 +73,8 @@ private:
   /// Starts the copies of a step into a stage, both i32, whose barrier they
   /// tell how many bytes to expect.
   void startCopies(StageBarriers &barriers, Value stage, Value step);
-  void startBoxes(unsigned factor, Value filled, Value stage, Value step);
-  void startPackedRows(Value filled, Value stage, Value step);
+  void startBoxes(unsigned factor, Value full, Value stage, Value step);
+  void startPackedRows(Value full, Value stage, Value step);
   /// A pointer to a row of a factor's tile in a stage, of any block of a
   /// cluster that shares the factor, and a bit for each of its blocks, an i16,
   /// or null.
@@ -97,7 +97,7 @@ private:
   /// Pointers to the stages of a factor, lhs (0) or rhs (1).
   Value stagesOf(unsigned factor);
   void prepareMatrices();
-  /// What instructions hold in registers, a struct for each of a group.
+  /// What instructions hold in registers, a struct for each of a warpgroup.
   Values initialSums();
   int64_t accumulatorsOfInstruction() const;
   Value inRegisters(const Values &accumulators);
@@ -109,8 +109,8 @@ private:
   Values pinned(ValueRange sums);
 
   /// Where instructions read a factor: a descriptor of its first matrix in the
-  /// first stage, for the thread's group.
-  Value descriptorOf(const WgmmaSide &side, Value memory, Value group);
+  /// first stage, for the thread's warpgroup.
+  Value descriptorOf(const WgmmaSide &side, Value memory, Value warpgroup);
   /// The descriptor `bytes` further, or `count` times as many, an index or i32.
   Value advanced(Value descriptor, Value count, int64_t bytes);
   Value advanced(Value descriptor, int64_t bytes);
@@ -126,8 +126,9 @@ private:
   /// Of the factors in shared memory, of a sum, and of those of an instruction.
   mlir::Type elementType, accumulatorType, sumsType;
   const WgmmaThread &thread;
-  /// Numbers of the thread's group along the rows and columns of instructions.
-  Value rowGroup, columnGroup;
+  /// Numbers of the thread's warpgroup along the rows and columns of
+  /// instructions.
+  Value rowWarpgroup, columnWarpgroup;
   /// Descriptors in the first stage.
   Value rowsMatrix, columnsMatrix;
   /// A tensor map, and the first coordinates of the block's tile in step 0, i32
@@ -153,8 +154,8 @@ private:
   bool isAsynchronous = false;
 };
 
-/// Emits what a block does whose stages have barriers: producers beside groups
-/// that multiply, or groups that multiply and have boxes copied
+/// Emits what a block does whose stages have barriers: producers beside
+/// warpgroups that multiply, or consumers that have boxes copied
 /// (WgmmaPipeline.cpp).
 mlir::LogicalResult emitWgmmaPipeline(mlir::ImplicitLocOpBuilder &b,
                                       BlockTiles &tiles);

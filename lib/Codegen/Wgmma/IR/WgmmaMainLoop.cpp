@@ -50,7 +50,7 @@ Value WgmmaTileEmitter::advanced(Value descriptor, int64_t bytes) {
 }
 
 Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
-                                     Value group) {
+                                     Value warpgroup) {
   // The stride from panel to panel is not read where there is one; it is 1.
   uint64_t panelStride = 1;
   if (side.isPacked)
@@ -69,8 +69,8 @@ Value WgmmaTileEmitter::descriptorOf(const WgmmaSide &side, Value memory,
       b, address, constant((uint64_t(1) << kAddressBits) - kUnitBytes));
   address = arith::ShRUIOp::create(b, address, constant(4));
   Value descriptor = arith::OrIOp::create(b, address, constant(format));
-  return advanced(descriptor, group,
-                  layout.offsetOf(side, side.groupExtent(), /*depth=*/0));
+  return advanced(descriptor, warpgroup,
+                  layout.offsetOf(side, side.warpgroupExtent(), /*depth=*/0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -107,7 +107,8 @@ Value WgmmaTileEmitter::multiplyOnce(Value rows, Value columns, Value sums) {
   auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
   return NVVM::WgmmaMmaAsyncOp::create(
       b, sumsType, sums, rows, columns,
-      NVVM::MMAShapeAttr::get(context, kWgmmaRows, layout.columns.groupExtent(),
+      NVVM::MMAShapeAttr::get(context, kWgmmaRows,
+                              layout.columns.warpgroupExtent(),
                               kWgmmaDepthBytes / layout.elementBytes),
       type(sideType(layout.rows)), type(sideType(layout.columns)),
       type(accumulatorType.isInteger() ? NVVM::WGMMATypes::s32
@@ -212,21 +213,22 @@ WgmmaTileEmitter::Copies WgmmaTileEmitter::createCopies(Value threadId) {
   return copies;
 }
 
-/// The thread's group, and what it multiplies in the first stage.
+/// The thread's warpgroup, and what it multiplies in the first stage.
 void WgmmaTileEmitter::prepareMatrices() {
-  Value group = math.div(thread.warp, kWgmmaWarps);
-  if (layout.turns > 1)
-    group = math.rem(group, layout.groupsOfSet());
-  auto along = [&](int64_t groups, Value number) {
-    return groups == 1 ? math.constant(0) : number;
+  Value warpgroup = math.div(thread.warp, kWgmmaWarps);
+  if (layout.consumerSets > 1)
+    warpgroup = math.rem(warpgroup, layout.warpgroupsOfSet());
+  auto along = [&](int64_t warpgroups, Value number) {
+    return warpgroups == 1 ? math.constant(0) : number;
   };
-  rowGroup = along(layout.rows.groups, math.div(group, layout.columns.groups));
-  columnGroup =
-      along(layout.columns.groups, math.rem(group, layout.columns.groups));
+  rowWarpgroup = along(layout.rows.warpgroups,
+                       math.div(warpgroup, layout.columns.warpgroups));
+  columnWarpgroup = along(layout.columns.warpgroups,
+                          math.rem(warpgroup, layout.columns.warpgroups));
   Value rowsShared = stagesOf(layout.isSwapped() ? 1 : 0);
   Value columnsShared = stagesOf(layout.isSwapped() ? 0 : 1);
-  rowsMatrix = descriptorOf(layout.rows, rowsShared, rowGroup);
-  columnsMatrix = descriptorOf(layout.columns, columnsShared, columnGroup);
+  rowsMatrix = descriptorOf(layout.rows, rowsShared, rowWarpgroup);
+  columnsMatrix = descriptorOf(layout.columns, columnsShared, columnWarpgroup);
 }
 
 Values WgmmaTileEmitter::emitMainLoop() {

@@ -1,18 +1,18 @@
-//===- WgmmaPipeline.cpp - Groups that copy and groups that multiply ------===//
+//===- WgmmaPipeline.cpp - Producers and consumers of stages --------------===//
 //
 // Barriers of stages order copies and products. Producers, which do nothing but
 // copy, and consumers, which multiply, run at their own pace:
 //
-//   producer, each step:  wait until the stage is free; copy; publish an
+//   producer, each step:  wait until the stage is empty; copy; publish an
 //                         earlier step, whose copies have landed
-//   consumer, each step:  wait until the stage is filled; multiply; wait for
-//                         the products of the step before; free its stage
+//   consumer, each step:  wait until the stage is full; multiply; wait for
+//                         the products of the step before; empty its stage
 //
-// With tensor maps one thread of the producers starts boxes, on which the
+// With TMA one thread of the producers starts boxes, on which the
 // barrier of a stage counts bytes; nothing is left to publish. Without
 // producers that is a thread of those that multiply:
 //
-//   each step:  wait until the stage is filled; barrier of the block; multiply;
+//   each step:  wait until the stage is full; barrier of the block; multiply;
 //               start step + stages − 2; wait for the products of the step
 //               before
 //
@@ -20,17 +20,18 @@
 // where the tile before ended: producers copy for the next tile while consumers
 // take the sums of one to the output.
 //
-// Where two sets of consumers take turns, each computes every other tile of its
-// block, and goes past the stages of those between. Their barriers of turns
-// keep the products of one tile behind those of the tile before, so that a set
-// has the tensor cores for itself while the other one stores:
+// In ping-pong schedules two sets of consumers take turns: each computes every
+// other tile of its block, and goes past the stages of those between. Their
+// ordered barriers keep the products of one tile behind those of the tile
+// before, so that a set has the tensor cores for itself while the other one
+// stores:
 //
 //   consumer, each tile:  wait for the turn of the set; multiply all steps; end
 //                         the turn; wait for the products; store
 //
 // Blocks of a cluster run the same steps. Each copies its part of the factor
-// that both need into the shared memory of both, so a stage is free when the
-// groups of both have read it. Barriers of the cluster keep a block from
+// that both need into the shared memory of both, so a stage is empty when the
+// warpgroups of both have read it. Barriers of the cluster keep a block from
 // copying before the other's barriers are there, and from ending before the
 // other has arrived at its own for the last time.
 //
@@ -96,9 +97,9 @@ private:
   LogicalResult emitRoles();
   LogicalResult emitProducers();
   LogicalResult emitConsumers();
-  /// What a set of groups, an i32, does for a tile.
-  StagePhase takeTurn(WgmmaTileEmitter &tile, StagePhase at, Value number,
-                      Value set);
+  /// What a set of consumer warpgroups, an i32, does for a tile.
+  StagePhase emitPingPong(WgmmaTileEmitter &tile, StagePhase at, Value number,
+                          Value set);
   /// Emits `body` for each tile; it takes and returns the stage to go on with,
   /// and takes the tile's number among those of the block, an i32.
   using Body =
@@ -132,18 +133,18 @@ void Pipeline::prefetchMaps() {
                                /*uniform=*/false, /*in_param_space=*/false);
 }
 
-/// Of a stage that threads copy, all of them say that it is filled, and so does
+/// Of a stage that threads copy, all of them say that it is full, and so does
 /// the one that has the rest copied; one lane of each warp that multiplies the
-/// tile, in each block of the cluster, says that it is free. Each warp of a set
-/// ends its turn.
+/// tile, in each block of the cluster, says that it is empty. Each warp of a
+/// set ends its turn.
 void Pipeline::initialize() {
   emitIf(b, thread.actsFor(b, 0), [&] {
-    int64_t ofThreads = layout.hasMaps ? 0 : layout.copyingThreads();
-    int64_t ofUnit = layout.hasMaps || layout.hasBulkCopies(1) ? 1 : 0;
+    int64_t ofThreads = layout.usesTma ? 0 : layout.copyingThreads();
+    int64_t ofUnit = layout.usesTma || layout.hasBulkCopies(1) ? 1 : 0;
     barriers.initialize(ofThreads + ofUnit,
                         layout.clusterBlocks() * layout.warpsOfSet(),
-                        layout.turns > 1 ? layout.warpsOfSet() : 0);
-    if (!layout.hasMaps)
+                        layout.consumerSets > 1 ? layout.warpsOfSet() : 0);
+    if (!layout.usesTma)
       return;
     Value extent = b.createOrFold<arith::IndexCastOp>(
         b.getI32Type(), block.extents[block.family.contractionAxes().k]);
@@ -158,7 +159,7 @@ void Pipeline::initialize() {
 
 LogicalResult Pipeline::emit() {
   initialize();
-  if (layout.producers == 0)
+  if (layout.producerWarpgroups == 0)
     return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       tile.emitBesideMaps(barriers);
       return at;
@@ -200,7 +201,7 @@ LogicalResult Pipeline::emitRoles() {
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);
   };
   Value multiplies = compare(b, arith::CmpIPredicate::ult, thread.uniformWarp,
-                             constant(layout.multiplyingWarps()));
+                             constant(layout.consumerWarps()));
   auto ifOp = scf::IfOp::create(b, multiplies, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
@@ -213,22 +214,22 @@ LogicalResult Pipeline::emitRoles() {
 }
 
 LogicalResult Pipeline::emitConsumers() {
-  if (layout.turns == 1)
+  if (layout.consumerSets == 1)
     return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       return tile.consume(barriers, at);
     });
   Value set = arith::DivUIOp::create(b, thread.uniformWarp,
                                      constant(layout.warpsOfSet()));
   return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value number) {
-    return takeTurn(tile, at, number, set);
+    return emitPingPong(tile, at, number, set);
   });
 }
 
 /// Tiles of even numbers are set 0's, the others set 1's. Slices of k may have
 /// other numbers of steps than their neighbours, so a set asks each tile that
 /// it skips for its own.
-StagePhase Pipeline::takeTurn(WgmmaTileEmitter &tile, StagePhase at,
-                              Value number, Value set) {
+StagePhase Pipeline::emitPingPong(WgmmaTileEmitter &tile, StagePhase at,
+                                  Value number, Value set) {
   Value one = constant(1);
   Value isOwn = compare(b, arith::CmpIPredicate::eq,
                         arith::AndIOp::create(b, number, one), set);
@@ -246,21 +247,21 @@ StagePhase Pipeline::takeTurn(WgmmaTileEmitter &tile, StagePhase at,
     // one for none.
     Value phase = arith::ShRUIOp::create(
         b, arith::AddIOp::create(b, number, constant(3)), one);
-    return tile.consume(barriers, at,
-                        WgmmaTurn{set, arith::AndIOp::create(b, phase, one)});
+    return tile.consume(
+        barriers, at, PingPongTurn{set, arith::AndIOp::create(b, phase, one)});
   });
   emitBranch(ifOp.elseBlock(), [&] { return tile.skip(barriers, at); });
   return {ifOp.getResult(0), ifOp.getResult(1)};
 }
 
 LogicalResult Pipeline::emitProducers() {
-  if (!layout.hasMaps)
+  if (!layout.usesTma)
     return forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       tile.produceByThreads(barriers);
       return at;
     });
   LogicalResult result = success();
-  emitIf(b, thread.actsFor(b, layout.multiplyingWarps()), [&] {
+  emitIf(b, thread.actsFor(b, layout.consumerWarps()), [&] {
     result = forEach([&](WgmmaTileEmitter &tile, StagePhase at, Value) {
       return tile.produceByMaps(barriers, at);
     });
@@ -273,7 +274,7 @@ LogicalResult Pipeline::emitProducers() {
 //===----------------------------------------------------------------------===//
 
 StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
-                                     std::optional<WgmmaTurn> turn) {
+                                     std::optional<PingPongTurn> turn) {
   prepareMatrices();
   Values initial = initialSums();
   size_t numSums = initial.size();
@@ -282,9 +283,9 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
   Value steps = emitSteps();
   Value number =
       b.createOrFold<arith::IndexCastOp>(b.getI32Type(), thread.lane);
-  auto free = [&](Value exists, Value stage) {
+  auto release = [&](Value exists, Value stage) {
     emitIf(b, exists,
-           [&] { barriers.arriveInCluster(barriers.free(stage), number); });
+           [&] { barriers.arriveInCluster(barriers.empty(stage), number); });
   };
   if (turn)
     barriers.awaitTurn(turn->set, turn->parity);
@@ -295,12 +296,12 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
     ValueRange state = loop.getRegionIterArgs();
     StagePhase at{state[numSums], state[numSums + 1]};
     Value before = state[numSums + 2];
-    barriers.await(barriers.filled(at.stage), at.parity);
+    barriers.await(barriers.full(at.stage), at.parity);
     Values next = multiply(at.stage, Values(state.take_front(numSums)));
     NVVM::WgmmaWaitGroupSyncOp::create(b, 1);
-    free(compare(b, arith::CmpIPredicate::ne, loop.getInductionVar(),
-                 constant(0)),
-         before);
+    release(compare(b, arith::CmpIPredicate::ne, loop.getInductionVar(),
+                    constant(0)),
+            before);
     StagePhase then = barriers.next(at);
     llvm::append_values(next, then.stage, then.parity, at.stage);
     scf::YieldOp::create(b, next);
@@ -311,8 +312,8 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
   ValueRange results = loop.getResults();
   // Nothing is copied behind the last tile.
   if (layout.isPersistent)
-    free(compare(b, arith::CmpIPredicate::ne, steps, constant(0)),
-         results[numSums + 2]);
+    release(compare(b, arith::CmpIPredicate::ne, steps, constant(0)),
+            results[numSums + 2]);
   emitEpilogue(pinned(results.take_front(numSums)),
                /*hasAsynchronousCopies=*/false);
   return {results[numSums], results[numSums + 1]};
@@ -320,9 +321,9 @@ StagePhase WgmmaTileEmitter::consume(StageBarriers &barriers, StagePhase first,
 
 void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   Copies copies =
-      createCopies(math.sub(tile.threadId, layout.multiplyingThreads()));
+      createCopies(math.sub(tile.threadId, layout.consumerThreads()));
   preparePackedRows();
-  Value startsBulk = thread.actsFor(b, layout.multiplyingWarps());
+  Value startsBulk = thread.actsFor(b, layout.consumerWarps());
   // Steps that copies run ahead of what is published.
   int64_t ahead = layout.copiesAhead();
   Value steps = emitSteps();
@@ -336,7 +337,7 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
   StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
   Value published = loop.getRegionIterArg(2);
   emitIf(b, compare(b, arith::CmpIPredicate::ult, step, steps), [&] {
-    barriers.awaitFree(at);
+    barriers.awaitEmpty(at);
     Value stage = toIndex(b, at.stage);
     Value reduceOffset = math.mul(toIndex(b, step), layout.bk);
     if (layout.hasBulkCopies(1))
@@ -352,7 +353,7 @@ void WgmmaTileEmitter::produceByThreads(StageBarriers &barriers) {
       compare(b, arith::CmpIPredicate::uge, step, constant(ahead));
   emitIf(b, publishes, [&] {
     fenceAsyncProxy(b);
-    barriers.arrive(barriers.filled(published));
+    barriers.arrive(barriers.full(published));
   });
   StagePhase then = barriers.next(at);
   published = arith::SelectOp::create(b, publishes,
@@ -417,30 +418,30 @@ WgmmaTileEmitter::targetOf(unsigned factor, Value stage, Value firstRow) {
 
 void WgmmaTileEmitter::startCopies(StageBarriers &barriers, Value stage,
                                    Value step) {
-  Value filled = barriers.filled(stage);
+  Value full = barriers.full(stage);
   // What arrives at the block's own barrier, whichever block copies it.
   int64_t ofMaps = 0;
   for (unsigned factor : {0, 1})
-    if (layout.hasMap(factor))
+    if (layout.hasTma(factor))
       ofMaps += layout.stageBytes(layout.tileOf(factor));
   Value bytes = constant(ofMaps);
   if (layout.hasBulkCopies(1))
     bytes = b.createOrFold<arith::AddIOp>(
         bytes, b.createOrFold<arith::MulIOp>(packedRows.ofCluster,
                                              constant(kWgmmaRowBytes)));
-  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), filled, bytes,
+  NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), full, bytes,
                                          NVVM::MemScopeKind::CTA,
                                          /*relaxed=*/false,
                                          /*predicate=*/Value());
   for (unsigned factor : {0, 1}) {
-    if (layout.hasMap(factor))
-      startBoxes(factor, filled, stage, step);
+    if (layout.hasTma(factor))
+      startBoxes(factor, full, stage, step);
     else if (layout.hasBulkCopies(factor))
-      startPackedRows(filled, stage, step);
+      startPackedRows(full, stage, step);
   }
 }
 
-void WgmmaTileEmitter::startBoxes(unsigned factor, Value filled, Value stage,
+void WgmmaTileEmitter::startBoxes(unsigned factor, Value full, Value stage,
                                   Value step) {
   const SharedTile &shared = layout.tileOf(factor);
   const Boxes &of = boxes[factor];
@@ -467,7 +468,7 @@ void WgmmaTileEmitter::startBoxes(unsigned factor, Value filled, Value stage,
                                                     constant(box * distance));
     NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
         b, offsetPointer(b, target.memory, box * boxBytes), of.map, coordinates,
-        filled, /*im2colOffsets=*/ValueRange(), target.blocks,
+        full, /*im2colOffsets=*/ValueRange(), target.blocks,
         /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
         /*isCTAOnly=*/!target.blocks, NVVM::CTAGroupKindAttr(),
         /*predicate=*/Value());
@@ -512,16 +513,16 @@ void WgmmaTileEmitter::preparePackedRows() {
   packedRows.stepBytes = order.stepStride() * order.elementBytes;
 }
 
-void WgmmaTileEmitter::startPackedRows(Value filled, Value stage, Value step) {
+void WgmmaTileEmitter::startPackedRows(Value full, Value stage, Value step) {
   Target target = targetOf(1, stage, packedRows.firstShared);
   Value source = offsetPointer(
       b, packedRows.first, math.mul(toIndex(b, step), packedRows.stepBytes));
   Value bytes = b.createOrFold<arith::MulIOp>(packedRows.ofBlock,
                                               constant(kWgmmaRowBytes));
   auto copy = [&] {
-    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-        b, target.memory, source, filled, bytes, target.blocks,
-        /*l2CacheHint=*/Value());
+    NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(b, target.memory, source,
+                                                     full, bytes, target.blocks,
+                                                     /*l2CacheHint=*/Value());
   };
   if (tile.exact[tile.axes.n])
     return copy();
@@ -541,7 +542,7 @@ StagePhase WgmmaTileEmitter::produceByMaps(StageBarriers &barriers,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   StagePhase at{loop.getRegionIterArg(0), loop.getRegionIterArg(1)};
-  barriers.awaitFree(at);
+  barriers.awaitEmpty(at);
   startCopies(barriers, at.stage, loop.getInductionVar());
   StagePhase then = barriers.next(at);
   scf::YieldOp::create(b, {then.stage, then.parity});
@@ -574,7 +575,7 @@ void WgmmaTileEmitter::emitBesideMaps(StageBarriers &barriers) {
     ValueRange state = loop.getRegionIterArgs();
     StagePhase at{state[numSums], state[numSums + 1]};
     Value written = state[numSums + 2];
-    barriers.await(barriers.filled(at.stage), at.parity);
+    barriers.await(barriers.full(at.stage), at.parity);
     // Everyone is behind the products of the step before the last one.
     gpu::BarrierOp::create(b);
     Values next = multiply(at.stage, Values(state.take_front(numSums)));

@@ -126,7 +126,7 @@ public:
     BlockWork work;
     CooperativeSchedule schedule = CooperativeSchedule::of(family.schedule);
     work.warps = schedule.blockRows * schedule.warps;
-    work.stepDepth = schedule.lanes();
+    work.kTile = schedule.lanes();
     work.stepsAhead = 1;
     work.registersPerThread = 40;
     // Both passes over the row.

@@ -184,7 +184,7 @@ public:
     BlockWork work;
     ScalarSchedule scalar = ScalarSchedule::of(family.schedule);
     work.warps = ceilDiv(scalar.threads(), kWarpSize);
-    work.stepDepth = kDepth;
+    work.kTile = kDepth;
     work.stepsAhead = kLoadsAhead;
     work.fma = static_cast<double>(work.warps * kDepth);
     work.otherInstructions = 3 * work.fma;

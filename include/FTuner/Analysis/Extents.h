@@ -1,0 +1,95 @@
+//===- Extents.h - Where sizes of tensors come from -------------*- C++ -*-===//
+//
+// The size of a dimension is followed through the operators that produce the
+// tensor back to what the function is given: a product of a number and of
+// unknowns. Two sizes with equal products are equal at run time; ranges of the
+// symbols give the range of a product.
+//
+// Upstream's ValueBoundsConstraintSet answers the same for sums, but not for
+// products, which come with every reshape.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_ANALYSIS_EXTENTS_H
+#define FTUNER_ANALYSIS_EXTENTS_H
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace ftuner {
+
+/// factor · unknowns; a number without unknowns.
+struct Extent {
+  int64_t factor = 1;
+  /// Numbers of unknowns, ascending; one may occur several times.
+  llvm::SmallVector<unsigned, 2> unknowns;
+
+  bool isStatic() const { return unknowns.empty() || factor == 0; }
+  bool operator==(const Extent &other) const {
+    return factor == other.factor &&
+           (factor == 0 || unknowns == other.unknowns);
+  }
+};
+
+/// Sizes of the tensors of one function.
+class ExtentAnalysis {
+public:
+  explicit ExtentAnalysis(mlir::FunctionOpInterface function);
+
+  /// The size of a dimension of a ranked tensor.
+  Extent dimOf(mlir::Value tensor, int64_t dim);
+  /// A value of type index.
+  Extent valueOf(mlir::Value value);
+
+  /// Takes for equal what the function's cf.assert before `op` say. Calls must
+  /// follow the order of the program.
+  void assumeAssertionsBefore(mlir::Operation *op);
+
+  /// The sizes that an extent takes; `0 to ?` where nothing is declared.
+  ukernel::RangeAttr rangeOf(const Extent &extent);
+
+  /// The names of the extent's unknowns, sorted, if every one is a symbol and
+  /// there is one at least.
+  std::optional<llvm::SmallVector<mlir::StringAttr>>
+  symbolsOf(const Extent &extent) const;
+
+  /// What an unknown is called in formulas: its symbol, "arg0_dim1", or
+  /// "size2".
+  std::string nameOf(unsigned unknown) const;
+
+  /// "dimension 1 of argument 0", if the extent is one.
+  std::optional<std::string> describe(const Extent &extent) const;
+
+private:
+  /// A symbol, a dimension of a value, or a value itself.
+  struct Unknown {
+    mlir::StringAttr symbol;
+    mlir::Value value;
+    int64_t dim;
+    /// Argument and dimension where it was found first.
+    std::optional<std::pair<unsigned, int64_t>> origin;
+    /// What it equals by assertion: another unknown, or a number.
+    std::optional<Extent> equal;
+  };
+
+  Extent unknown(mlir::StringAttr symbol, mlir::Value value, int64_t dim,
+                 std::optional<std::pair<unsigned, int64_t>> origin = {});
+  Extent argumentDim(mlir::BlockArgument argument, int64_t dim);
+  Extent groupOf(mlir::Value source, llvm::ArrayRef<int64_t> dims);
+  Extent mixed(mlir::OpFoldResult size);
+  std::optional<Extent> evaluate(mlir::AffineExpr expr, mlir::ValueRange dims,
+                                 mlir::ValueRange symbols);
+  Extent resolve(const Extent &extent) const;
+  void assumeEqual(Extent lhs, Extent rhs);
+
+  mlir::FunctionOpInterface function;
+  mlir::DictionaryAttr symbolRanges;
+  std::vector<Unknown> unknowns;
+  llvm::DenseMap<std::pair<const void *, int64_t>, unsigned> numbers;
+  /// Assertions of the entry block that are not yet taken, last one first.
+  llvm::SmallVector<mlir::cf::AssertOp> assertions;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_ANALYSIS_EXTENTS_H

@@ -1,0 +1,115 @@
+//===- FunctionWork.h - What all launches of a function do ------*- C++ -*-===//
+//
+// The operations and bytes of every kernel that a host function launches, as
+// formulas of the sizes that the function is called with, uKernels and fallback
+// kernels alike: how much of a function uKernels carry follows from both.
+//
+// A kernel's module carries its work as `ukernel.work`, in terms of the sizes
+// that launches pass. Here these are followed back to the function's arguments.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_ANALYSIS_FUNCTIONWORK_H
+#define FTUNER_ANALYSIS_FUNCTIONWORK_H
+
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Workload/Workload.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// gpu.module of a kernel: a dictionary with
+///   amounts    affine_map<()[sizes of a launch] -> (operations, bytes,
+///              accesses, loads of a thread)>: arithmetic operations on
+///              elements (one for each op of arith and math that is no cast,
+///              comparison or choice, two for an FMA); bytes of all operands,
+///              each element once for reading and once for writing; of a
+///              fallback kernel also the elements that threads load and store,
+///              each time that one does, and those that each thread loads
+///   extents    of a workload's kernel: the sizes of its axes, a map likewise
+///   axes       of a workload's kernel: the names of its axes
+inline constexpr llvm::StringLiteral kWorkAttrName = "ukernel.work";
+/// gpu.module of a kernel that adds up the split-K slices of another one.
+inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
+    "ukernel.adds_slices";
+/// ukernel.launch: what is launched here, a dictionary of strings. Of a
+/// workload's kernel
+///   name       the workload by its function and its number there; launches of
+///              one are alternatives
+///   workload   the equal workload that names the kernels
+///   slices     the split-K factor of the alternative, if it has slices; of
+///              both kernels
+/// and of a fallback kernel
+///   operator   the operator that it computes
+///   location   where in the source
+inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
+
+/// `ukernel.work` of a workload's kernel for launches that pass the sizes of
+/// all axes.
+mlir::DictionaryAttr workOf(ukernel::KernelOp kernel);
+/// The same where launches leave out the sizes of fixed axes.
+mlir::DictionaryAttr dropFixedSizes(mlir::DictionaryAttr work,
+                                    llvm::ArrayRef<bool> isPassed);
+
+/// Launches of one kernel at one place of a function, or the alternatives of
+/// one workload. Formulas are over the symbols of `FunctionWork::sizeNames`,
+/// null where they do not follow from the function's sizes.
+struct LaunchWork {
+  /// Of a workload "f_0", of a fallback kernel "f_fallback_0".
+  std::string name;
+  /// The workload that names the kernels, as in the manifest; empty for a
+  /// fallback kernel. Equal workloads share kernels.
+  std::string workload;
+  /// Of a fallback kernel: the operator, and "file:line:column" without
+  /// folders, empty if not known.
+  std::string operatorName, location;
+  mlir::AffineExpr operations, bytes, accesses, threadLoads;
+  /// Of a workload: the names of its axes, as in `Workload`, and their sizes.
+  std::vector<std::string> axisNames;
+  llvm::SmallVector<mlir::AffineExpr> extents;
+  /// How often a call launches it: the product of the trips of the loops around
+  /// it. Null, and counted once, where a loop's trips are not known. Branches
+  /// count as taken.
+  mlir::AffineExpr launches;
+
+  bool isFallback() const { return workload.empty(); }
+};
+
+struct FunctionWork {
+  /// C name of the function.
+  std::string name;
+  /// The sizes that formulas are over: symbols, and other dynamic dimensions
+  /// ("arg0_dim1") and scalars ("arg2") by their place.
+  std::vector<std::string> sizeNames;
+  /// The declared range of each; open where there is none.
+  std::vector<Axis> sizes;
+  std::vector<LaunchWork> launches;
+};
+
+/// The names of the sizes of a function's arguments, which have these types, as
+/// in `FunctionWork::sizeNames`.
+std::vector<std::string> argumentSizeNames(mlir::func::FuncOp func,
+                                           mlir::FunctionType type);
+
+/// The work of a function of the host ABI after `ukernel-plan-workspace`, its
+/// kernels emitted or not.
+FunctionWork collectWork(mlir::func::FuncOp func);
+
+/// "file:line:column" of the innermost position that is known, else the name
+/// that a location has; empty if there is neither. Without its folder a file is
+/// the same wherever the source lies.
+std::string positionOf(mlir::Location location, bool hasFolder = true);
+
+/// A formula with the names of sizes, e.g. "T * 1536 + 3072"; "" for null.
+std::string textOf(mlir::AffineExpr formula,
+                   llvm::ArrayRef<std::string> sizeNames);
+/// A formula at these sizes, at least 0; none for null.
+std::optional<double> evaluate(mlir::AffineExpr formula,
+                               llvm::ArrayRef<double> sizes);
+
+} // namespace ftuner
+
+#endif // FTUNER_ANALYSIS_FUNCTIONWORK_H

@@ -1,0 +1,31 @@
+//===- KernelWork.h - What a kernel computes and moves ----------*- C++ -*-===//
+#ifndef FTUNER_ANALYSIS_KERNELWORK_H
+#define FTUNER_ANALYSIS_KERNELWORK_H
+
+#include "FTuner/Analysis/FunctionWork.h"
+#include "FTuner/Analysis/LoopSplit.h"
+
+namespace ftuner {
+
+/// Floating-point and integer operations on elements: indices are none.
+int64_t flopsOf(mlir::Block &body);
+/// Those of an operator whose axes have these extents.
+mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
+                         llvm::ArrayRef<mlir::AffineExpr> extents);
+
+/// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
+std::string operatorNameOf(mlir::linalg::LinalgOp op);
+
+/// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of
+/// a dimension of an operand in the symbols of the launch's sizes, of which
+/// there are `numSizes`.
+mlir::DictionaryAttr
+workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
+       llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
+
+/// `ukernel.site` of the launch of such a kernel.
+mlir::DictionaryAttr siteOf(mlir::linalg::LinalgOp op);
+
+} // namespace ftuner
+
+#endif // FTUNER_ANALYSIS_KERNELWORK_H

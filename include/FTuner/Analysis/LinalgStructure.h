@@ -1,0 +1,53 @@
+//===- LinalgStructure.h - Structure of linalg operators --------*- C++ -*-===//
+//
+// What an operator computes is read from its indexing maps and its body, never
+// from its name.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_ANALYSIS_LINALGSTRUCTURE_H
+#define FTUNER_ANALYSIS_LINALGSTRUCTURE_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include <optional>
+
+namespace ftuner {
+
+/// Loops of out += lhs · rhs, by role. Every loop has one role.
+struct Contraction {
+  llvm::SmallVector<unsigned> batch; ///< in lhs, rhs and out
+  llvm::SmallVector<unsigned> m;     ///< in lhs and out
+  llvm::SmallVector<unsigned> n;     ///< in rhs and out
+  llvm::SmallVector<unsigned> k;     ///< in lhs and rhs
+};
+
+/// The roles of the loops if the operator, on tensors, is a sum of products of
+/// its two inputs, in any order of loops and of factors and of any type. lhs is
+/// the first input. A role may be empty (matvec, dot).
+std::optional<Contraction> matchContraction(mlir::linalg::LinalgOp op);
+
+/// The roles of the loops by the maps of two inputs and an output alone.
+std::optional<Contraction> matchLoops(mlir::linalg::LinalgOp op);
+
+/// What an operator that only moves elements reads.
+struct ProjectedCopy {
+  mlir::Value source;
+  /// From the dimensions of the operator's result to those of the source: a
+  /// projected permutation.
+  mlir::AffineMap map;
+  /// Of scalars, from the elements of the source; null if they keep their type.
+  mlir::Operation *cast = nullptr;
+};
+
+/// Matches transposes, broadcasts and copies of one tensor that keep the
+/// element type.
+std::optional<ProjectedCopy> matchProjectedCopy(mlir::Operation *op);
+/// The same, or with a cast that keeps every value.
+std::optional<ProjectedCopy> matchExactCopy(mlir::Operation *op);
+
+/// The scalar that every element of the tensor equals, if it is produced by a
+/// fill. Looks no further than the tensor's definition.
+mlir::Value matchFill(mlir::Value tensor);
+
+} // namespace ftuner
+
+#endif // FTUNER_ANALYSIS_LINALGSTRUCTURE_H

@@ -1,0 +1,41 @@
+//===- RowReduction.h - Reductions of rows as nests -------------*- C++ -*-===//
+//
+// A row reduction reads rows that lie along one axis: softmax, norms, sums,
+// extremes. Its computations are reductions of that axis, and elementwise ones,
+// of every element or once a row. All other axes number rows. Each dimension of
+// an operand follows one axis.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_WORKLOAD_ROWREDUCTION_H
+#define FTUNER_WORKLOAD_ROWREDUCTION_H
+
+#include "FTuner/Workload/Workload.h"
+
+namespace ftuner {
+
+/// A workload that is a row reduction, and outlives the view.
+class RowReductionView {
+public:
+  /// Requires that `Workload::checkRowReduction` says nothing, as
+  /// `Workload::asRowReduction` asks before.
+  explicit RowReductionView(const Workload &workload);
+
+  /// The axis along which rows lie, and the first of those that number them.
+  unsigned row() const { return rowAxis; }
+  unsigned firstSpace() const { return workload->spaceAxes().list().front(); }
+  /// Computations that reduce a row, in their order.
+  int64_t numReductions() const;
+  /// Whether an operand has an element for each of a row's, or one for all.
+  bool isAlong(const Operand &operand) const;
+  llvm::SmallVector<const Operand *> operandsAlong() const;
+  /// Bytes of the widest element among those operands'.
+  int64_t widestBytes() const;
+
+private:
+  const Workload *workload;
+  unsigned rowAxis;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_WORKLOAD_ROWREDUCTION_H

@@ -1,0 +1,231 @@
+//===- KernelWork.cpp - What a kernel computes and moves ------------------===//
+#include "FTuner/Analysis/KernelWork.h"
+
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+int64_t ftuner::flopsOf(Block &body) {
+  double count = 0;
+  body.walk([&](Operation *op) {
+    if (std::optional<Operations> operations = operationsOf(*op))
+      count += operations->flops();
+  });
+  return static_cast<int64_t>(count);
+}
+
+std::string ftuner::operatorNameOf(linalg::LinalgOp op) {
+  std::string name = op->getName().getStringRef().str();
+  if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op))
+    return name;
+  llvm::SetVector<StringRef> inner;
+  op.getBlock()->walk([&](Operation *nested) {
+    std::optional<Operations> operations = operationsOf(*nested);
+    if (operations && operations->flops() > 0)
+      inner.insert(nested->getName().getStringRef());
+  });
+  return inner.empty() ? name : name + " (" + llvm::join(inner, ", ") + ")";
+}
+
+static AffineExpr productOf(MLIRContext *context, ArrayRef<AffineExpr> factors,
+                            int64_t number = 1) {
+  AffineExpr result = getAffineConstantExpr(1, context);
+  for (AffineExpr factor : factors)
+    result = result * factor;
+  return result * number;
+}
+
+static NamedAttrList makeWork(MLIRContext *context, unsigned numSizes,
+                              ArrayRef<AffineExpr> amounts,
+                              ArrayRef<AffineExpr> extents = {}) {
+  NamedAttrList fields;
+  fields.set("amounts",
+             AffineMapAttr::get(AffineMap::get(0, numSizes, amounts, context)));
+  if (!extents.empty())
+    fields.set("extents", AffineMapAttr::get(
+                              AffineMap::get(0, numSizes, extents, context)));
+  return fields;
+}
+
+DictionaryAttr
+ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
+               llvm::function_ref<AffineExpr(Value, int64_t)> dimOf) {
+  MLIRContext *context = op->getContext();
+  SmallVector<AffineExpr> dims;
+  for (OpOperand &operand : op->getOpOperands())
+    for (size_t dim = 0; dim < op.getShape(&operand).size(); ++dim)
+      dims.push_back(dimOf(operand.get(), dim));
+  SmallVector<AffineExpr> extents;
+  for (AffineExpr result : op.getShapesToLoopsMap().getResults())
+    extents.push_back(result.replaceDims(dims));
+  AffineExpr iterations = productOf(context, extents);
+  AffineExpr points = getAffineConstantExpr(1, context);
+  for (unsigned loop : split.parallel)
+    points = points * extents[loop];
+
+  AffineExpr steps = getAffineConstantExpr(1, context);
+  for (unsigned loop : split.sequential) {
+    bool isAcrossLanes = split.isAcrossLanes && loop == split.sequential.back();
+    steps = steps * (isAcrossLanes ? extents[loop].ceilDiv(LoopSplit::kLanes)
+                                   : extents[loop]);
+  }
+
+  AffineExpr bytes = getAffineConstantExpr(0, context), accesses = bytes;
+  int64_t loadsOfStep = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool isOutput = op.isDpsInit(&operand);
+    bool isRead = op.payloadUsesValueFromOperand(&operand) ||
+                  (isOutput && !split.sequential.empty());
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    SmallVector<AffineExpr> elements;
+    for (unsigned dim = 0; dim < map.getNumResults(); ++dim)
+      elements.push_back(dimOf(operand.get(), dim));
+    int64_t times = (isRead ? 1 : 0) + (isOutput ? 1 : 0);
+    bytes = bytes + productOf(context, elements,
+                              times * elementBytesOf(operand.get().getType()));
+    accesses = accesses + (isOutput ? points * times : iterations * times);
+    loadsOfStep += isRead && !isOutput;
+  }
+  // What the body itself loads, such as a row of a table.
+  op.getBlock()->walk([&](Operation *nested) {
+    if (!isa<MemoryEffectOpInterface>(nested) || isMemoryEffectFree(nested) ||
+        nested->getNumResults() != 1)
+      return;
+    bytes = bytes + iterations * elementBytesOf(nested->getResult(0).getType());
+    accesses = accesses + iterations;
+    ++loadsOfStep;
+  });
+  AffineExpr operations = iterations * flopsOf(*op.getBlock());
+  return makeWork(context, numSizes,
+                  {operations, bytes, accesses, steps * loadsOfStep})
+      .getDictionary(context);
+}
+
+DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
+  Builder b(op.getContext());
+  std::string position = positionOf(op.getLoc(), /*hasFolder=*/false);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
+       b.getNamedAttr("location", b.getStringAttr(position))});
+}
+
+/// Those of every computation, at each of its points.
+static AffineExpr flopsOfNest(ukernel::OperatorOpInterface op,
+                              ArrayRef<AffineExpr> extents) {
+  MLIRContext *context = op.getContext();
+  AffineExpr result = getAffineConstantExpr(0, context);
+  for (const Computation &computation : toUnrangedWorkload(op).computations) {
+    auto along = llvm::map_to_vector(
+        computation.axes.list(), [&](unsigned axis) { return extents[axis]; });
+    result = result +
+             productOf(context, along,
+                       static_cast<int64_t>(flopsOf(computation.operations)));
+  }
+  return result;
+}
+
+AffineExpr ftuner::flopsOf(ukernel::OperatorOpInterface operation,
+                           ArrayRef<AffineExpr> extents) {
+  auto op = dyn_cast<ukernel::ReductionOpInterface>(operation.getOperation());
+  if (!op)
+    return flopsOfNest(operation, extents);
+  MLIRContext *context = op.getContext();
+  AffineExpr result =
+      productOf(context, extents, flopsOf(op.getCombiner().front()));
+  if (!op.hasEpilogue())
+    return result;
+  SmallVector<AffineExpr> space;
+  for (auto [axis, extent] : llvm::enumerate(extents))
+    if (!op.isReduceAxis(axis))
+      space.push_back(extent);
+  return result + productOf(context, space, flopsOf(op.getEpilogue().front()));
+}
+
+/// The extents of axes, and behind them of the loops of fused ones: known ones
+/// as they are; of the others of an axis the first has all that is left, since
+/// the work is told by axes alone.
+static SmallVector<AffineExpr> extentsOfDims(ukernel::OperatorOpInterface op,
+                                             ArrayRef<AffineExpr> extents) {
+  MLIRContext *context = op.getContext();
+  SmallVector<AffineExpr> result(extents);
+  SmallVector<int64_t> known = ukernel::staticSizesOfDims(op);
+  SmallVector<ukernel::FusedLoop> loops = op.getFusedLoops();
+  for (auto [number, loop] : llvm::enumerate(loops)) {
+    int64_t extent = known[extents.size() + number], ofKnown = 1;
+    bool isFirst = true;
+    for (auto [other, otherLoop] : llvm::enumerate(loops)) {
+      if (otherLoop.axis != loop.axis)
+        continue;
+      int64_t size = known[extents.size() + other];
+      if (ShapedType::isStatic(size))
+        ofKnown *= size;
+      else
+        isFirst &= other >= number;
+    }
+    if (ShapedType::isStatic(extent))
+      result.push_back(getAffineConstantExpr(extent, context));
+    else if (isFirst)
+      result.push_back(
+          extents[loop.axis].floorDiv(std::max<int64_t>(ofKnown, 1)));
+    else
+      result.push_back(getAffineConstantExpr(1, context));
+  }
+  return result;
+}
+
+DictionaryAttr ftuner::workOf(ukernel::KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  ukernel::OperatorOpInterface op;
+  kernel.walk([&](ukernel::OperatorOpInterface inner) { op = inner; });
+  SmallVector<AffineExpr> extents;
+  SmallVector<int64_t, 4> known = op.getStaticExtents();
+  for (auto [axis, extent] : llvm::enumerate(known))
+    extents.push_back(ShapedType::isDynamic(extent)
+                          ? getAffineSymbolExpr(axis, context)
+                          : getAffineConstantExpr(extent, context));
+  AffineExpr operations = flopsOf(op, extents);
+  AffineExpr zero = getAffineConstantExpr(0, context), bytes = zero;
+  SmallVector<AffineExpr> reached = extentsOfDims(op, extents);
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    if (!isa<MemRefType>(type))
+      continue;
+    auto sizes =
+        llvm::map_to_vector(op.getMatchingIndexingMap(&operand).getResults(),
+                            [&](AffineExpr position) {
+                              return ukernel::reachOf(position, reached);
+                            });
+    bytes = bytes + productOf(context, sizes, elementBytesOf(type));
+  }
+  NamedAttrList fields = makeWork(context, extents.size(),
+                                  {operations, bytes, zero, zero}, extents);
+  Builder b(context);
+  SmallVector<Attribute> names;
+  for (unsigned axis : llvm::seq(op.getNumAxes()))
+    names.push_back(b.getStringAttr(axisNameOf(op, axis)));
+  fields.set("axes", b.getArrayAttr(names));
+  return fields.getDictionary(context);
+}
+
+DictionaryAttr ftuner::dropFixedSizes(DictionaryAttr work,
+                                      ArrayRef<bool> isPassed) {
+  MLIRContext *context = work.getContext();
+  SmallVector<AffineExpr> symbols;
+  unsigned next = 0;
+  for (bool passed : isPassed)
+    symbols.push_back(passed ? getAffineSymbolExpr(next++, context)
+                             : getAffineConstantExpr(0, context));
+  NamedAttrList fields(work);
+  for (StringRef key : {"amounts", "extents"})
+    if (auto map = work.getAs<AffineMapAttr>(key))
+      fields.set(key, AffineMapAttr::get(map.getValue().replaceDimsAndSymbols(
+                          {}, symbols, 0, next)));
+  return fields.getDictionary(context);
+}

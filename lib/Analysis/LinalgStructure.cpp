@@ -1,0 +1,81 @@
+//===- LinalgStructure.cpp - Structure of linalg operators ----------------===//
+#include "FTuner/Analysis/LinalgStructure.h"
+
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+std::optional<Contraction> ftuner::matchContraction(linalg::LinalgOp op) {
+  if (!op.hasPureTensorSemantics() || !isSumOfProducts(op))
+    return std::nullopt;
+  return matchLoops(op);
+}
+
+std::optional<Contraction> ftuner::matchLoops(linalg::LinalgOp op) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps,
+                    [](AffineMap map) { return map.isProjectedPermutation(); }))
+    return std::nullopt;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  Contraction result;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+    bool inLhs = maps[0].isFunctionOfDim(loop);
+    bool inRhs = maps[1].isFunctionOfDim(loop);
+    bool inOut = maps[2].isFunctionOfDim(loop);
+    bool isReduction = linalg::isReductionIterator(iterators[loop]);
+    if (inOut == isReduction)
+      return std::nullopt;
+    if (inLhs && inRhs)
+      (inOut ? result.batch : result.k).push_back(loop);
+    else if (inLhs && inOut)
+      result.m.push_back(loop);
+    else if (inRhs && inOut)
+      result.n.push_back(loop);
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<ProjectedCopy> ftuner::matchExactCopy(Operation *operation) {
+  auto op = dyn_cast_or_null<linalg::LinalgOp>(operation);
+  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 1 ||
+      op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
+    return std::nullopt;
+  Block &body = *op.getBlock();
+  Operation *cast = nullptr;
+  Value result = body.back().getOperand(0);
+  if (Operation *computed = result.getDefiningOp();
+      computed && computed->getBlock() == &body && isExactCast(computed)) {
+    cast = computed;
+    result = cast->getOperand(0);
+  }
+  if (result != body.getArgument(0) ||
+      body.getOperations().size() != (cast ? 2 : 1))
+    return std::nullopt;
+  OpOperand *input = op.getDpsInputOperand(0);
+  if (!isa<RankedTensorType>(input->get().getType()))
+    return std::nullopt;
+  AffineMap inputMap = op.getMatchingIndexingMap(input);
+  AffineMap outputMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  if (!inputMap.isProjectedPermutation() || !outputMap.isPermutation())
+    return std::nullopt;
+  return ProjectedCopy{input->get(),
+                       inputMap.compose(inversePermutation(outputMap)), cast};
+}
+
+std::optional<ProjectedCopy> ftuner::matchProjectedCopy(Operation *operation) {
+  std::optional<ProjectedCopy> copy = matchExactCopy(operation);
+  if (copy && copy->cast)
+    return std::nullopt;
+  return copy;
+}
+
+Value ftuner::matchFill(Value tensor) {
+  if (auto fill = tensor.getDefiningOp<linalg::FillOp>())
+    return fill.value();
+  return {};
+}

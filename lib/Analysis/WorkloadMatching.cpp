@@ -1,0 +1,536 @@
+//===- WorkloadMatching.cpp - Which operators become workloads ------------===//
+#include "FTuner/Analysis/WorkloadMatching.h"
+
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/CastInterfaces.h"
+#include "mlir/Support/DebugStringHelper.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace ftuner;
+using ukernel::WorkloadOp;
+
+//===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+/// Whether the epilogue is of numbers: floats and integers, no indices.
+static bool areNumbers(TypeRange types) {
+  return llvm::all_of(types, [](Type type) { return type.isIntOrFloat(); });
+}
+
+/// Remainders of floats are loops, and would be unrolled for every element.
+static bool isEpilogueBody(Block &body) {
+  for (Operation &op : body.without_terminator()) {
+    if (op.hasTrait<OpTrait::ConstantLike>() && areNumbers(op.getResultTypes()))
+      continue;
+    if (!isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) ||
+        !OpTrait::hasElementwiseMappableTraits(&op) || isa<arith::RemFOp>(op) ||
+        !areNumbers(op.getOperandTypes()) || !areNumbers(op.getResultTypes()))
+      return false;
+  }
+  return true;
+}
+
+/// Whether what the body reads can be an extra: tensors and scalars.
+static bool hasEpilogueOperands(linalg::GenericOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    if (op.getMatchingBlockArgument(&operand).use_empty())
+      continue;
+    if (!isa<RankedTensorType>(type) && !type.isIntOrFloat())
+      return false;
+    if (!op.getMatchingIndexingMap(&operand).isProjectedPermutation())
+      return false;
+  }
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  return areNumbers(ValueRange(captured.getArrayRef()).getTypes());
+}
+
+/// The elementwise operator that alone uses the value and can be fused.
+static linalg::GenericOp matchEpilogue(Value accumulator) {
+  if (accumulator.use_empty())
+    return {};
+  auto op = dyn_cast<linalg::GenericOp>(*accumulator.user_begin());
+  if (!op || op->getBlock() != accumulator.getParentBlock() ||
+      !llvm::all_of(accumulator.getUsers(),
+                    [&](Operation *user) { return user == op; }))
+    return {};
+  if (!op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op->getNumResults() != 1 || op.hasIndexSemantics())
+    return {};
+  AffineMap resultMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  if (!resultMap.isPermutation())
+    return {};
+  // Read at one point, everywhere the same.
+  AffineMap map;
+  for (OpOperand &use : accumulator.getUses()) {
+    AffineMap useMap = op.getMatchingIndexingMap(&use);
+    if (!useMap.isPermutation() || (map && map != useMap))
+      return {};
+    map = useMap;
+  }
+  if (!hasEpilogueOperands(op) || !isEpilogueBody(*op.getBody()))
+    return {};
+  return op;
+}
+
+//===----------------------------------------------------------------------===//
+// Prologues
+//===----------------------------------------------------------------------===//
+//
+// A prologue is computed again for each block tile along the axis that its
+// factor does not have, in registers, where copies could else bypass them. What
+// it saves is a kernel that reads and writes the factor once. So it pays if it
+// is short and tiles are few.
+
+/// Rows or columns of a block tile, and the size that an axis without a bound
+/// is taken to have.
+static constexpr int64_t kTypicalTile = 128, kOpenSize = 512;
+/// Operations for each element, over all tiles, up to which a prologue pays.
+static constexpr int64_t kMostRecomputed = 16;
+
+AffineMap Prologue::mapOf(OpOperand &operand, AffineMap map) const {
+  linalg::GenericOp generic = op;
+  AffineMap resultMap =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+  return generic.getMatchingIndexingMap(&operand)
+      .compose(inversePermutation(resultMap))
+      .compose(map);
+}
+
+/// Whether every user reads a prologue's result as a contraction.
+static bool isForContractions(linalg::GenericOp op) {
+  if (op->hasOneUse())
+    return true;
+  // Casts are so cheap that each contraction does them for itself.
+  bool isCast = llvm::all_of(op.getBody()->without_terminator(),
+                             llvm::IsaPred<CastOpInterface>);
+  return isCast && llvm::all_of(op->getUsers(), [](Operation *user) {
+           auto contraction = dyn_cast<linalg::LinalgOp>(user);
+           return contraction && matchContraction(contraction);
+         });
+}
+
+/// The elementwise operator before an input of a contraction that can be fused.
+static Prologue matchPrologue(Value input, Block *block) {
+  auto op = input.getDefiningOp<linalg::GenericOp>();
+  if (!op || op->getBlock() != block || !op.hasPureTensorSemantics() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      op->getNumResults() != 1 || op.hasIndexSemantics() ||
+      !isForContractions(op) || !hasEpilogueOperands(op) ||
+      !isEpilogueBody(*op.getBody()))
+    return {};
+  OpOperand *init = op.getDpsInitOperand(0);
+  if (!op.getMatchingIndexingMap(init).isPermutation() ||
+      !op.getMatchingBlockArgument(init).use_empty() ||
+      llvm::any_of(op.getBody()->without_terminator(),
+                   [](Operation &inner) { return isOpTriviallyDead(&inner); }))
+    return {};
+  // Casts alone that keep every value are the contraction's own.
+  if (llvm::all_of(op.getBody()->without_terminator(),
+                   [](Operation &inner) { return isExactCast(&inner); }))
+    return {};
+  Prologue result{op};
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    // Paths do not read masks: vectors of booleans are no bytes.
+    if (isa<RankedTensorType>(operand->get().getType()) &&
+        getElementTypeOrSelf(operand->get()).isInteger(1))
+      return {};
+    BlockArgument argument = op.getMatchingBlockArgument(operand);
+    bool isWhole = isa<RankedTensorType>(operand->get().getType()) &&
+                   op.getMatchingIndexingMap(operand).isPermutation();
+    if (!isWhole || argument.use_empty())
+      continue;
+    // The narrowest is what most is saved of.
+    if (!result.factor ||
+        getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth() <
+            getElementTypeOrSelf(result.factor->get()).getIntOrFloatBitWidth())
+      result.factor = operand;
+  }
+  return result.factor ? result : Prologue();
+}
+
+/// Times that each element of an input is read: tiles of the other factor's
+/// own loops.
+static int64_t tilesOf(linalg::LinalgOp op, ArrayRef<unsigned> loops,
+                       ExtentAnalysis &extents) {
+  OpOperand *result = op.getDpsInitOperand(0);
+  AffineMap map = op.getMatchingIndexingMap(result);
+  double size = 1;
+  for (auto [dim, position] : llvm::enumerate(map.getResults())) {
+    unsigned loop = cast<AffineDimExpr>(position).getPosition();
+    if (!llvm::is_contained(loops, loop))
+      continue;
+    ukernel::RangeAttr range =
+        extents.rangeOf(extents.dimOf(op->getResult(0), dim));
+    size *= static_cast<double>(range.isOpen() ? kOpenSize : range.getMax());
+  }
+  return static_cast<int64_t>(
+      std::min(std::ceil(size / kTypicalTile), double(kMostRecomputed + 1)));
+}
+
+static bool paysToFuse(linalg::GenericOp op, int64_t tiles) {
+  double count = 0;
+  for (const Operations &operations : collectOperations(*op.getBody())) {
+    if (operations.kind == OperationKind::Special)
+      return false;
+    count += operations.count;
+  }
+  return double(tiles) * count <= kMostRecomputed;
+}
+
+/// The prologues of a contraction's inputs that pay.
+static std::array<Prologue, 2> matchPrologues(linalg::LinalgOp op,
+                                              const Contraction &loops,
+                                              ExtentAnalysis &extents) {
+  std::array<Prologue, 2> result;
+  for (unsigned input : {0, 1}) {
+    Prologue prologue =
+        matchPrologue(op.getDpsInputOperand(input)->get(), op->getBlock());
+    if (prologue.op &&
+        paysToFuse(prologue.op,
+                   tilesOf(op, input == 0 ? loops.n : loops.m, extents)))
+      result[input] = prologue;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+static unsigned loopOf(AffineMap map, unsigned result) {
+  return cast<AffineDimExpr>(map.getResult(result)).getPosition();
+}
+
+namespace {
+/// Finds the axis of each loop of a contraction.
+class AxisAssignment {
+public:
+  AxisAssignment(linalg::LinalgOp op, const Contraction &loops)
+      : op(op), maps(op.getIndexingMapsArray()), m(loops.m), n(loops.n),
+        k(loops.k), extents(op.getStaticLoopRanges()) {}
+
+  /// Fills in the axes and the roles of the inputs, or says what is in the way.
+  /// `resultLoops` has the loop of each dimension of what the workload writes.
+  std::optional<StringRef> assign(ArrayRef<unsigned> resultLoops,
+                                  WorkloadSource &source);
+
+private:
+  unsigned rowLoop(ArrayRef<unsigned> resultLoops) const;
+
+  linalg::LinalgOp op;
+  SmallVector<AffineMap> maps;
+  ArrayRef<unsigned> m, n, k;
+  SmallVector<int64_t> extents;
+};
+} // namespace
+
+/// Of several loops that only lhs has, the one whose blocks have rows: dynamic
+/// before static, long before short, inner before outer.
+unsigned AxisAssignment::rowLoop(ArrayRef<unsigned> resultLoops) const {
+  auto rank = [&](unsigned loop) {
+    bool isDynamic = ShapedType::isDynamic(extents[loop]);
+    return std::make_pair(isDynamic, isDynamic ? 0 : extents[loop]);
+  };
+  std::optional<unsigned> best;
+  for (unsigned loop : resultLoops)
+    if (llvm::is_contained(m, loop) && (!best || rank(loop) >= rank(*best)))
+      best = loop;
+  return *best;
+}
+
+std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
+                                                WorkloadSource &source) {
+  if (m.empty() || n.empty() || k.empty())
+    return "without m, n or k dimension";
+  if (k.size() > 1)
+    return "whose reduce dimensions cannot be joined to one";
+  // The innermost dimension of the result; one inside it is a batch dimension.
+  auto isOfOneFactor = [&](unsigned loop) {
+    return llvm::is_contained(m, loop) || llvm::is_contained(n, loop);
+  };
+  unsigned column = *llvm::find_if(llvm::reverse(resultLoops), isOfOneFactor);
+  for (unsigned input : {0, 1})
+    maps[input] = source.getFactor(input).map;
+  source.isSwapped = llvm::is_contained(m, column);
+  if (source.isSwapped) {
+    std::swap(m, n);
+    std::swap(maps[0], maps[1]);
+  }
+  unsigned lhsInner = loopOf(maps[0], maps[0].getNumResults() - 1);
+  unsigned reduce = k.front();
+  unsigned row =
+      llvm::is_contained(m, lhsInner) ? lhsInner : rowLoop(resultLoops);
+  if (op.getNumLoops() >
+      WorkloadOp::kNumProductAxes + WorkloadOp::kMaxBatchAxes)
+    return "with more than three batch dimensions";
+  source.contractionAxes.assign(op.getNumLoops(), 0);
+  source.contractionAxes[row] = WorkloadOp::kM;
+  source.contractionAxes[column] = WorkloadOp::kN;
+  source.contractionAxes[reduce] = WorkloadOp::kK;
+  unsigned axis = WorkloadOp::kNumProductAxes;
+  for (unsigned loop : resultLoops)
+    if (loop != row && loop != column)
+      source.contractionAxes[loop] = axis++;
+  return std::nullopt;
+}
+
+/// The loop of each dimension of the contraction's result.
+static SmallVector<unsigned> resultLoops(linalg::LinalgOp op) {
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  return llvm::map_to_vector(map.getResults(), [](AffineExpr result) {
+    return cast<AffineDimExpr>(result).getPosition();
+  });
+}
+
+/// The contraction with its epilogue.
+static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
+                                                       const Contraction &loops,
+                                                       WorkloadSource source) {
+  linalg::GenericOp epilogue = source.epilogue;
+  AffineMap outMap =
+      epilogue.getMatchingIndexingMap(epilogue.getDpsInitOperand(0));
+  AffineMap accumulatorMap =
+      epilogue.getMatchingIndexingMap(&*op->getResult(0).use_begin());
+  // Loops of the epilogue as loops of the contraction.
+  SmallVector<unsigned> toLoop(epilogue.getNumLoops());
+  for (auto [dim, loop] : llvm::enumerate(resultLoops(op)))
+    toLoop[loopOf(accumulatorMap, dim)] = loop;
+  SmallVector<unsigned> written;
+  for (unsigned dim = 0; dim < outMap.getNumResults(); ++dim)
+    written.push_back(toLoop[loopOf(outMap, dim)]);
+  if (AxisAssignment(op, loops).assign(written, source))
+    return std::nullopt;
+  for (unsigned loop : toLoop)
+    source.epilogueAxes.push_back(source.contractionAxes[loop]);
+  return source;
+}
+
+//===----------------------------------------------------------------------===//
+// What is matched
+//===----------------------------------------------------------------------===//
+
+/// The element type of the contraction's result.
+static Type resultTypeOf(const WorkloadSource &source) {
+  linalg::LinalgOp op = source.contraction;
+  return getElementTypeOrSelf(op->getResult(0).getType());
+}
+
+Type WorkloadSource::getAccumulatorType() const {
+  return getAccumulatorTypeFor(resultTypeOf(*this));
+}
+
+bool WorkloadSource::roundsAccumulator() const {
+  return getAccumulatorType() != resultTypeOf(*this);
+}
+
+AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
+  auto results = llvm::map_to_vector(map.getResults(), [&](AffineExpr result) {
+    unsigned loop = cast<AffineDimExpr>(result).getPosition();
+    return getAffineDimExpr(axes[loop], map.getContext());
+  });
+  return AffineMap::get(getNumAxes(), 0, results, map.getContext());
+}
+
+SourceOperand WorkloadSource::getFactor(unsigned input) const {
+  linalg::LinalgOp op = contraction;
+  OpOperand *operand = op.getDpsInputOperand(input);
+  AffineMap map = op.getMatchingIndexingMap(operand);
+  const Prologue &prologue = prologues[input];
+  if (!prologue.op)
+    return {operand->get(), map};
+  return {prologue.factor->get(), prologue.mapOf(*prologue.factor, map)};
+}
+
+/// Values that a body reads from outside, but for constants.
+static SmallVector<Value> getCaptured(linalg::GenericOp op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op.getRegion(), captured);
+  return llvm::to_vector(llvm::make_filter_range(captured, [](Value value) {
+    return !matchPattern(value, m_Constant());
+  }));
+}
+
+SmallVector<std::pair<SourceOperand, Value>>
+WorkloadSource::getInputs(unsigned input) const {
+  SmallVector<std::pair<SourceOperand, Value>> result;
+  const Prologue &prologue = prologues[input];
+  linalg::GenericOp op = prologue.op;
+  if (!op)
+    return result;
+  linalg::LinalgOp product = contraction;
+  AffineMap map =
+      product.getMatchingIndexingMap(product.getDpsInputOperand(input));
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    BlockArgument argument = op.getMatchingBlockArgument(operand);
+    if (operand != prologue.factor && !argument.use_empty())
+      result.push_back(
+          {{operand->get(), prologue.mapOf(*operand, map)}, argument});
+  }
+  for (Value value : getCaptured(op))
+    result.push_back(
+        {{value, AffineMap::get(map.getNumDims(), 0, map.getContext())},
+         value});
+  return result;
+}
+
+SmallVector<OpOperand *> WorkloadSource::getExtraOperands() const {
+  SmallVector<OpOperand *> result;
+  linalg::GenericOp op = epilogue;
+  if (!op)
+    return result;
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get() != contraction->getResult(0) &&
+        !op.getMatchingBlockArgument(&operand).use_empty())
+      result.push_back(&operand);
+  return result;
+}
+
+SmallVector<Value> WorkloadSource::getCapturedExtras() const {
+  return epilogue ? getCaptured(epilogue) : SmallVector<Value>();
+}
+
+/// The workload that would be formed, with axes of static extents or open
+/// ranges, for a path to say whether it computes such ones. It may start from
+/// another init, of the same type.
+static Workload describe(const WorkloadSource &source) {
+  linalg::LinalgOp contraction = source.contraction;
+  linalg::GenericOp epilogue = source.epilogue;
+  Workload workload;
+  workload.axes.resize(source.getNumAxes());
+  for (auto [loop, extent] :
+       llvm::enumerate(contraction.getStaticLoopRanges())) {
+    unsigned axis = source.contractionAxes[loop];
+    workload.axes[axis].name = WorkloadOp::getAxisName(axis).upper();
+    if (ShapedType::isStatic(extent))
+      workload.axes[axis].range = SizeRange::fixed(extent);
+  }
+  auto add = [&](OperandRole role, linalg::LinalgOp op, OpOperand *operand) {
+    AffineMap map = source.toAxes(op.getMatchingIndexingMap(operand),
+                                  op == contraction ? source.contractionAxes
+                                                    : source.epilogueAxes);
+    workload.operands.push_back(toOperand(role, operand->get().getType(), map));
+  };
+  auto addRead = [&](OperandRole role, const SourceOperand &operand) {
+    AffineMap map = source.toAxes(operand.map, source.contractionAxes);
+    workload.operands.push_back(toOperand(role, operand.value.getType(), map));
+  };
+  auto [lhs, rhs] = source.getInputNumbers();
+  addRead(OperandRole::Lhs, source.getFactor(lhs));
+  addRead(OperandRole::Rhs, source.getFactor(rhs));
+  for (unsigned input : {lhs, rhs})
+    for (auto &[operand, value] : source.getInputs(input))
+      addRead(OperandRole::Input, operand);
+  add(OperandRole::Init, contraction, contraction.getDpsInitOperand(0));
+  for (OpOperand *operand : source.getExtraOperands())
+    add(OperandRole::Extra, epilogue, operand);
+  for (Value value : source.getCapturedExtras())
+    workload.operands.push_back(
+        Operand(OperandRole::Extra, {}, toElementType(value.getType())));
+  linalg::LinalgOp last = epilogue ? epilogue : contraction;
+  add(OperandRole::Output, last, last.getDpsInitOperand(0));
+  setComputations(
+      workload, {WorkloadOp::kK},
+      {contraction.getBlock(), epilogue ? epilogue.getBody() : nullptr,
+       source.getAccumulatorType()},
+      [&](ContractionParts &parts) {
+        for (auto [factor, input] : llvm::enumerate(source.getInputNumbers()))
+          if (linalg::GenericOp prologue = source.prologues[input].op)
+            parts.prologues[factor] = collectOperations(*prologue.getBody());
+        if (source.roundsAccumulator())
+          parts.epilogue.insert(parts.epilogue.begin(),
+                                {OperationKind::Other, parts.accumulatorType,
+                                 toElementType(resultTypeOf(source))});
+      });
+  return workload;
+}
+
+/// An element type of an operand that kernels of workloads do not take from
+/// memory (workload_c13); null if there is none.
+static Type findOtherElementType(const WorkloadSource &source) {
+  auto isOther = [](Type type) { return !WorkloadOp::isOperandType(type); };
+  for (unsigned input : {0, 1}) {
+    if (Type type = source.getFactor(input).value.getType(); isOther(type))
+      return getElementTypeOrSelf(type);
+    for (auto &[operand, value] : source.getInputs(input))
+      if (isOther(operand.value.getType()))
+        return getElementTypeOrSelf(operand.value.getType());
+  }
+  for (OpOperand *operand : source.getExtraOperands())
+    if (isOther(operand->get().getType()))
+      return getElementTypeOrSelf(operand->get().getType());
+  linalg::LinalgOp last =
+      source.epilogue ? linalg::LinalgOp(source.epilogue) : source.contraction;
+  for (linalg::LinalgOp op : {source.contraction, last})
+    if (Type type = op->getResult(0).getType(); isOther(type))
+      return getElementTypeOrSelf(type);
+  return {};
+}
+
+/// The contraction without epilogue.
+static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
+                                           const Contraction &loops,
+                                           WorkloadSource &source) {
+  source.contraction = op;
+  source.epilogue = {};
+  return AxisAssignment(op, loops).assign(resultLoops(op), source);
+}
+
+std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
+                                                    const PathSupport &support,
+                                                    ExtentAnalysis *extents) {
+  std::optional<Contraction> loops = matchContraction(op);
+  if (!loops)
+    return std::nullopt;
+  auto isSupported = [&](const WorkloadSource &source) {
+    return !findOtherElementType(source) &&
+           !support.pathsFor(describe(source)).empty();
+  };
+  WorkloadSource start;
+  start.contraction = op;
+  auto match = [&]() -> std::optional<WorkloadSource> {
+    WorkloadSource source = start;
+    source.epilogue = matchEpilogue(op->getResult(0));
+    if (source.epilogue)
+      if (auto whole = matchWithEpilogue(op, *loops, source);
+          whole && isSupported(*whole))
+        return whole;
+    if (matchAlone(op, *loops, source) || !isSupported(source))
+      return std::nullopt;
+    return source;
+  };
+  if (extents)
+    start.prologues = matchPrologues(op, *loops, *extents);
+  bool hasPrologues = start.prologues[0].op || start.prologues[1].op;
+  if (std::optional<WorkloadSource> source = match(); source || !hasPrologues)
+    return source;
+  start.prologues = {};
+  return match();
+}
+
+std::string ftuner::explainFallback(linalg::LinalgOp op,
+                                    const PathSupport &support) {
+  std::string name = "'" + op->getName().getStringRef().str() + "' ";
+  std::optional<Contraction> loops = matchContraction(op);
+  if (!loops)
+    return name + "is no contraction";
+  WorkloadSource source;
+  if (std::optional<StringRef> reason = matchAlone(op, *loops, source))
+    return name + "is a contraction " + reason->str();
+  if (Type type = findOtherElementType(source))
+    return name + "is a contraction of elements of type " + debugString(type) +
+           ": uKernels take integers of 8, 16, 32 or 64 bits, and booleans";
+  return name + "is a contraction that no codegen path computes: " +
+         llvm::toString(support.check(describe(source)));
+}

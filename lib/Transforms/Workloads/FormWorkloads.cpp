@@ -1,0 +1,257 @@
+//===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
+#include "FTuner/Analysis/ConstantValues.h"
+#include "FTuner/Analysis/Stages.h"
+#include "FTuner/Transforms/Passes.h"
+#include "Linalg/LinalgPatterns.h"
+#include "RowFormation.h"
+#include "WorkloadFormation.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
+#include "FTuner/Transforms/Passes.h.inc"
+#include "FTuner/Workload/Contraction.h"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// Asserts at the function's entry that a symbol has one size.
+void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
+  Block &entry = function.getFunctionBody().front();
+  rewriter.setInsertionPointToStart(&entry);
+  struct Occurrence {
+    BlockArgument argument;
+    int64_t dim;
+  };
+  llvm::MapVector<StringAttr, SmallVector<Occurrence>> occurrences;
+  for (BlockArgument argument : entry.getArguments()) {
+    auto shape = function.getArgAttrOfType<ArrayAttr>(
+        argument.getArgNumber(), ukernel::UKernelDialect::kShapeAttrName);
+    if (!shape || !isa<RankedTensorType>(argument.getType()))
+      continue;
+    for (auto [dim, entry] : llvm::enumerate(shape))
+      if (auto symbol = dyn_cast<StringAttr>(entry))
+        occurrences[symbol].push_back({argument, static_cast<int64_t>(dim)});
+  }
+  auto isDynamic = [](const Occurrence &occurrence) {
+    return cast<RankedTensorType>(occurrence.argument.getType())
+        .isDynamicDim(occurrence.dim);
+  };
+  auto sizeOf = [&](const Occurrence &occurrence) -> Value {
+    return rewriter.createOrFold<tensor::DimOp>(
+        function.getLoc(), occurrence.argument, occurrence.dim);
+  };
+  for (auto &[symbol, places] : occurrences) {
+    // A static size, if there is one, is what the others are held against.
+    auto reference = llvm::find_if_not(places, isDynamic);
+    if (reference == places.end())
+      reference = places.begin();
+    for (const Occurrence &place : places) {
+      if (!isDynamic(place) || &place == &*reference)
+        continue;
+      Value size = sizeOf(place);
+      Value expected = sizeOf(*reference);
+      Value equal =
+          arith::CmpIOp::create(rewriter, function.getLoc(),
+                                arith::CmpIPredicate::eq, size, expected);
+      std::string message =
+          "symbol '" + symbol.str() + "': expected dimension " +
+          std::to_string(place.dim) + " of argument " +
+          std::to_string(place.argument.getArgNumber()) +
+          " to equal dimension " + std::to_string(reference->dim) +
+          " of argument " + std::to_string(reference->argument.getArgNumber());
+      cf::AssertOp::create(rewriter, function.getLoc(), equal, message);
+    }
+  }
+}
+
+/// Erases what the formation left without uses.
+void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
+  SmallVector<Operation *> ops;
+  function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<linalg::LinalgOp>(op) ||
+        isa_and_nonnull<tensor::TensorDialect>(op->getDialect()) ||
+        isa<affine::AffineApplyOp, arith::ConstantOp>(op))
+      ops.push_back(op);
+    return isa<linalg::LinalgOp, ukernel::OperatorOpInterface>(op)
+               ? WalkResult::skip()
+               : WalkResult::advance();
+  });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+}
+
+/// The tensor.empty whose elements `tensor` holds; null if there is none.
+tensor::EmptyOp findEmpty(Value tensor) {
+  Operation *op = tensor.getDefiningOp();
+  while (isa_and_nonnull<tensor::CastOp, tensor::CollapseShapeOp,
+                         tensor::ExpandShapeOp, tensor::ExtractSliceOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<tensor::EmptyOp>(op);
+}
+
+/// Remarks on operators that compute with elements that nobody has set.
+void remarkOnUninitialized(linalg::LinalgOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!op.payloadUsesValueFromOperand(&operand))
+      continue;
+    tensor::EmptyOp empty = findEmpty(operand.get());
+    if (!empty)
+      continue;
+    InFlightDiagnostic remark = emitRemark(op->getLoc(), "undefined: ");
+    remark << op->getName()
+           << (op.isDpsInit(&operand) ? " accumulates into" : " reads")
+           << " a tensor.empty, whose elements nobody has set";
+    remark.attachNote(empty.getLoc()) << "the tensor; linalg.fill would set it";
+  }
+}
+
+/// Whether an operator reads or writes integers of which others keep several in
+/// a byte.
+bool hasPackedNumbers(linalg::LinalgOp op) {
+  return llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+    return integer && integer.getWidth() > 1 && integer.getWidth() < 8;
+  });
+}
+
+struct UKernelFormWorkloadsPass
+    : public ftuner::impl::UKernelFormWorkloadsPassBase<
+          UKernelFormWorkloadsPass> {
+  using UKernelFormWorkloadsPassBase::UKernelFormWorkloadsPassBase;
+
+  void runOnOperation() override {
+    std::optional<FactorPrecision> allowed = findFactorPrecision(precision);
+    if (!allowed) {
+      getOperation().emitError("expected option 'precision' to be one of ")
+          << llvm::join(factorPrecisionNames(), ", ") << ", but got '"
+          << precision << "'";
+      return signalPassFailure();
+    }
+    factorPrecision = *allowed;
+    FailureOr<PathSupport> support = PathSupport::of(getOperation());
+    if (failed(support))
+      return signalPassFailure();
+    if (!paths.empty()) {
+      llvm::Expected<SmallVector<const CodegenModel *>> others =
+          parseCodegenModels(paths);
+      if (!others) {
+        getOperation().emitError("option 'paths': ")
+            << llvm::toString(others.takeError());
+        return signalPassFailure();
+      }
+      support->add(*others);
+    }
+    getOperation().walk([&](FunctionOpInterface function) {
+      if (function.isExternal())
+        return;
+      runOnFunction(function, *support);
+    });
+  }
+
+private:
+  /// Values whose products are left; none unless that is asked for.
+  DenseSet<Value> constantsOf(FunctionOpInterface function) {
+    return leaveConstantProducts ? findConstantValues(function)
+                                 : DenseSet<Value>();
+  }
+
+  /// What an operator becomes, if it is not left.
+  std::optional<WorkloadSource> match(linalg::LinalgOp op,
+                                      const PathSupport &support,
+                                      ExtentAnalysis &extents) {
+    std::optional<WorkloadSource> source = matchWorkload(op, support, &extents);
+    if (!source && leavePackedProducts && hasPackedNumbers(op))
+      op->setAttr(kPackedAttrName, UnitAttr::get(&getContext()));
+    return source;
+  }
+
+  /// Forms what matches now; returns whether there was any.
+  bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
+                     RewriterBase &rewriter) {
+    // Assumes assertions in the order of the program, and holds values that
+    // are erased between rounds: each round has its own.
+    ExtentAnalysis extents(function);
+    DenseSet<Value> constants = constantsOf(function);
+    SmallVector<linalg::LinalgOp> candidates;
+    function->walk([&](linalg::LinalgOp op) {
+      if (matchContraction(op) && !hasConstantOperands(op, constants))
+        candidates.push_back(op);
+    });
+    bool isAnyFormed = false;
+    for (linalg::LinalgOp op : candidates)
+      if (std::optional<WorkloadSource> source = match(op, support, extents)) {
+        allowPrecision(formWorkload(*source, extents, rewriter));
+        ++numWorkloads;
+        isAnyFormed = true;
+      }
+    return isAnyFormed;
+  }
+
+  void allowPrecision(ukernel::WorkloadOp op) {
+    if (factorPrecision == FactorPrecision::F32)
+      return;
+    // Factors of narrower types than f32 may be cast on the way.
+    Workload workload = toWorkload(op);
+    std::optional<ContractionView> product = workload.asContraction();
+    if (product && product->multipliedType() == ElementType::F32 &&
+        workload.accumulatorType() == ElementType::F32) {
+      op.setPrecision(FloatTF32Type::get(op.getContext()));
+      op.setTruncated(factorPrecision == FactorPrecision::TF32Truncate);
+    }
+  }
+
+  void runOnFunction(FunctionOpInterface function, const PathSupport &support) {
+    IRRewriter rewriter(&getContext());
+    eraseDeadOps(function, rewriter);
+    function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
+    assertSymbols(function, rewriter);
+    SmallVector<linalg::GenericOp> generics;
+    DenseSet<Value> constants = constantsOf(function);
+    function->walk([&](linalg::GenericOp op) {
+      if (!hasConstantOperands(op, constants))
+        generics.push_back(op);
+    });
+    for (linalg::GenericOp op : generics)
+      (void)sumToProduct(op, rewriter);
+    // A contraction may fit only once another one has taken its operators.
+    while (formWorkloads(function, support, rewriter))
+      eraseDeadOps(function, rewriter);
+    if (int64_t rows = formRowReductions(function, support, rewriter)) {
+      numWorkloads += rows;
+      eraseDeadOps(function, rewriter);
+    }
+    constants = constantsOf(function);
+    function->walk([&](linalg::LinalgOp op) {
+      if (!op.hasPureTensorSemantics())
+        return;
+      ++numFallbacks;
+      InFlightDiagnostic remark = emitRemark(op->getLoc(), "fallback: ");
+      if (op->hasAttr(kPackedAttrName)) {
+        remark << "'" << op->getName()
+               << "' is a contraction on integers of less than a byte";
+        return;
+      }
+      if (!matchContraction(op) || !hasConstantOperands(op, constants)) {
+        remark << explainFallback(op, support);
+        return;
+      }
+      remark << "'" << op->getName() << "' is a contraction of constants";
+      op->setAttr(kConstantAttrName, UnitAttr::get(&getContext()));
+    });
+  }
+
+  /// What `precision` names.
+  FactorPrecision factorPrecision = FactorPrecision::F32;
+};
+} // namespace

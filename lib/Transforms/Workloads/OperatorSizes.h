@@ -1,0 +1,24 @@
+//===- OperatorSizes.h - Sizes of an operator's axes ------------*- C++ -*-===//
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_OPERATORSIZES_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADS_OPERATORSIZES_H
+
+#include "FTuner/Analysis/Extents.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace ftuner {
+
+/// Sets the ranges of the operator's axes, and `ukernel.extents` where extents
+/// are products of symbols.
+void declareSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
+                  mlir::RewriterBase &rewriter);
+
+/// Asserts before the operator that operands agree in the extent of each axis,
+/// where types, symbols and earlier assertions do not prove it. `where`: "a
+/// matrix product", in the assertion's text.
+void assertSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
+                 mlir::RewriterBase &rewriter, const llvm::Twine &where);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_OPERATORSIZES_H

@@ -1,0 +1,165 @@
+//===- PlanRemarks.cpp - What is told of plans ----------------------------===//
+#include "PlanRemarks.h"
+#include "FTuner/Search/Candidates.h"
+
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+static remark::RemarkOpts optionsOf(StringRef name) {
+  return remark::RemarkOpts::name(name).category("ukernel-plan-workloads");
+}
+
+/// Below this confidence a choice is called close.
+static constexpr double kCloseChoice = 0.65;
+
+/// Sizes along the axes, e.g. "1-4 x 2304 x 768"; "1-" has no end.
+static std::string boxText(ArrayRef<SizeRange> box) {
+  return llvm::join(
+      llvm::map_range(box,
+                      [](const SizeRange &range) {
+                        std::string text = std::to_string(range.min);
+                        if (range.isFixed())
+                          return text;
+                        text += "-";
+                        return range.max ? text + std::to_string(*range.max)
+                                         : text;
+                      }),
+      " x ");
+}
+
+/// Predicted times of a plan in one line.
+static std::string predictionText(const Plan &plan) {
+  double least = plan.predictions.front().microseconds, most = least;
+  const ShapePrediction *worst = &plan.predictions.front();
+  size_t close = 0;
+  for (const ShapePrediction &prediction : plan.predictions) {
+    least = std::min(least, prediction.microseconds);
+    most = std::max(most, prediction.microseconds);
+    if (prediction.regret > worst->regret)
+      worst = &prediction;
+    close += prediction.confidence < kCloseChoice;
+  }
+  std::string sizes = llvm::join(
+      llvm::map_range(worst->shape,
+                      [](int64_t size) { return std::to_string(size); }),
+      " x ");
+  return llvm::formatv("{0} shapes are predicted to take {1} to {2} us by "
+                       "calibration {3}, at worst {4} % over the fastest "
+                       "program ({5}); {6} choices are closer than the error "
+                       "of predictions tells",
+                       plan.predictions.size(), llvm::format("%.4g", least),
+                       llvm::format("%.4g", most), plan.calibration,
+                       llvm::format("%.2f", 100 * worst->regret), sizes, close);
+}
+
+void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
+                        const Plan &plan) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  auto options = [&](StringRef name) {
+    return optionsOf(name).function(function ? function.getName()
+                                             : StringRef());
+  };
+  remark::passed(op.getLoc(), options("plan"))
+      << llvm::formatv("@{0}: {1} kernel families, general {2}, "
+                       "unaligned general {3}",
+                       symbol, plan.families.size(), plan.generalFamily,
+                       plan.unalignedGeneralFamily)
+             .str();
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    remark::passed(op.getLoc(), options("family"))
+        << llvm::formatv("@{0}: family {1} is {2}", symbol, index, family.str())
+               .str();
+  auto emitEntries = [&](ArrayRef<DispatchEntry> entries, StringRef operands) {
+    for (const DispatchEntry &entry : entries)
+      remark::passed(op.getLoc(), options("dispatch"))
+          << llvm::formatv("@{0}: {1}{2} by family {3}", symbol,
+                           boxText(entry.box), operands, entry.family)
+                 .str();
+  };
+  emitEntries(plan.entries, "");
+  emitEntries(plan.unalignedEntries, ", not aligned,");
+  if (!plan.predictions.empty())
+    remark::analysis(op.getLoc(), options("prediction"))
+        << llvm::formatv("@{0}: {1}", symbol, predictionText(plan)).str();
+  for (const SearchStatistic &statistic : plan.statistics)
+    remark::analysis(op.getLoc(), options("statistic"))
+        << llvm::formatv("@{0}: {1} = {2}", symbol, statistic.name,
+                         llvm::format("%.6g", statistic.value))
+               .str();
+  for (const std::string &text : plan.remarks)
+    remark::missed(op.getLoc(), options("search"))
+        << llvm::formatv("@{0}: {1}", symbol, text).str();
+}
+
+void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
+                            const Workload &workload, const DeviceSpec &device,
+                            const Plan &plan, const SearchSetup &setup) {
+  SmallVector<const CodegenModel *> waiting(setup.paths.unproven);
+  llvm::erase_if(waiting, [&](const CodegenModel *path) {
+    return errorToBool(path->supports(workload, device));
+  });
+  // The search takes as long as one of a single shape.
+  if (waiting.empty() || plan.predictions.empty() ||
+      !op->getContext()->getRemarkEngine())
+    return;
+  const ShapePrediction &longest = *llvm::max_element(
+      plan.predictions, [](const ShapePrediction &a, const ShapePrediction &b) {
+        return a.microseconds < b.microseconds;
+      });
+  Workload single = workload;
+  for (auto [axis, size] : llvm::zip_equal(single.axes, longest.shape)) {
+    axis.range = SizeRange::fixed(size);
+    axis.weights.clear();
+  }
+  SearchProblem problem = setup.problem(single, device);
+  SmallVector<const CodegenModel *> paths(problem.paths);
+  llvm::append_range(paths, waiting);
+  problem.paths = paths;
+  llvm::Expected<Plan> other = solve(problem, *setup.strategy);
+  if (!other || other->predictions.empty())
+    return llvm::consumeError(other.takeError());
+  std::string sizes = llvm::join(
+      llvm::map_range(longest.shape,
+                      [](int64_t size) { return std::to_string(size); }),
+      " x ");
+  remark::missed(op.getLoc(), optionsOf("gated"))
+      << llvm::formatv(
+             "@{0}: without {1}, which 'ftuner check-gpu' has not proven on "
+             "the card: {2} are predicted to take {3} us, with it {4} us; "
+             "--paths={5} takes it unproven",
+             symbol, namesOf(waiting, ", "), sizes,
+             llvm::format("%.4g", longest.microseconds),
+             llvm::format("%.4g", other->predictions.front().microseconds),
+             namesOf(paths, ","))
+             .str();
+}
+
+void ftuner::remarkSpills(ukernel::OperatorOpInterface op,
+                          ukernel::PlanOp planOp, const Plan &plan,
+                          const SearchProblem &problem) {
+  for (auto [index, family] : llvm::enumerate(plan.families))
+    if (llvm::Error error = checkSpillFree(problem, family))
+      remark::missed(op.getLoc(), optionsOf("spill"))
+          << llvm::formatv("@{0}: family {1} ({2}): {3}", planOp.getSymName(),
+                           index, family.str(),
+                           llvm::toString(std::move(error)))
+                 .str();
+}
+
+void ftuner::remarkUnread(ModuleOp module, const SearchSetup &setup) {
+  for (const std::string &line : setup.unread)
+    remark::missed(module.getLoc(), optionsOf("option")) << line;
+}
+
+void ftuner::remarkNotPortable(ukernel::OperatorOpInterface op,
+                               StringRef symbol, llvm::Error error) {
+  remark::missed(op.getLoc(), optionsOf("portable"))
+      << llvm::formatv("@{0}: no plan for other architectures: {1}", symbol,
+                       llvm::toString(std::move(error)))
+             .str();
+}

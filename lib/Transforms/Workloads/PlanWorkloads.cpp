@@ -1,0 +1,95 @@
+//===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
+#include "FTuner/Analysis/Stages.h"
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Search/SearchOptions.h"
+#include "FTuner/Transforms/PassOptionList.h"
+#include "FTuner/Transforms/Passes.h"
+#include "PlanRemarks.h"
+#include "WorkloadPlanner.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELPLANWORKLOADSPASS
+#include "FTuner/Transforms/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+
+/// Workloads without a plan, and those with one.
+struct ModuleWorkloads {
+  SmallVector<ukernel::OperatorOpInterface> unplanned, planned;
+};
+
+FailureOr<ModuleWorkloads> collect(ModuleOp module) {
+  ModuleWorkloads workloads;
+  WalkResult result = module.walk([&](ukernel::OperatorOpInterface op) {
+    bool isInKernel = op->getParentOfType<ukernel::KernelOp>() != nullptr;
+    if (!op.hasTensors()) {
+      if (isInKernel || op.getPlanAttr())
+        return WalkResult::advance();
+      op->emitOpError("expected tensors: plan before bufferization");
+      return WalkResult::interrupt();
+    }
+    (op.getPlanAttr() ? workloads.planned : workloads.unplanned).push_back(op);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return workloads;
+}
+
+struct UKernelPlanWorkloadsPass
+    : public ftuner::impl::UKernelPlanWorkloadsPassBase<
+          UKernelPlanWorkloadsPass> {
+  UKernelPlanWorkloadsPass() = default;
+  explicit UKernelPlanWorkloadsPass(const OptionValues &values) {
+    options.set(values);
+  }
+  /// Values of options are copied by MLIR.
+  UKernelPlanWorkloadsPass(const UKernelPlanWorkloadsPass &other)
+      : UKernelPlanWorkloadsPassBase(other) {}
+
+  void runOnOperation() override {
+    if (failed(planModule(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult planModule(ModuleOp module) const {
+    // Options are wrong whether there is a workload or not.
+    llvm::Expected<SearchSetup> setup = makeSearchSetup(options.values());
+    if (!setup)
+      return emitError(UnknownLoc::get(module.getContext()),
+                       llvm::toString(setup.takeError()));
+    if (failed(expectStages(module, getArgument(), {Stage::Formed})))
+      return failure();
+    FailureOr<ModuleWorkloads> workloads = collect(module);
+    if (failed(workloads))
+      return failure();
+    if (workloads->unplanned.empty() && workloads->planned.empty())
+      return success();
+    FailureOr<DeviceSpec> device = deviceOf(module);
+    FailureOr<PathSupport> support = PathSupport::of(module);
+    if (failed(device) || failed(support))
+      return failure();
+    support->add(setup->paths.models);
+    if (!workloads->unplanned.empty())
+      remarkUnread(module, *setup);
+    WorkloadPlanner planner(module, *setup, *device, *support);
+    for (ukernel::OperatorOpInterface op : workloads->planned)
+      if (failed(planner.takePlan(op)))
+        return failure();
+    return planner.planAll(workloads->unplanned);
+  }
+
+  PassOptionList options =
+      PassOptionList::make<Option>(*this, searchOptionList().options());
+};
+} // namespace
+
+std::unique_ptr<Pass>
+ftuner::createUKernelPlanWorkloadsPass(const OptionValues &options) {
+  return std::make_unique<UKernelPlanWorkloadsPass>(options);
+}

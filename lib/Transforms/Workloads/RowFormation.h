@@ -1,0 +1,33 @@
+//===- RowFormation.h - Reductions of rows to ukernel.row_reduction ------*- C++
+//-*-===//
+//
+// A softmax or a norm is several operators of linalg: reductions along rows,
+// what is computed of their results once a row, and elementwise operators over
+// all elements. Those that belong together become one `ukernel.row_reduction`.
+//
+// A group begins with a reduction along the last loop. Elementwise operators
+// before it join, and so does everything behind it, in the order of the
+// program, that reads the group's values along the same rows: reductions,
+// elementwise operators of rows or elements, and reshapes that give rows a unit
+// dimension or take it away. Operators between that need the group's values and
+// do not belong to it stay behind it, with all that depends on them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWFORMATION_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWFORMATION_H
+
+#include "FTuner/Analysis/Extents.h"
+#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace ftuner {
+
+/// Forms the rows that a codegen path computes, and returns their number.
+int64_t formRowReductions(mlir::FunctionOpInterface function,
+                          const PathSupport &support,
+                          mlir::RewriterBase &rewriter);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWFORMATION_H

@@ -1,0 +1,58 @@
+//===- RowReduction.cpp - Reductions of rows as nests ---------------------===//
+#include "FTuner/Workload/RowReduction.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+
+using namespace ftuner;
+using llvm::Twine;
+
+RowReductionView::RowReductionView(const Workload &workload)
+    : workload(&workload), rowAxis(workload.reduceAxes().list().front()) {}
+
+int64_t RowReductionView::numReductions() const {
+  return llvm::count_if(
+      workload->computations,
+      [](const Computation &computation) { return computation.isReduction(); });
+}
+
+bool RowReductionView::isAlong(const Operand &operand) const {
+  return llvm::is_contained(operand.axes, rowAxis);
+}
+
+llvm::SmallVector<const Operand *> RowReductionView::operandsAlong() const {
+  llvm::SmallVector<const Operand *> operands;
+  for (const Operand &operand : workload->operands)
+    if (isAlong(operand))
+      operands.push_back(&operand);
+  return operands;
+}
+
+int64_t RowReductionView::widestBytes() const {
+  int64_t bytes = 1;
+  for (const Operand *operand : operandsAlong())
+    bytes = std::max(bytes, operand->elementBytes);
+  return bytes;
+}
+
+static llvm::Error invalid(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Error Workload::checkRowReduction() const {
+  if (reduceAxes().size() != 1 || spaceAxes().empty())
+    return invalid("expected rows along one axis");
+  for (auto [number, operand] : llvm::enumerate(operands))
+    for (unsigned dim = 0; dim < operand.rank(); ++dim)
+      if (!operand.position(dim).asAxis())
+        return invalid("expected operand " + Twine(number) +
+                       " to follow one axis along each dimension");
+  return llvm::Error::success();
+}
+
+std::optional<RowReductionView> Workload::asRowReduction() const {
+  if (llvm::errorToBool(checkRowReduction()))
+    return std::nullopt;
+  return RowReductionView(*this);
+}

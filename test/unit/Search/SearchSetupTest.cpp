@@ -1,0 +1,65 @@
+//===- SearchSetupTest.cpp - From values of options to a search -----------===//
+#include "FTuner/Search/SearchSetup.h"
+#include "gtest/gtest.h"
+
+using namespace ftuner;
+
+namespace {
+const std::string kRoller = "roller", kSia = "sia", kExact = "exact";
+
+std::string errorOf(const OptionValues &given) {
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(given);
+  return setup ? "" : llvm::toString(setup.takeError());
+}
+
+std::vector<std::string> unread(const OptionValues &given) {
+  return llvm::cantFail(makeSearchSetup(given)).unread;
+}
+
+TEST(SearchSetup, FindsWhatIsNamed) {
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(
+      {{"strategy", kRoller}, {"cost-model", kSia}, {"zeta", int64_t(3)}});
+  ASSERT_TRUE(static_cast<bool>(setup)) << llvm::toString(setup.takeError());
+  EXPECT_EQ(setup->strategy->name(), "roller");
+  EXPECT_EQ(setup->costModel->name(), "sia");
+  EXPECT_EQ(setup->options.zeta, 3);
+  EXPECT_FALSE(setup->calibration);
+  EXPECT_TRUE(
+      llvm::cantFail(makeSearchSetup({{"calibration", std::string("global")}}))
+          .calibration);
+}
+
+TEST(SearchSetup, ErrorsNameTheOption) {
+  EXPECT_EQ(errorOf({{"wings", int64_t(2)}}), "unknown option 'wings'");
+  EXPECT_EQ(errorOf({{"cost-model", std::string("dice")}}),
+            "option 'cost-model': expected one of latency, sia, sia-program, "
+            "but got 'dice'");
+  EXPECT_EQ(errorOf({{"max-kernels", int64_t(0)}}),
+            "option 'max-kernels': expected 1 to 1024, but got 0");
+  EXPECT_EQ(errorOf({{"calibration", std::string("none.json")}})
+                .find("option 'calibration': cannot read calibration file"),
+            0u);
+}
+
+TEST(SearchSetup, SaysWhatHasNoEffect) {
+  EXPECT_TRUE(unread({}).empty());
+  // Defaults of other strategies' options are no wishes.
+  EXPECT_TRUE(unread({{"strategy", kRoller}, {"psi", 0.5}}).empty());
+  EXPECT_TRUE(unread({{"psi", 0.75}, {"c0", 2.0}}).empty());
+  auto lines = unread({{"strategy", kRoller}, {"psi", 0.75}});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0], "option 'psi' = 0.75 has no effect: it is read by "
+                      "ftuner, but not by strategy 'roller' with cost model "
+                      "'latency'");
+  // A cost model reads what the strategy does not.
+  EXPECT_TRUE(unread({{"strategy", kRoller}, {"cost-model", kSia}, {"c0", 2.0}})
+                  .empty());
+  EXPECT_EQ(
+      unread({{"strategy", kRoller}, {"c0", 2.0}, {"pool", kExact}}).size(),
+      2u);
+  // Times are predicted whatever ranks.
+  EXPECT_TRUE(
+      unread({{"cost-model", kSia}, {"calibration", std::string("global")}})
+          .empty());
+}
+} // namespace
