@@ -36,6 +36,14 @@ static int64_t coefficientOf(const AffineForm &form, unsigned axis) {
   return 0;
 }
 
+/// Whether a condition is of positions along whole axes, and of nothing else.
+static bool isCounted(const Inequality &inequality) {
+  return inequality.operands.empty() &&
+         llvm::all_of(inequality.form.terms, [](const AffineForm::Term &term) {
+           return term.loop == AffineForm::Term::wholeAxis;
+         });
+}
+
 /// Pairs of positions along two axes that meet the conditions.
 static double countPairs(llvm::ArrayRef<const Inequality *> conditions,
                          unsigned outer, unsigned inner,
@@ -74,7 +82,7 @@ double Workload::points(AxisSet counted, llvm::ArrayRef<int64_t> shape) const {
     llvm::SmallVector<const Inequality *> conditions;
     for (const Inequality &inequality : domain) {
       AxisSet others = inequality.axes() | group;
-      if (!inequality.axes().contains(axis) || !inequality.operands.empty() ||
+      if (!inequality.axes().contains(axis) || !isCounted(inequality) ||
           !rest.containsAll(others) || others.size() > 2)
         continue;
       group = others;
@@ -97,7 +105,7 @@ double Workload::points(AxisSet counted, llvm::ArrayRef<int64_t> shape) const {
     // Those of the other axis alone cut it, too.
     unsigned inner = other.list().front();
     for (const Inequality &inequality : domain)
-      if (inequality.axes() == other && inequality.operands.empty())
+      if (inequality.axes() == other && isCounted(inequality))
         conditions.push_back(&inequality);
     count *= countPairs(conditions, axis, inner, shape);
   }

@@ -348,11 +348,17 @@ static llvm::Error checkComputation(const Workload &workload, unsigned index) {
 
 static llvm::Error checkInequality(const Workload &workload,
                                    const Inequality &inequality) {
-  for (const AffineForm::Term &term : inequality.form.terms)
+  for (const AffineForm::Term &term : inequality.form.terms) {
     if (term.axis >= workload.axes.size() || term.coefficient == 0)
       return makeError("domain: expected axes below " +
                        Twine(workload.axes.size()) +
                        " with coefficients that are not 0");
+    if (size_t loops = workload.axes[term.axis].loops.size();
+        term.loop != AffineForm::Term::wholeAxis && term.loop >= loops)
+      return makeError("domain: expected loops of axis '" +
+                       workload.axes[term.axis].name + "' below " +
+                       Twine(loops));
+  }
   for (const Inequality::OperandTerm &term : inequality.operands)
     if (term.operand >= workload.operands.size() ||
         !isInteger(workload.operands[term.operand].elementType))

@@ -30,7 +30,7 @@ FEW = {
     "mma": ["bf16"],
     "wgmma": ["warp specialization and TMA", "ping-pong", "tf32, rounded by tensor maps"],
 }
-BROKEN = "wgmma_turns"
+BROKEN = "wgmma_ping_pong"
 PRODUCT = """
 func.func @f(%a: tensor<256x64xbf16>, %b: tensor<64x256xbf16>) -> tensor<256x256xf32> {
   %zero = arith.constant 0.0 : f32

@@ -79,8 +79,8 @@ struct Workload {
 
   /// Points of these axes that lie in the domain. Conditions of one or two axes
   /// are counted, on extents over a million to about a millionth. Others are
-  /// taken to hold everywhere: those that read operands, of other axes, and of
-  /// an axis that is counted with a third one.
+  /// taken to hold everywhere: those that read operands, of other axes, over
+  /// loops of fused axes, and of an axis that is counted with a third one.
   double points(AxisSet axes, llvm::ArrayRef<int64_t> shape) const;
   /// Floating-point operations of one computation, or of all.
   double flops(const Computation &computation,
@@ -117,7 +117,7 @@ struct Workload {
   /// Text that workloads with the same meaning share.
   std::string fingerprint(FingerprintOf what) const;
   /// The nest for readers, a computation in each line, e.g.
-  /// "sum[M] = sum over K of lhs, rhs" (docs/architecture.md).
+  /// "sum[M] = sum over K of lhs, rhs" (docs/extending/operator.md).
   std::string str() const;
 
   /// M × N × K matrix product in f32, all row-major unless transposed.

@@ -2,7 +2,8 @@
 //
 // Operators beside `ukernel.workload`, to prove that passes ask
 // `OperatorOpInterface` alone: they are formed, planned, bufferized, dispatched
-// and emitted without a line outside this folder.
+// and emitted without a line outside
+// of test/lib.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TEST_LIB_OPERATORS_TESTOPS_H

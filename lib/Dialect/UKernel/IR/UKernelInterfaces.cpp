@@ -381,6 +381,39 @@ static LogicalResult verifySpaceOperands(ReductionOpInterface op) {
   return success();
 }
 
+/// operator_c7.
+static LogicalResult verifyShapes(OperatorOpInterface op) {
+  SmallVector<int64_t> sizes;
+  std::optional<bool> areTensors;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<ShapedType>(operand.get().getType());
+    if (!type)
+      continue;
+    bool isTensor = isa<TensorType>(type);
+    if (areTensors.value_or(isTensor) != isTensor)
+      return op->emitOpError("expected tensors alone or buffers alone, but got "
+                             "operand ")
+             << operand.getOperandNumber() << " of " << type;
+    areTensors = isTensor;
+    AffineMap map = op.getMapOfOperand(operand.getOperandNumber());
+    sizes.resize(map.getNumDims(), ShapedType::kDynamic);
+    for (auto [position, size] :
+         llvm::zip_equal(map.getResults(), type.getShape())) {
+      auto dim = dyn_cast<AffineDimExpr>(position);
+      if (!dim || ShapedType::isDynamic(size))
+        continue;
+      int64_t &known = sizes[dim.getPosition()];
+      if (!ShapedType::isDynamic(known) && known != size)
+        return op->emitOpError("expected equal sizes of operands along "
+                               "dimension ")
+               << dim.getPosition() << " of their maps, but got " << known
+               << " and " << size;
+      known = size;
+    }
+  }
+  return success();
+}
+
 LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
   unsigned numAxes = op.getNumAxes();
   if (numAxes == 0)
@@ -395,6 +428,8 @@ LogicalResult ftuner::ukernel::detail::verifyOperator(OperatorOpInterface op) {
                << (dim < numAxes ? op.getAxisName(axis)
                                  : StringRef(loops[dim - numAxes].name))
                << " indexes alone";
+  if (failed(verifyShapes(op)))
+    return failure();
   for (OpOperand &operand : op->getOpOperands())
     if (op.isOutput(operand.getOperandNumber()) != op.isDpsInit(&operand))
       return op->emitOpError("expected operands that are written to be "

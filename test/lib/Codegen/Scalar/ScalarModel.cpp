@@ -106,10 +106,15 @@ public:
     for (const Axis &axis : workload.axes)
       if (axis.isFused())
         return invalid("expected axes of one loop");
+    if (!workload.domain.empty())
+      return invalid("expected points without conditions");
     const Computation &last = workload.computations.back();
     if (workload.computations.size() > 2 || last.writes.size() != 1 ||
         last.space() != workload.spaceAxes())
       return invalid("expected one reduction and one output of its space axes");
+    const Computation *reduction = workload.reduction();
+    if (!reduction || reduction->state->accumulators.size() != 1)
+      return invalid("expected a reduction of one accumulator");
     for (const Operand &operand : workload.operands)
       if (operand.elementType == ElementType::F64 ||
           operand.elementType == ElementType::Other)

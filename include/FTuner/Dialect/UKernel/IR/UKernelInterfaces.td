@@ -49,6 +49,8 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
     * `operator_c5`: every output is written by one computation, along axes that
       this does not reduce; computations read operands along their own axes.
     * `operator_c6`: loops are those of axes, in the order of these.
+    * `operator_c7`: operands are tensors or scalars, or buffers or scalars;
+      static sizes along one axis or loop are equal.
   }];
   let cppNamespace = "::ftuner::ukernel";
   let methods = [

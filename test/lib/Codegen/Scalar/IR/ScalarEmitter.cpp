@@ -180,6 +180,8 @@ public:
 protected:
   LogicalResult emitTile(ImplicitLocOpBuilder &builder,
                          const TileEmission &tile) const override {
+    if (!isa<ukernel::ReductionOpInterface>(*tile.op))
+      return tile.op->emitOpError("expected a reduction with a combiner");
     ScalarEmitter(builder, tile).emit();
     return success();
   }
