@@ -304,3 +304,16 @@ func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %o: tensor<8xf32>) {
   } -> tensor<8xf32>
   return
 }
+
+// -----
+
+// operator_c7: sizes along one axis
+func.func @f(%x: tensor<4x5xf32>, %o: tensor<7xf32>) {
+  // expected-error @below {{expected equal sizes of operands along dimension 0 of their maps, but got 4 and 7}}
+  %r = test.row_sum ins(%x : tensor<4x5xf32>) outs(%o : tensor<7xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    ukernel.yield %s : f32
+  } -> tensor<7xf32>
+  return
+}

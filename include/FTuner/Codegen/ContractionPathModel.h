@@ -42,7 +42,7 @@ public:
         return error;
     if (llvm::Error error = checkPrologues(*this, workload))
       return error;
-    return checkTypes(workload, device);
+    return checkWorkload(workload, device);
   }
 
   std::unique_ptr<ScheduleSpace>
@@ -149,9 +149,10 @@ protected:
   virtual bool takesWindows() const { return false; }
   /// Whether parts may lie along n, too.
   virtual bool combinesColumns() const { return true; }
-  /// That the path computes with the types of a contraction.
-  virtual llvm::Error checkTypes(const Workload &workload,
-                                 const DeviceSpec &device) const = 0;
+  /// What the path asks of a contraction beside the common layout: types,
+  /// layouts, extents.
+  virtual llvm::Error checkWorkload(const Workload &workload,
+                                    const DeviceSpec &device) const = 0;
   /// The family with accesses of operands that are aligned to so few bytes.
   virtual KernelFamily withAlignment(KernelFamily family,
                                      int64_t alignment) const = 0;

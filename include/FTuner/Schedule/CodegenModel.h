@@ -46,6 +46,7 @@ public:
   /// The reduce axis goes in multiples of this (memory transaction).
   int64_t reduceGranule = 8;
   /// Workers that a block may have: multiples of the granule up to the most.
+  /// Of a path whose workers are warps, 1 and its most warps.
   int64_t workerGranule = 32;
   int64_t maxWorkers = 1024;
   /// Shared memory for each row or column of a block tile, at least, in bytes.

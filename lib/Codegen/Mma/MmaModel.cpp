@@ -107,8 +107,8 @@ public:
 protected:
   bool takesWindows() const override { return true; }
 
-  llvm::Error checkTypes(const Workload &workload,
-                         const DeviceSpec &device) const override;
+  llvm::Error checkWorkload(const Workload &workload,
+                            const DeviceSpec &device) const override;
 
   TensorPipe pipeOf(const Workload &workload,
                     const DeviceSpec &device) const override {
@@ -191,8 +191,8 @@ private:
   }
 };
 
-llvm::Error MmaModel::checkTypes(const Workload &workload,
-                                 const DeviceSpec &device) const {
+llvm::Error MmaModel::checkWorkload(const Workload &workload,
+                                    const DeviceSpec &device) const {
   ElementType type = multipliedType(workload);
   std::optional<MmaInstruction> instruction = findMmaInstruction(type, device);
   if (!instruction)

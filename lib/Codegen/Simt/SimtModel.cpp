@@ -150,8 +150,8 @@ public:
 protected:
   bool combinesColumns() const override { return false; }
 
-  llvm::Error checkTypes(const Workload &workload,
-                         const DeviceSpec &device) const override;
+  llvm::Error checkWorkload(const Workload &workload,
+                            const DeviceSpec &device) const override;
 
   /// Vectors are as wide as they can be, or single elements.
   KernelFamily withAlignment(KernelFamily family,
@@ -239,8 +239,8 @@ private:
 
 /// Accumulators of f32 or i32; everything else of types up to 32 bits, but for
 /// scalars and what the epilogue makes of them.
-llvm::Error SimtModel::checkTypes(const Workload &workload,
-                                  const DeviceSpec &device) const {
+llvm::Error SimtModel::checkWorkload(const Workload &workload,
+                                     const DeviceSpec &device) const {
   auto unexpected = [&](llvm::StringRef what, ElementType type) {
     return invalid("expected " + what + ", but got " + nameOf(type));
   };

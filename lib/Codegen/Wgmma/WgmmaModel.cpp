@@ -159,8 +159,8 @@ public:
 protected:
   bool takesPackedFactors() const override { return true; }
 
-  llvm::Error checkTypes(const Workload &workload,
-                         const DeviceSpec &device) const override;
+  llvm::Error checkWorkload(const Workload &workload,
+                            const DeviceSpec &device) const override;
 
   TensorPipe pipeOf(const Workload &workload,
                     const DeviceSpec &device) const override {
@@ -232,8 +232,8 @@ KernelFamily WgmmaModel::withAlignment(KernelFamily family,
   return family;
 }
 
-llvm::Error WgmmaModel::checkTypes(const Workload &workload,
-                                   const DeviceSpec &device) const {
+llvm::Error WgmmaModel::checkWorkload(const Workload &workload,
+                                      const DeviceSpec &device) const {
   ElementType type = multipliedType(workload);
   std::optional<WgmmaInstruction> instruction =
       findWgmmaInstruction(type, device);

@@ -130,12 +130,12 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
   remark::missed(op.getLoc(), optionsOf("gated"))
       << llvm::formatv(
              "@{0}: without {1}, which 'ftuner check-gpu' has not proven on "
-             "the card: {2} are predicted to take {3} us, with it {4} us; "
+             "the card: {2} are predicted to take {3} us, with {6} {4} us; "
              "--paths={5} takes it unproven",
              symbol, namesOf(waiting, ", "), sizes,
              llvm::format("%.4g", longest.microseconds),
              llvm::format("%.4g", other->predictions.front().microseconds),
-             namesOf(paths, ","))
+             namesOf(paths, ","), waiting.size() > 1 ? "them" : "it")
              .str();
 }
 

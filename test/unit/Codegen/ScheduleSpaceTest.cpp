@@ -21,14 +21,17 @@ protected:
   /// A product, or sums of rows, that the path supports on the device.
   std::optional<Workload> workloadFor(const CodegenModel &path,
                                       const DeviceSpec &device) {
-    Workload workload = Workload::matmul({1, 512}, {1024, 1024}, {768, 768});
-    for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
-                             {ElementType::F16, ElementType::F32}}) {
-      setTypes(workload, type, sum);
-      if (!llvm::errorToBool(path.supports(workload, device)))
-        return workload;
-    }
-    workload = Workload::rowSums({1, 512}, {1, std::nullopt});
+    for (bool transposesRhs : {false, true})
+      for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
+                               {ElementType::F16, ElementType::F32}}) {
+        Workload workload =
+            Workload::matmul({1, 512}, {1024, 1024}, {768, 768},
+                             /*transposeLhs=*/false, transposesRhs);
+        setTypes(workload, type, sum);
+        if (!llvm::errorToBool(path.supports(workload, device)))
+          return workload;
+      }
+    Workload workload = Workload::rowSums({1, 512}, {1, std::nullopt});
     if (!llvm::errorToBool(path.supports(workload, device)))
       return workload;
     return std::nullopt;
@@ -109,6 +112,37 @@ TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
       EXPECT_FALSE(
           llvm::is_contained(llvm::ArrayRef(all).take_front(i), all[i]))
           << all[i].str();
+  }
+}
+
+/// What the work of a block leaves out costs nothing, and would win searches.
+TEST_F(ScheduleSpaceTest, WorkLeavesNothingOut) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  for (const CodegenModel *path : codegenModels()) {
+    SCOPED_TRACE(path->name().str());
+    std::optional<Workload> workload = workloadFor(*path, device);
+    ASSERT_TRUE(workload);
+    auto space = path->createSpace(*workload, device);
+    bool isFound = false;
+    space->forEachBlock(
+        16, [&](const KernelFamily &block, const UKernel &, bool) {
+          if (isFound)
+            return;
+          space->forEachSchedule(block, [&](const KernelFamily &family) {
+            if (llvm::errorToBool(path->check(*workload, family, device)))
+              return true;
+            isFound = true;
+            BlockWork work = path->work(*workload, family, /*part=*/0, device);
+            EXPECT_GT(work.warps, 0);
+            EXPECT_GT(work.kTile, 0);
+            EXPECT_GT(work.registersPerThread, 0);
+            EXPECT_GT(work.otherInstructions, 0);
+            EXPECT_GT(work.globalBytes, 0);
+            EXPECT_FALSE(work.accesses.empty());
+            return false;
+          });
+        });
+    EXPECT_TRUE(isFound);
   }
 }
 

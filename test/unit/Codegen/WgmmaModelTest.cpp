@@ -611,7 +611,8 @@ TEST(CodegenModelsTest, ReadsNamesOfPaths) {
   auto named = llvm::cantFail(parseCodegenModels("wgmma, simt"));
   EXPECT_EQ(namesOf(named, ","), "simt,wgmma");
   EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma");
-  EXPECT_EQ(namesOf(gatedCodegenModels(), ","), "wgmma,rows");
+  EXPECT_TRUE(
+      llvm::is_contained(gatedCodegenModels(), findCodegenModel("wgmma")));
   for (const char *wrong : {"", "simt,", "fma"}) {
     auto models = parseCodegenModels(wrong);
     ASSERT_FALSE(bool(models));

@@ -1,5 +1,6 @@
 //===- SearchOptionsTest.cpp - The options that the search declares -------===//
 #include "FTuner/Search/SearchOptions.h"
+#include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -127,20 +128,25 @@ static std::string pathsOf(std::string names, std::string proven = "") {
 
 TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
   EXPECT_EQ(SearchChoice().paths, "auto");
-  EXPECT_EQ(pathsOf("auto"), "simt,mma;;wgmma,rows");
-  EXPECT_EQ(pathsOf("auto", "wgmma"), "simt,mma,wgmma;wgmma;rows");
+  std::string open = namesOf(defaultCodegenModels(), ",");
+  std::string gated = namesOf(gatedCodegenModels(), ", ");
+  EXPECT_EQ(pathsOf("auto"), open + ";;" + namesOf(gatedCodegenModels(), ","));
+  llvm::SmallVector<const CodegenModel *> others(gatedCodegenModels());
+  llvm::erase(others, findCodegenModel("wgmma"));
+  EXPECT_EQ(pathsOf("auto", "wgmma"),
+            open + ",wgmma;wgmma;" + namesOf(others, ","));
   // Names force, whatever was proven.
   EXPECT_EQ(pathsOf("wgmma,simt"), "simt,wgmma;;");
   EXPECT_EQ(pathsOf("mma", "wgmma"), "mma;;");
   EXPECT_EQ(checked({{"proven-paths", std::string("mma")}}), "");
-  OptionValues open = {{"proven-paths", std::string("mma")}};
-  EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(open)),
+  OptionValues notGated = {{"proven-paths", std::string("mma")}};
+  EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(notGated)),
             "option 'proven-paths': expected names of gated codegen paths "
-            "(wgmma, rows), separated by commas, but got 'mma'");
-  EXPECT_EQ(
-      pathsOf("auto,wgmma"),
-      "expected names of codegen paths (simt, mma, wgmma, rows), separated by "
-      "commas, but got 'auto'");
+            "(" +
+                gated + "), separated by commas, but got 'mma'");
+  EXPECT_EQ(pathsOf("auto,wgmma"),
+            "expected names of codegen paths (" + codegenModelNames() +
+                "), separated by commas, but got 'auto'");
 }
 
 TEST(SearchOptions, BoundsAreTheDocumentedOnes) {

@@ -226,6 +226,18 @@ TEST(Nest, CountsEachComputation) {
                    4.0 * (2 * 57 * 57 * 32 + 9 * 32 * 64 + 2 * 28 * 28 * 64));
 }
 
+/// Conditions over loops of fused axes are taken to hold everywhere.
+TEST(Nest, DoesNotCountConditionsOfLoops) {
+  Workload workload = convolution();
+  int64_t shape[] = {10 * 28 * 28, 64, 9 * 32};
+  double points = workload.points({0, 1, 2}, shape);
+  workload.domain = {{{{{0, 2, 1}, {2, 1, 0}}, -1}}};
+  EXPECT_EQ(errorOf(workload), "no error");
+  EXPECT_EQ(workload.points({0, 1, 2}, shape), points);
+  workload.domain = {{{{{0, 2, 3}}, -1}}};
+  EXPECT_EQ(errorOf(workload), "domain: expected loops of axis 'M' below 3");
+}
+
 TEST(Nest, IsSeenAsAReductionOfRows) {
   Workload workload = softmax();
   std::optional<RowReductionView> rows = workload.asRowReduction();
