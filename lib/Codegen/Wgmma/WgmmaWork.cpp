@@ -1,6 +1,6 @@
 //===- WgmmaWork.cpp - What a block of the wgmma path executes ------------===//
 //
-// Counts what WgmmaMainLoop.cpp and TileCopy.cpp emit for a step of the main
+// Counts what WgmmaProducts.cpp and TileCopy.cpp emit for a step of the main
 // loop.
 //
 //===----------------------------------------------------------------------===//

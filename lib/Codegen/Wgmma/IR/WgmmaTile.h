@@ -24,7 +24,7 @@ struct WgmmaThread {
 
 /// A tile that a block computes, and its place in shared memory. Whatever a
 /// thread does for the tile, it does in a role: `WgmmaProducts` multiplies,
-/// `BulkCopies` and `FactorCopies` copy. WgmmaPipeline.cpp deals the roles out
+/// `TmaCopies` and `ThreadCopies` copy. WgmmaPipeline.cpp deals the roles out
 /// to warpgroups, WgmmaEmitter.cpp gives all of them to every thread.
 struct WgmmaTile {
   WgmmaTile(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
