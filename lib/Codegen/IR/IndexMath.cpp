@@ -15,6 +15,10 @@ Value ftuner::createI32(ImplicitLocOpBuilder &b, int64_t value) {
       b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
 }
 
+Value ftuner::toIndex(ImplicitLocOpBuilder &b, Value number) {
+  return arith::IndexCastUIOp::create(b, b.getIndexType(), number);
+}
+
 Value IndexMath::constant(int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
 }

@@ -238,10 +238,6 @@ static Value addUnsigned(ImplicitLocOpBuilder &b, Value number, int64_t more) {
                                arith::IntegerOverflowFlags::nuw);
 }
 
-static Value toIndex(ImplicitLocOpBuilder &b, Value number) {
-  return arith::IndexCastUIOp::create(b, b.getIndexType(), number);
-}
-
 Values MainLoop::emitAsynchronous(ImplicitLocOpBuilder &b,
                                   const Values &accumulators,
                                   const KBlocks &kBlocks) const {

@@ -7,10 +7,8 @@
 #include "FTuner/Workload/Sampling.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Threading.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace ftuner;

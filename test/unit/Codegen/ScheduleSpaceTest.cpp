@@ -19,8 +19,7 @@ constexpr unsigned kEvery = 23;
 class ScheduleSpaceTest : public ::testing::Test {
 protected:
   /// A product, or sums of rows, that the path supports on the device.
-  std::optional<Workload> workloadFor(const CodegenModel &path,
-                                      const DeviceSpec &device) {
+  std::optional<Workload> workloadFor(const CodegenModel &path) {
     for (bool transposesRhs : {false, true})
       for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
                                {ElementType::F16, ElementType::F32}}) {
@@ -36,14 +35,15 @@ protected:
       return workload;
     return std::nullopt;
   }
+
+  const DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
 };
 } // namespace
 
 TEST_F(ScheduleSpaceTest, SchedulesKeepWhatABlockComputes) {
-  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
   for (const CodegenModel *path : codegenModels()) {
     SCOPED_TRACE(path->name().str());
-    std::optional<Workload> workload = workloadFor(*path, device);
+    std::optional<Workload> workload = workloadFor(*path);
     ASSERT_TRUE(workload);
     auto space = path->createSpace(*workload, device);
     unsigned number = 0, schedules = 0, legal = 0;
@@ -81,10 +81,9 @@ TEST_F(ScheduleSpaceTest, SchedulesKeepWhatABlockComputes) {
 }
 
 TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
-  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
   for (const CodegenModel *path : codegenModels()) {
     SCOPED_TRACE(path->name().str());
-    std::optional<Workload> workload = workloadFor(*path, device);
+    std::optional<Workload> workload = workloadFor(*path);
     ASSERT_TRUE(workload);
     auto space = path->createSpace(*workload, device);
     std::optional<KernelFamily> first;
@@ -117,10 +116,9 @@ TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
 
 /// What the work of a block leaves out costs nothing, and would win searches.
 TEST_F(ScheduleSpaceTest, WorkLeavesNothingOut) {
-  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
   for (const CodegenModel *path : codegenModels()) {
     SCOPED_TRACE(path->name().str());
-    std::optional<Workload> workload = workloadFor(*path, device);
+    std::optional<Workload> workload = workloadFor(*path);
     ASSERT_TRUE(workload);
     auto space = path->createSpace(*workload, device);
     bool isFound = false;

@@ -12,6 +12,8 @@ using Values = llvm::SmallVector<Value>;
 
 /// A constant of type i32.
 Value createI32(mlir::ImplicitLocOpBuilder &b, int64_t value);
+/// A number that is not negative, e.g. an i32, as an index.
+Value toIndex(mlir::ImplicitLocOpBuilder &b, Value number);
 
 /// Index arithmetic without wrap-around, folded where operands are constant.
 class IndexMath {

@@ -73,7 +73,7 @@ class RowsEmitter {
 public:
   RowsEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile,
               ukernel::RowReductionOp op)
-      : b(b), math(b), tile(tile), op(op), workload(toWorkload(op)),
+      : b(b), math(b), tile(tile), op(op), workload(*tile.described),
         schedule(RowsSchedule::of(tile.family.schedule)),
         layout(workload, tile.blockTile(), schedule), grid(gridOf(tile.family)),
         numInputs(op.getInputs().size()) {}
@@ -121,7 +121,7 @@ private:
   IndexMath math;
   const TileEmission &tile;
   ukernel::RowReductionOp op;
-  Workload workload;
+  const Workload &workload;
   RowsSchedule schedule;
   RowsLayout layout;
   Grid grid;

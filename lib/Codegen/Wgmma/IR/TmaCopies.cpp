@@ -9,10 +9,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-static Value toIndex(ImplicitLocOpBuilder &b, Value value) {
-  return arith::IndexCastUIOp::create(b, b.getIndexType(), value);
-}
-
 TmaCopies::TmaCopies(const WgmmaTile &of)
     : b(of.b), math(b), of(of), tile(of.tile), layout(of.layout) {
   prepareMaps();

@@ -65,10 +65,6 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::CmpIOp::create(b, predicate, lhs, rhs);
 }
 
-static Value toIndex(ImplicitLocOpBuilder &b, Value value) {
-  return arith::IndexCastUIOp::create(b, b.getIndexType(), value);
-}
-
 //===----------------------------------------------------------------------===//
 // A tile
 //===----------------------------------------------------------------------===//

@@ -22,7 +22,7 @@ WgmmaThread::WgmmaThread(ImplicitLocOpBuilder &b, Value number) {
       b, b.getI32Type(), createI32(b, -1), ofWarp, createI32(b, 0),
       createI32(b, kWholeWarp), NVVM::ShflKind::idx,
       /*return_value_and_is_valid=*/UnitAttr());
-  warp = arith::IndexCastUIOp::create(b, b.getIndexType(), uniformWarp);
+  warp = toIndex(b, uniformWarp);
 }
 
 Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
