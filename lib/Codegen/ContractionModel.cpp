@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace ftuner;
 
@@ -176,14 +177,47 @@ llvm::Error ftuner::checkContractionFamily(const CodegenModel &path,
   return llvm::Error::success();
 }
 
-llvm::Error ftuner::checkBatchTiles(const CodegenModel &path,
-                                    const ContractionAxes &axes,
-                                    const BlockTile &tile) {
+llvm::Error ftuner::checkNoBatchTiles(const CodegenModel &path,
+                                      const ContractionAxes &axes,
+                                      const BlockTile &tile) {
   for (unsigned axis = 0; axis < tile.size(); ++axis)
     if (axes.isBatch(axis) && tile[axis] != 1)
       return path.invalid("expected tiles of 1 on batch axes, but got " +
                           tileText(tile));
   return llvm::Error::success();
+}
+
+BlockTile ftuner::batchWorkers(const KernelFamily &family, unsigned part,
+                               int64_t workers) {
+  const BlockTile &tile = family.tiles[part];
+  ContractionAxes axes = family.contractionAxes();
+  BlockTile along(tile.size(), 1);
+  for (unsigned axis = tile.size(); axis-- > 0;)
+    if (axes.isBatch(axis) && axis != family.combineAxis) {
+      along[axis] = std::gcd(tile[axis], workers);
+      workers /= along[axis];
+    }
+  if (axes.isBatch(family.combineAxis) && family.combineAxis < tile.size())
+    along[family.combineAxis] = workers;
+  return along;
+}
+
+llvm::Error ftuner::checkBatchTiles(const CodegenModel &path,
+                                    const KernelFamily &family, unsigned part,
+                                    int64_t workers) {
+  const BlockTile &tile = family.tiles[part];
+  BlockTile along = batchWorkers(family, part, workers);
+  int64_t shared = 1;
+  bool areEqual = true;
+  for (auto [size, count] : llvm::zip_equal(tile, along)) {
+    shared *= count;
+    areEqual &= size % count == 0;
+  }
+  if (areEqual && shared == workers)
+    return llvm::Error::success();
+  return path.invalid("expected tiles along batch axes whose elements " +
+                      llvm::Twine(workers) +
+                      " workers share equally, but got " + tileText(tile));
 }
 
 llvm::Error ftuner::checkBlockFits(const CodegenModel &path,
@@ -204,9 +238,11 @@ llvm::Error ftuner::checkBlockFits(const CodegenModel &path,
 }
 
 UKernel ftuner::contractionUKernel(const KernelFamily &family, unsigned part,
-                                   int64_t workersM, int64_t workersN) {
+                                   int64_t workersM, int64_t workersN,
+                                   int64_t workersBatch) {
   workersM = std::max<int64_t>(workersM, 1);
   workersN = std::max<int64_t>(workersN, 1);
+  workersBatch = std::max<int64_t>(workersBatch, 1);
   ContractionAxes axes = family.contractionAxes();
   UKernel ukernel;
   ukernel.blockTile = family.tiles[part];
@@ -216,7 +252,11 @@ UKernel ftuner::contractionUKernel(const KernelFamily &family, unsigned part,
     ukernel.registerTile[axes.m] = ukernel.blockTile[axes.m] / workersM;
     ukernel.registerTile[axes.n] = ukernel.blockTile[axes.n] / workersN;
   }
-  ukernel.workers = workersM * workersN;
+  BlockTile along = batchWorkers(family, part, workersBatch);
+  for (unsigned axis = 0; axis < along.size(); ++axis)
+    if (axes.isBatch(axis))
+      ukernel.registerTile[axis] = ukernel.blockTile[axis] / along[axis];
+  ukernel.workers = workersM * workersN * workersBatch;
   ukernel.reduceSplit = family.reduceSplit;
   return ukernel;
 }

@@ -54,23 +54,26 @@ static void addCopy(BlockWork &work, const Copies &copies, int64_t firstVector,
     CopiedVector<NumberMath> vector =
         copiedVector(math, tile, firstVector - slot + lane, slot,
                      copies.threads, copies.vectorWidth);
+    // Matrices lie one behind the other, as if each began behind the rows of
+    // the one before.
+    int64_t row = vector.outer;
+    if (vector.matrix)
+      row += *vector.matrix * tile.outer;
+    int64_t place = sharedElement(math, tile, vector);
     if (lane == 0) {
       // Patterns are relative to the first lane's line (of the first row of
       // those among which pairs alternate), and to its row or, in order of
       // addresses, itself.
-      int64_t row = vector.outer;
+      int64_t firstRow = row;
       if (tile.alternatesPairs)
-        row -= row % SharedTile::kPairRows;
+        firstRow -= row % SharedTile::kPairRows;
       globalOrigin =
-          row * globalPitch + vector.inner / lineElements * lineElements;
-      sharedOrigin = vector.sharedOuter * tile.pitch +
-                     (tile.swizzle == 1 ? vector.sharedInner : 0);
+          firstRow * globalPitch + vector.inner / lineElements * lineElements;
+      sharedOrigin = place - (tile.swizzle == 1 ? 0 : vector.sharedInner);
     }
-    global[lane] = (vector.outer * globalPitch + vector.inner - globalOrigin) *
+    global[lane] = (row * globalPitch + vector.inner - globalOrigin) *
                    copies.bytes.global / kWordBytes;
-    shared[lane] =
-        (vector.sharedOuter * tile.pitch + vector.sharedInner - sharedOrigin) *
-        copies.bytes.shared / kWordBytes;
+    shared[lane] = (place - sharedOrigin) * copies.bytes.shared / kWordBytes;
   }
   auto width = [&](int64_t bytes) {
     return std::max<int64_t>(copies.vectorWidth * bytes / kWordBytes, 1);
@@ -89,7 +92,8 @@ double ftuner::addTileCopies(BlockWork &work, const SharedTile &tile,
   int64_t vectors = tile.vectors(vectorWidth);
   // Runs repeat themselves, shifted, after whole rows, or whole sequences of
   // swizzle patterns.
-  int64_t sequence = vectorsPerRow * tile.patternPeriod();
+  int64_t sequence = tile.matrices > 1 ? tile.vectorsOfMatrix(vectorWidth)
+                                       : vectorsPerRow * tile.patternPeriod();
   int64_t period = sequence / std::gcd(kLanes, sequence);
   int64_t runs = vectors / kLanes;
   for (int64_t run = 0; run < std::min(runs, period); ++run)

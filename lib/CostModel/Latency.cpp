@@ -50,11 +50,11 @@ struct KeyInfo {
 
 /// What a shape asks for, whoever serves it.
 struct ShapeFacts {
+  /// Of all elements of the batch.
   double lhsBytes = 0, rhsBytes = 0;
   /// Bytes of the output, of what is read once beside it, and of the sums of
   /// one slice.
   double storedBytes = 0, onceBytes = 0, sumBytes = 0;
-  double batch = 1;
   bool isOutputAligned = true;
 };
 
@@ -167,7 +167,6 @@ static FamilyKey keyOf(const KernelFamily &family,
   auto narrow = [](int64_t value) { return static_cast<int32_t>(value); };
   const BlockTile &tile = family.tiles[part.value_or(family.tiles.size() - 1)];
   auto *next = key.numbers.begin();
-  // Batch axes beyond those have tile 1.
   for (int64_t size : llvm::ArrayRef(tile).take_front(FamilyKey::maxAxes))
     *next++ = narrow(size);
   next = key.numbers.begin() + FamilyKey::maxAxes;
@@ -266,17 +265,15 @@ const ShapeFacts &Evaluator::facts(llvm::ArrayRef<int64_t> shape) {
     return shapeFacts;
   factsShape.assign(shape.begin(), shape.end());
   ShapeFacts &facts = shapeFacts = ShapeFacts();
-  for (size_t i = 2; i < spaceAxes.size(); ++i)
-    facts.batch *= static_cast<double>(shape[spaceAxes[i]]);
   for (const Operand &operand : workload.operands) {
     double bytes = static_cast<double>(operand.elementBytes) *
                    workload.elements(operand, shape);
     switch (operand.role) {
     case OperandRole::Lhs:
-      facts.lhsBytes = bytes / facts.batch;
+      facts.lhsBytes = bytes;
       break;
     case OperandRole::Rhs:
-      facts.rhsBytes = bytes / facts.batch;
+      facts.rhsBytes = bytes;
       break;
     case OperandRole::Input:
     case OperandRole::Init:
@@ -338,11 +335,21 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.partition.first, program.partition.second};
-  double others = facts.batch * split * clusterBlocks;
+  double along = static_cast<double>(program.partition.blocks());
+  auto blocksAlong = [&](unsigned of) {
+    return of == axis ? along
+                      : static_cast<double>(ceilDiv(shape[of], any[of]));
+  };
+  // Blocks with several elements of a batch make one problem of these.
+  double batch = 1;
+  for (unsigned of : llvm::ArrayRef(spaceAxes).drop_front(
+           std::min<size_t>(spaceAxes.size(), 2)))
+    batch *= blocksAlong(of);
   llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
-  for (unsigned other : tiled)
+  double others = split * clusterBlocks;
+  for (unsigned other : spaceAxes)
     if (other != axis)
-      others *= static_cast<double>(ceilDiv(shape[other], any[other]));
+      others *= blocksAlong(other);
   double covered = 0;
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
     if (counts[part] == 0)
@@ -351,10 +358,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
     launch.parts[launch.numParts++] = {
         &prices.parts[part], counts[part] * others, static_cast<double>(steps)};
   }
-  double along = static_cast<double>(program.partition.blocks());
   auto place = [&](unsigned of, double &blocks, double &tile) {
-    blocks =
-        of == axis ? along : static_cast<double>(ceilDiv(shape[of], any[of]));
+    blocks = blocksAlong(of);
     tile = of == axis ? covered / along : any[of];
     if (of != cluster.axis)
       return;
@@ -364,9 +369,9 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   if (tiled.size() > 1)
     place(tiled[1], grid.blocksX, grid.tileX);
   place(tiled[0], grid.blocksY, grid.tileY);
-  grid.problems = facts.batch * split;
-  grid.lhsBytes = facts.lhsBytes / split;
-  grid.rhsBytes = facts.rhsBytes / split;
+  grid.problems = batch * split;
+  grid.lhsBytes = facts.lhsBytes / batch / split;
+  grid.rhsBytes = facts.rhsBytes / batch / split;
   grid.outputBytes = facts.onceBytes + facts.storedBytes;
   grid.sumBytes = split > 1 ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;

@@ -26,6 +26,13 @@ static double sharedBytesPerReduceElement(const Workload &workload,
         tileElements += ukernel.blockTile[axis];
         workerElements += ukernel.registerTile[axis];
       }
+    // Once for each element of the batch.
+    for (unsigned axis = 0; axis < ukernel.blockTile.size(); ++axis)
+      if (axes.isBatch(axis)) {
+        if (llvm::is_contained(operand.axes, axis))
+          tileElements *= ukernel.blockTile[axis];
+        workerElements *= ukernel.registerTile[axis];
+      }
     sum += static_cast<double>(operand.elementBytes) *
            (tileElements + workers * workerElements);
   }
@@ -172,6 +179,11 @@ FactoredMetrics::FactoredMetrics(const Workload &workload,
     entry.n = numberOf(tilesN, ukernel.blockTile[axes.n]);
     entry.k = numberOf(
         tilesK, ReduceTile{ukernel.blockTile[axes.k], ukernel.reduceSplit});
+    BlockTile batch(ukernel.blockTile);
+    for (unsigned axis = 0; axis < batch.size(); ++axis)
+      if (!axes.isBatch(axis))
+        batch[axis] = 1;
+    entry.batch = numberOf(batchTiles, batch);
     entry.sharedBytes = sharedBytesPerReduceElement(workload, ukernel);
     entries.push_back(entry);
   }
@@ -200,31 +212,42 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
         static_cast<double>(reduceExtent) /
         (tile.split * ceilBy(ceilDiv(reduceExtent, tile.split), tile.size)));
 
-  double batch = 1;
-  for (unsigned axis = 0; axis < shape.size(); ++axis)
-    if (axes.isBatch(axis))
-      batch *= static_cast<double>(shape[axis]);
-
-  // Bytes of each kind of operand: those read once for every block along n, m
-  // or both, those moved once, and the output.
-  double perN = 0, perM = 0, perBlock = 0, once = 0, output = 0;
-  for (const Operand &operand : workload.operands) {
-    double bytes = static_cast<double>(operand.elementBytes) *
-                   workload.elements(operand, shape);
-    if (operand.role == OperandRole::Output) {
-      output += bytes;
-      continue;
-    }
-    if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs) {
-      once += bytes;
-      continue;
-    }
+  // Of each tile of batch axes: the bytes of each kind of operand, those read
+  // once for every block along n, m or both, those moved once, and the output.
+  struct Batches {
+    double grid = 1, pad = 1;
+    double perN = 0, perM = 0, perBlock = 0, once = 0, output = 0;
+  };
+  std::vector<Batches> batches;
+  for (const BlockTile &tile : batchTiles) {
+    Batches &next = batches.emplace_back();
+    llvm::SmallVector<double, 5> grid(shape.size(), 1);
     for (unsigned axis = 0; axis < shape.size(); ++axis)
-      if (axes.isBatch(axis) && !llvm::is_contained(operand.axes, axis))
-        bytes *= static_cast<double>(shape[axis]);
-    bool hasM = llvm::is_contained(operand.axes, axes.m);
-    bool hasN = llvm::is_contained(operand.axes, axes.n);
-    (hasM ? (hasN ? once : perN) : (hasN ? perM : perBlock)) += bytes;
+      if (axes.isBatch(axis)) {
+        grid[axis] = static_cast<double>(ceilDiv(shape[axis], tile[axis]));
+        next.grid *= grid[axis];
+        next.pad *= shape[axis] / (grid[axis] * tile[axis]);
+      }
+    for (const Operand &operand : workload.operands) {
+      double bytes = static_cast<double>(operand.elementBytes) *
+                     workload.elements(operand, shape);
+      if (operand.role == OperandRole::Output) {
+        next.output += bytes;
+        continue;
+      }
+      if (operand.role != OperandRole::Lhs &&
+          operand.role != OperandRole::Rhs) {
+        next.once += bytes;
+        continue;
+      }
+      for (unsigned axis = 0; axis < shape.size(); ++axis)
+        if (!llvm::is_contained(operand.axes, axis))
+          bytes *= grid[axis];
+      bool hasM = llvm::is_contained(operand.axes, axes.m);
+      bool hasN = llvm::is_contained(operand.axes, axes.n);
+      (hasM ? (hasN ? next.once : next.perN)
+            : (hasN ? next.perM : next.perBlock)) += bytes;
+    }
   }
 
   double flops = workload.flops(*workload.reduction(), shape);
@@ -237,12 +260,13 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
   for (auto [entry, metrics] : llvm::zip_equal(entries, result)) {
     const Tiling &tilingM = m[entry.m], &tilingN = n[entry.n];
     double split = static_cast<double>(tilesK[entry.k].split);
-    double tiles = tilingM.grid * tilingN.grid * batch;
+    const Batches &batch = batches[entry.batch];
+    double tiles = tilingM.grid * tilingN.grid * batch.grid;
     double blocks = tiles * split;
-    double globalBytes = perN * tilingN.grid + perM * tilingM.grid +
-                         perBlock * tilingM.grid * tilingN.grid + once +
-                         output * split;
-    metrics.pad = tilingM.pad * tilingN.pad * padK[entry.k];
+    double globalBytes = batch.perN * tilingN.grid + batch.perM * tilingM.grid +
+                         batch.perBlock * tilingM.grid * tilingN.grid +
+                         batch.once + batch.output * split;
+    metrics.pad = tilingM.pad * tilingN.pad * padK[entry.k] * batch.pad;
     metrics.occ = blocks / (std::ceil(blocks / smCount) * smCount);
     metrics.cmr =
         computeSeconds / std::max(globalBytes * globalSeconds,

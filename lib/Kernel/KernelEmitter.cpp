@@ -48,6 +48,10 @@ private:
                      unsigned index, const Position &position);
   Value buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func, unsigned index,
                   const Position &position);
+  void buildBatchOffsets(ImplicitLocOpBuilder &b, const Position &position,
+                         std::optional<Value> firstTilesOfPart);
+  void buildOperands(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                     const Position &position, TileEmission &emission);
   Value buildPackedView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                         unsigned index);
   OpFoldResult sizeOf(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
@@ -116,6 +120,15 @@ private:
   /// Of the dimensions of the maps, of the split axis as a whole. Null of loops
   /// of an operator without windows.
   SmallVector<Value> dimSizes;
+  /// By axis, the first element of a tile along batch axes; null where it is
+  /// the first of all, and for other axes.
+  SmallVector<Value, 5> batchOffsets;
+  /// Whether a tile has more than one element along an axis, by axis: of batch
+  /// axes alone.
+  SmallVector<bool, 5> isBatchTiled;
+  /// Of an operand, by axis: elements of memory from one to the next along such
+  /// axes.
+  SmallVector<Value, 5> batchStrides;
   /// Tiles of the first of two parts along the combine axis.
   Value firstTiles;
   /// The first element of the slice along that axis; null without split-K.
@@ -252,6 +265,14 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
                  ? distance
                  : b.createOrFold<arith::AddIOp>(cast<Value>(offset), distance);
   };
+  batchStrides.assign(extents.size(), Value());
+  auto addBatchStride = [&](const AffineForm::Term &term, OpFoldResult stride) {
+    Value step = b.createOrFold<arith::MulIOp>(
+        getValueOrCreateConstantIndexOp(b, b.getLoc(), stride),
+        arith::ConstantIndexOp::create(b, term.coefficient));
+    Value &sum = batchStrides[term.axis];
+    sum = sum ? b.createOrFold<arith::AddIOp>(sum, step) : step;
+  };
   bool isOutput = workload.isOutput(index);
   const Operand &operand = described.operands[index];
   auto groups = ukernel::groupDimensions(workload, index);
@@ -263,10 +284,12 @@ Value KernelEmitter::buildView(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
       stride = passed;
     for (const AffineForm::Term &term : access.terms) {
       Value element;
-      if (std::optional<unsigned> batch = grid.batchNumber(term.axis))
-        element = position.batch[*batch].value_or(Value());
+      if (grid.batchNumber(term.axis))
+        element = batchOffsets[term.axis];
       else if (term.axis == grid.reduceAxis() && startsAtSlice(operand))
         element = sliceStart;
+      if (isBatchTiled[term.axis])
+        addBatchStride(term, stride);
       if (!element)
         continue;
       if (term.coefficient != 1)
@@ -393,8 +416,8 @@ KernelEmitter::buildTensorMaps(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
     for (unsigned dim : map.dims) {
       unsigned axis = *described.operands[map.operand].position(dim).asAxis();
       Value first;
-      if (std::optional<unsigned> batch = grid.batchNumber(axis))
-        first = position.batch[*batch].value_or(Value());
+      if (grid.batchNumber(axis))
+        first = batchOffsets[axis];
       else if (axis == grid.reduceAxis())
         first = sliceStart;
       operand.origin.push_back(
@@ -573,8 +596,13 @@ KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   TileEmission emission = block;
   emission.extents.assign(sizes.begin(), sizes.end());
   emission.sliceStart = sliceStart;
-  for (unsigned index = 0; index < kernel.getOperandArguments().size(); ++index)
-    emission.operands.push_back(buildOperand(b, func, index, position));
+  // Parts along a batch axis begin at elements of their own.
+  bool isPairOfBatches =
+      tiles.size() == 2 && grid.batchNumber(grid.combineAxis);
+  if (!isPairOfBatches) {
+    buildBatchOffsets(b, position, std::nullopt);
+    buildOperands(b, func, position, emission);
+  }
   if (tiles.size() == 1)
     return emitPart(b, func, emission, 0, position, state, body);
 
@@ -585,6 +613,11 @@ KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   OpBuilder::InsertionGuard guard(b);
   for (unsigned part : {0, 1}) {
     b.setInsertionPointToStart(part == 0 ? ifOp.thenBlock() : ifOp.elseBlock());
+    if (isPairOfBatches) {
+      buildBatchOffsets(b, position,
+                        part == 1 ? std::optional(firstTiles) : std::nullopt);
+      buildOperands(b, func, position, emission);
+    }
     FailureOr<Values> next =
         emitPart(b, func, emission, part, position, state, body);
     if (failed(next))
@@ -593,6 +626,45 @@ KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
       scf::YieldOp::create(b, *next);
   }
   return Values(ifOp.getResults());
+}
+
+/// Where a tile begins along batch axes; of the second part, behind the tiles
+/// of the first.
+void KernelEmitter::buildBatchOffsets(ImplicitLocOpBuilder &b,
+                                      const Position &position,
+                                      std::optional<Value> firstTilesOfPart) {
+  ukernel::IndexArithmetic math(b);
+  batchOffsets.assign(extents.size(), Value());
+  isBatchTiled.assign(extents.size(), false);
+  for (unsigned number = 0; number < position.batch.size(); ++number) {
+    unsigned axis = *grid.batchAxis(number);
+    isBatchTiled[axis] = grid.tile[axis] != 1 || grid.isPairAlong(axis);
+    if (!position.batch[number])
+      continue;
+    batchOffsets[axis] =
+        isBatchTiled[axis]
+            ? offsetAlong(math, grid, position, firstTilesOfPart, axis)
+            : *position.batch[number];
+  }
+}
+
+void KernelEmitter::buildOperands(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
+                                  const Position &position,
+                                  TileEmission &emission) {
+  emission.operands.clear();
+  emission.batchStrides.clear();
+  for (unsigned index = 0; index < kernel.getOperandArguments().size();
+       ++index) {
+    batchStrides.assign(extents.size(), Value());
+    emission.operands.push_back(buildOperand(b, func, index, position));
+    emission.batchStrides.push_back(batchStrides);
+  }
+  emission.batchOffsets.assign(extents.size(), Value());
+  for (unsigned axis = 0; axis < extents.size(); ++axis)
+    if (isBatchTiled[axis])
+      emission.batchOffsets[axis] =
+          batchOffsets[axis] ? batchOffsets[axis]
+                             : arith::ConstantIndexOp::create(b, 0).getResult();
 }
 
 FailureOr<Values> KernelEmitter::emitPart(ImplicitLocOpBuilder &b,

@@ -19,12 +19,15 @@ import models
 TOLERANCE = 1e-5
 
 
-def family(parts, stages=2, vector=1, batch_axes=0, balanced=0):
-    """Text of a family. parts: (block tile, register tile) along m, n and k, of the same threads;
-    balanced: SMs, 0 for exact partitions."""
-    tiles = [[*tile, *[1] * batch_axes] for tile, _ in parts]
+def family(parts, stages=2, vector=1, batch_axes=0, balanced=0, axis=0, split=1, **fields):
+    """Text of a family. parts: (block tile, register tile) along m, n, k and, where a block has more than one element
+    along them, batch axes, of the same threads; balanced: SMs, 0 for exact partitions; fields: of the schedule."""
+    tiles = [[*tile, *[1] * (3 + batch_axes - len(tile))] for tile, _ in parts]
     threads = [size // of_thread for size, of_thread in zip(*parts[0])][:2]
-    return (f"<#ukernel.simt<threads = {threads}, stages = {stages}, vector = {vector}>, axis = 0, tiles = {tiles}"
+    fields = {"threads": threads, "stages": stages, "vector": vector, **fields}
+    schedule = ", ".join(f"{name} = {value}" for name, value in fields.items())
+    return (f"<#ukernel.simt<{schedule}>, axis = {axis}, tiles = {tiles}"
+            + (f", split = {split}" if split != 1 else "")
             + (f", balanced = {balanced}" if balanced else "") + ">")
 
 

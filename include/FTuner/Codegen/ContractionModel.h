@@ -53,8 +53,18 @@ llvm::Error checkContractionFamily(const CodegenModel &path,
                                    const KernelFamily &family,
                                    llvm::ArrayRef<unsigned> combineAxes);
 /// That a block has one element along every batch axis.
+llvm::Error checkNoBatchTiles(const CodegenModel &path,
+                              const ContractionAxes &axes,
+                              const BlockTile &tile);
+/// That workers along the batch axes share the block's elements equally.
 llvm::Error checkBatchTiles(const CodegenModel &path,
-                            const ContractionAxes &axes, const BlockTile &tile);
+                            const KernelFamily &family, unsigned part,
+                            int64_t workers);
+/// Of `workers` along the batch axes, those along each axis, 1 along others:
+/// from the last to the first batch axis as many as divide its tile, and along
+/// the combine axis, if it is one, what is left.
+BlockTile batchWorkers(const KernelFamily &family, unsigned part,
+                       int64_t workers);
 /// That one block of `needs` fits on the device, by shared memory and
 /// registers.
 llvm::Error checkBlockFits(const CodegenModel &path,
@@ -91,10 +101,12 @@ PrologueWork prologueWork(const Workload &workload, unsigned factor,
 int64_t pointsHeld(const Workload &workload, int64_t registers);
 
 /// The uKernel of a part whose tile `workersM` × `workersN` workers share
-/// equally. Of families that cannot be emitted, numbers below 1 count as 1, and
-/// axes that tiles lack do not count.
+/// equally, each `workersBatch` times along batch axes. Of families that cannot
+/// be emitted, numbers below 1 count as 1, and axes that tiles lack do not
+/// count.
 UKernel contractionUKernel(const KernelFamily &family, unsigned part,
-                           int64_t workersM, int64_t workersN);
+                           int64_t workersM, int64_t workersN,
+                           int64_t workersBatch = 1);
 
 /// A family with one or two tiles: `rows` and `columns` are the elements of a
 /// worker along m and n, one number of rows for each part, ascending. Axes

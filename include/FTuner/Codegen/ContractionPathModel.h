@@ -12,6 +12,7 @@
 //   int64_t alignment() const;               bytes, 1 for elements' own
 //   int64_t workersAlong(unsigned) const;    along m (0) or n (1), of the block
 //                                            or of its cluster
+//   int64_t workersAlongBatch() const;       along batch axes; 1 for one
 //   int64_t tileGranuleAlong(unsigned) const;  of what tiles are multiples
 //
 // and `SpaceT` the path's ScheduleSpace, made of a workload and a device.
@@ -53,7 +54,8 @@ public:
   UKernel ukernel(const KernelFamily &family, unsigned part) const final {
     ScheduleT schedule = ScheduleT::of(family.schedule);
     return contractionUKernel(family, part, schedule.workersAlong(0),
-                              schedule.workersAlong(1));
+                              schedule.workersAlong(1),
+                              schedule.workersAlongBatch());
   }
 
   int64_t threads(const KernelFamily &family) const final {
@@ -61,8 +63,12 @@ public:
   }
 
   int64_t heightGranule(const KernelFamily &family) const final {
-    unsigned factor = family.combineAxis == family.contractionAxes().m ? 0 : 1;
-    return ScheduleT::of(family.schedule).tileGranuleAlong(factor);
+    ScheduleT schedule = ScheduleT::of(family.schedule);
+    ContractionAxes axes = family.contractionAxes();
+    if (axes.isBatch(family.combineAxis))
+      return batchWorkers(family, /*part=*/0,
+                          schedule.workersAlongBatch())[family.combineAxis];
+    return schedule.tileGranuleAlong(family.combineAxis == axes.m ? 0 : 1);
   }
 
   int64_t alignment(const Schedule &schedule) const final {
@@ -120,6 +126,9 @@ public:
     llvm::SmallVector<unsigned, 2> combineAxes = {axes.m, axes.n};
     if (!combinesColumns())
       combineAxes.pop_back();
+    if (takesBatchTiles())
+      llvm::append_range(combineAxes,
+                         ContractionView(workload).batchAxes().list());
     if (llvm::Error error = checkContractionFamily(*this, family, combineAxes))
       return error;
     if (llvm::Error error = checkSchedule(family.schedule))
@@ -131,7 +140,10 @@ public:
       const BlockTile &tile = family.tiles[part];
       if (llvm::Error error = checkGranules(schedule, axes, tile))
         return error;
-      if (llvm::Error error = checkBatchTiles(*this, axes, tile))
+      if (llvm::Error error =
+              takesBatchTiles() ? checkBatchTiles(*this, family, part,
+                                                  schedule.workersAlongBatch())
+                                : checkNoBatchTiles(*this, axes, tile))
         return error;
       if (llvm::Error error = checkPart(workload, family, part, schedule))
         return error;
@@ -147,6 +159,9 @@ protected:
   virtual bool takesPackedFactors() const { return false; }
   /// Whether kernels read factors by windows over the loops of fused axes.
   virtual bool takesWindows() const { return false; }
+  /// Whether blocks may have several elements of batch axes, and parts lie
+  /// along these.
+  virtual bool takesBatchTiles() const { return false; }
   /// Whether parts may lie along n, too.
   virtual bool combinesColumns() const { return true; }
   /// What the path asks of a contraction beside the common layout: types,

@@ -14,6 +14,10 @@
 // shared memory, their distance, their chunks and their swizzle, then holds of
 // rows of panels.
 //
+// Matrices. The tile of an operand that blocks read for several elements of
+// batch axes is as many matrices one behind the other. What holds of rows holds
+// of those of each matrix.
+//
 // Alternating pairs. Row 4q + 2h + i of sixteen rows, h and i below 2, lies at
 // row 8h + 2q + i of them: of four neighbouring rows the second pair lies eight
 // rows behind the first. Vectors are copied in the order of shared memory.
@@ -52,16 +56,25 @@ struct SharedTile {
   /// Pairs of rows lie by turns in the two halves of sixteen, which divide
   /// `outer`.
   bool alternatesPairs = false;
+  /// Matrices of the tile, and elements from one to the next beside those of
+  /// its rows.
+  int64_t matrices = 1, matrixPadding = 0;
 
-  /// Rows in shared memory.
+  /// Rows of a matrix in shared memory.
   int64_t sharedRows() const { return outer * panels; }
-  int64_t elements() const { return sharedRows() * pitch; }
-  /// Vectors of `vectorWidth` elements in a row of shared memory, and in all.
+  /// Distance of two matrices.
+  int64_t matrixPitch() const { return sharedRows() * pitch + matrixPadding; }
+  int64_t elements() const { return matrices * matrixPitch(); }
+  /// Vectors of `vectorWidth` elements in a row of shared memory, in a matrix,
+  /// and in all.
   int64_t vectorsPerRow(int64_t vectorWidth) const {
     return ceilDiv(inner / panels, vectorWidth);
   }
-  int64_t vectors(int64_t vectorWidth) const {
+  int64_t vectorsOfMatrix(int64_t vectorWidth) const {
     return sharedRows() * vectorsPerRow(vectorWidth);
+  }
+  int64_t vectors(int64_t vectorWidth) const {
+    return matrices * vectorsOfMatrix(vectorWidth);
   }
   /// Those that each of `threads` threads copies.
   int64_t copySlots(int64_t threads, int64_t vectorWidth) const {
@@ -114,13 +127,15 @@ template <typename Math>
 struct CopiedVector {
   /// Row of the tile and element of the row, in global and in shared memory.
   typename Math::Index outer, inner, sharedOuter, sharedInner;
+  /// Number of the matrix; nothing where there is one.
+  std::optional<typename Math::Index> matrix;
 };
 
-/// Whether each slot copies whole rows, so that the addresses of a thread's
-/// slots differ by constants.
+/// Whether each slot copies whole rows of one matrix, so that the addresses of
+/// a thread's slots differ by constants.
 inline bool copiesWholeRows(const SharedTile &tile, int64_t threads,
                             int64_t vectorWidth) {
-  return threads % tile.vectorsPerRow(vectorWidth) == 0;
+  return tile.matrices == 1 && threads % tile.vectorsPerRow(vectorWidth) == 0;
 }
 
 /// Rows from one to the next slot of a thread, if slots copy whole rows in
@@ -171,6 +186,13 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                 int64_t threads, int64_t vectorWidth) {
   int64_t vectorsPerRow = tile.vectorsPerRow(vectorWidth);
   CopiedVector<Math> result;
+  if (tile.matrices > 1) {
+    int64_t ofMatrix = tile.vectorsOfMatrix(vectorWidth);
+    auto linear = math.add(thread, math.constant(first));
+    result.matrix = math.div(linear, ofMatrix);
+    thread = math.rem(linear, ofMatrix);
+    first = 0;
+  }
   if (copiesWholeRows(tile, threads, vectorWidth)) {
     result.sharedOuter = math.add(math.div(thread, vectorsPerRow),
                                   math.constant(first / vectorsPerRow));
@@ -196,6 +218,17 @@ CopiedVector<Math> copiedVector(Math &math, const SharedTile &tile,
                                   math.rem(result.sharedInner, tile.chunk));
   }
   return result;
+}
+
+/// Where the vector lies in shared memory, in elements from the tile's first.
+template <typename Math>
+typename Math::Index sharedElement(Math &math, const SharedTile &tile,
+                                   const CopiedVector<Math> &vector) {
+  auto element =
+      math.add(math.mul(vector.sharedOuter, tile.pitch), vector.sharedInner);
+  if (vector.matrix)
+    element = math.add(math.mul(*vector.matrix, tile.matrixPitch()), element);
+  return element;
 }
 
 } // namespace ftuner

@@ -112,10 +112,11 @@ public:
                 std::vector<Metrics> &result) const;
 
 private:
-  /// One uKernel: numbers of its tiles along M, N and K, and what it moves
-  /// through shared memory for each element of the reduce axis, in bytes.
+  /// One uKernel: numbers of its tiles along M, N, K and the batch axes, and
+  /// what it moves through shared memory for each element of the reduce axis,
+  /// in bytes.
   struct Entry {
-    unsigned m, n, k;
+    unsigned m, n, k, batch;
     double sharedBytes;
   };
   /// A tile along the reduce axis, in each of `split` split-K slices.
@@ -132,6 +133,8 @@ private:
   ContractionAxes axes;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;
+  /// With 1 along axes that are no batch axes.
+  std::vector<BlockTile> batchTiles;
   std::vector<Entry> entries;
 };
 

@@ -4,7 +4,8 @@
 // axes in one split-K slice of the reduce axis. From the outside in, blocks are
 // counted by
 //
-//   position on the batch axes, the last axis fastest
+//   tile along the batch axes, the last axis fastest, one with two heights
+//   slowest
 //     split-K slice
 //       tile of m and n: groups of `swizzleRows` rows of tiles one after the
 //       other, in a group column by column
@@ -36,7 +37,7 @@
 // The blocks of some kernels are persistent: a launch has as many as run at
 // once, and block b takes the tiles b, b + blocks, b + 2 · blocks and so on.
 //
-// Along the combine axis, m or n, tiles have one or two heights (Partition.h).
+// Along the combine axis tiles have one or two heights (Partition.h).
 // The host counts the blocks (`launchOf`); a block knows the extents, the
 // number of blocks of the first part and of the launch, and finds its tile
 // (`positionOf`, `isInFirstPart`, `offsetsOf`, `reduceRangeOf`). What it does
@@ -69,11 +70,11 @@ namespace ftuner {
 
 /// All that the mapping of blocks to tiles asks of a kernel.
 struct Grid {
-  /// Elements of a tile along each axis, 1 along batch axes; along the combine
-  /// axis, those of the first part.
+  /// Elements of a tile along each axis; along the combine axis, those of the
+  /// first part.
   llvm::SmallVector<int64_t, 5> tile;
-  /// Axis along which two parts lie, one of rows or columns; meaningful also
-  /// with one part.
+  /// Axis along which two parts lie, a space axis; meaningful also with one
+  /// part.
   unsigned combineAxis = 0;
   /// A bit for each axis that blocks step through, and have no tiles along.
   uint32_t reduceAxes = 0;
@@ -212,16 +213,33 @@ struct TilePosition {
   Index row, column;
   /// Number of the split-K slice; nothing without split-K.
   std::optional<Index> slice;
-  /// Element along each batch axis; nothing where its extent is known to be 1.
+  /// Number of the tile along each batch axis; nothing where there is known to
+  /// be one.
   llvm::SmallVector<std::optional<Index>, 3> batch;
   /// Number of the block in its cluster; nothing without clusters.
   std::optional<Index> rank;
 
-  /// Number of the tile along the grid's axis of rows or of columns.
-  Index along(const Grid &grid, unsigned axis) const {
+  /// Number of the tile along a space axis.
+  Index along(Math &math, const Grid &grid, unsigned axis) const {
+    if (std::optional<unsigned> number = grid.batchNumber(axis))
+      return batch[*number] ? *batch[*number] : math.constant(0);
     return axis == grid.rowAxis() ? row : column;
   }
 };
+
+/// Tiles of one slice and batch of a grid without pairs along rows or columns.
+template <typename Math>
+typename Math::Index
+tilesOfPlane(Math &math, const Grid &grid,
+             llvm::ArrayRef<typename Math::Index> extents) {
+  unsigned rowAxis = grid.rowAxis();
+  auto tiles = ceilDiv(math, extents[rowAxis], grid.tile[rowAxis]);
+  if (std::optional<unsigned> axis = grid.columnAxis()) {
+    auto columns = ceilDiv(math, extents[*axis], grid.tile[*axis]);
+    tiles = math.mul(tiles, columns);
+  }
+  return tiles;
+}
 
 /// Row and column of a tile, by its number in its slice and batch. `tiles`
 /// gives how many these have.
@@ -271,9 +289,17 @@ positionOfTile(Math &math, const Grid &grid,
                llvm::function_ref<typename Math::Index()> tilesOfLaunch) {
   using Index = typename Math::Index;
   TilePosition<Math> position;
+  // Tiles along the batch axes. Of one with two heights they are not counted:
+  // it comes last, and what the others leave is its position.
   llvm::SmallVector<Index, 3> batches;
-  while (std::optional<unsigned> axis = grid.batchAxis(batches.size()))
-    batches.push_back(extents[*axis]);
+  std::optional<unsigned> pair;
+  while (std::optional<unsigned> axis = grid.batchAxis(batches.size())) {
+    if (grid.isPairAlong(*axis))
+      pair = batches.size();
+    batches.push_back(grid.tile[*axis] == 1 || pair == batches.size()
+                          ? extents[*axis]
+                          : ceilDiv(math, extents[*axis], grid.tile[*axis]));
+  }
   position.batch.resize(batches.size());
 
   // What is counted around the tiles, the fastest first: its extent and where
@@ -282,17 +308,23 @@ positionOfTile(Math &math, const Grid &grid,
   if (grid.reduceSplit != 1)
     outer.push_back({math.constant(grid.reduceSplit), &position.slice});
   for (size_t axis = batches.size(); axis-- > 0;)
-    if (math.known(batches[axis]) != 1)
+    if (math.known(batches[axis]) != 1 && axis != pair)
       outer.push_back({batches[axis], &position.batch[axis]});
+  if (pair)
+    outer.push_back({math.constant(0), &position.batch[*pair]});
   if (outer.empty()) {
     placeTile<Math>(math, grid, extents, tile, tilesOfLaunch, position);
     return position;
   }
 
-  Index problems = outer.back().first;
-  for (size_t level = outer.size() - 1; level-- > 0;)
-    problems = math.mul(problems, outer[level].first);
-  Index tiles = math.div(tilesOfLaunch(), problems);
+  Index tiles = [&] {
+    if (pair)
+      return tilesOfPlane(math, grid, extents);
+    Index problems = outer.back().first;
+    for (size_t level = outer.size() - 1; level-- > 0;)
+      problems = math.mul(problems, outer[level].first);
+    return Index(math.div(tilesOfLaunch(), problems));
+  }();
   Index problem = math.div(tile, tiles);
   Index number = math.rem(tile, tiles);
   for (auto &[extent, digit] : llvm::ArrayRef(outer).drop_back()) {
@@ -327,37 +359,45 @@ template <typename Math>
 typename Math::Condition isInFirstPart(Math &math, const Grid &grid,
                                        const TilePosition<Math> &position,
                                        typename Math::Index firstBlocks) {
-  return math.less(position.along(grid, grid.combineAxis), firstBlocks);
+  return math.less(position.along(math, grid, grid.combineAxis), firstBlocks);
 }
 
-/// First elements of a block's tile, or of its part of the cluster's.
+/// First element of a block along a space axis: in a tile of the first part,
+/// or, with that part's `firstBlocks`, of the second, which starts where the
+/// first ends.
+template <typename Math>
+typename Math::Index
+offsetAlong(Math &math, const Grid &grid, const TilePosition<Math> &position,
+            std::optional<typename Math::Index> firstBlocks, unsigned axis) {
+  auto number = position.along(math, grid, axis);
+  bool isSecond = axis == grid.combineAxis && firstBlocks;
+  int64_t tile = isSecond ? grid.secondHeight : grid.tile[axis];
+  auto first = isSecond ? math.sub(number, *firstBlocks) : number;
+  first = math.mul(first, tile);
+  if (isSecond)
+    first = math.add(math.mul(*firstBlocks, grid.tile[axis]), first);
+  if (position.rank && axis == grid.clusterAxis)
+    first =
+        math.add(first, math.mul(*position.rank, tile / grid.clusterBlocks));
+  return first;
+}
+
+/// First row and column of a block's tile, or of its part of the cluster's.
 template <typename Math>
 struct TileOffsets {
   typename Math::Index row, column;
 };
 
-/// First row and column of a block: in a tile of the first part, or, with that
-/// part's `firstBlocks`, of the second, which starts where the first ends.
 template <typename Math>
 TileOffsets<Math> offsetsOf(Math &math, const Grid &grid,
                             const TilePosition<Math> &position,
                             std::optional<typename Math::Index> firstBlocks) {
-  auto offset = [&](unsigned axis) {
-    auto number = position.along(grid, axis);
-    bool isSecond = axis == grid.combineAxis && firstBlocks;
-    int64_t tile = isSecond ? grid.secondHeight : grid.tile[axis];
-    auto first = isSecond ? math.sub(number, *firstBlocks) : number;
-    first = math.mul(first, tile);
-    if (isSecond)
-      first = math.add(math.mul(*firstBlocks, grid.tile[axis]), first);
-    if (position.rank && axis == grid.clusterAxis)
-      first =
-          math.add(first, math.mul(*position.rank, tile / grid.clusterBlocks));
-    return first;
-  };
   std::optional<unsigned> columnAxis = grid.columnAxis();
-  auto column = columnAxis ? offset(*columnAxis) : math.constant(0);
-  return {offset(grid.rowAxis()), column};
+  auto column =
+      columnAxis ? offsetAlong(math, grid, position, firstBlocks, *columnAxis)
+                 : math.constant(0);
+  auto row = offsetAlong(math, grid, position, firstBlocks, grid.rowAxis());
+  return {row, column};
 }
 
 /// Elements of the reduce axis.

@@ -1,11 +1,13 @@
 //===- ContractionTile.cpp - The tile of a contraction --------------------===//
 #include "FTuner/Codegen/IR/CodegenPath.h"
+#include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Schedule/Alignment.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -38,10 +40,12 @@ ContractionTile::ContractionTile(const TileEmission &tile)
     switch (op.getOperandRole(number)) {
     case OperandRole::Lhs:
       lhs = operand;
+      lhsNumber = number;
       lhsMap = map;
       break;
     case OperandRole::Rhs:
       rhs = operand;
+      rhsNumber = number;
       rhsMap = map;
       break;
     case OperandRole::Init:
@@ -58,6 +62,7 @@ ContractionTile::ContractionTile(const TileEmission &tile)
       break;
     case OperandRole::Input:
       inputs.push_back(operand);
+      inputNumbers.push_back(number);
       inputMaps.push_back(map);
       break;
     }
@@ -69,6 +74,77 @@ bool ContractionTile::isReduceContiguous(unsigned factor) const {
   if (!map)
     return view().factor(factor).contiguousAxis() == axes.k;
   return cast<AffineDimExpr>(map.getResults().back()).getPosition() == axes.k;
+}
+
+//===----------------------------------------------------------------------===//
+// Elements of batch axes
+//===----------------------------------------------------------------------===//
+
+Value ftuner::advanced(ImplicitLocOpBuilder &b, Value memref, Value elements) {
+  auto type = cast<MemRefType>(memref.getType());
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+  auto [strides, offset] = type.getStridesAndOffset();
+  Value start = IndexMath(b).add(metadata.getOffset(), elements);
+  auto moved = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides),
+      type.getMemorySpace());
+  return memref::ReinterpretCastOp::create(
+      b, moved, metadata.getBaseBuffer(), OpFoldResult(start),
+      metadata.getConstifiedMixedSizes(), metadata.getConstifiedMixedStrides());
+}
+
+Value ContractionTile::batchDistance(ImplicitLocOpBuilder &b, unsigned operand,
+                                     const BatchPosition &position) const {
+  IndexMath math(b);
+  Value distance;
+  for (auto [side, along] : llvm::zip_equal(batchTile().sides, position)) {
+    Value stride = batchStrides[operand][side.axis];
+    if (!along || !stride)
+      continue;
+    Value more = math.mul(*along, stride);
+    distance = distance ? math.add(distance, more) : more;
+  }
+  return distance;
+}
+
+Value ContractionTile::isInsideBatch(ImplicitLocOpBuilder &b,
+                                     const BatchPosition &position) const {
+  IndexMath math(b);
+  Value inside;
+  for (auto [side, along] : llvm::zip_equal(batchTile().sides, position)) {
+    if (!along || exact[side.axis])
+      continue;
+    Value reached = math.less(math.add(batchOffsets[side.axis], *along),
+                              extents[side.axis]);
+    inside = inside ? arith::AndIOp::create(b, inside, reached).getResult()
+                    : reached;
+  }
+  return inside;
+}
+
+BatchPosition
+ContractionTile::clampedBatch(ImplicitLocOpBuilder &b,
+                              const BatchPosition &position) const {
+  IndexMath math(b);
+  BatchPosition clamped = position;
+  for (auto [side, along] : llvm::zip_equal(batchTile().sides, clamped)) {
+    if (!along || exact[side.axis])
+      continue;
+    Value left =
+        arith::SubIOp::create(b, extents[side.axis], batchOffsets[side.axis]);
+    along = math.minimum(*along, math.sub(left, 1));
+  }
+  return clamped;
+}
+
+ContractionTile ContractionTile::atBatch(ImplicitLocOpBuilder &b,
+                                         const BatchPosition &position) const {
+  TileEmission moved = *this;
+  for (auto [number, operand] : llvm::enumerate(moved.operands))
+    if (Value distance = batchDistance(b, number, position))
+      operand = advanced(b, operand, distance);
+  return ContractionTile(moved);
 }
 
 bool ContractionTile::hasVectorEpilogue() const {

@@ -49,15 +49,18 @@ MatrixSource::nextDistance(bool isClamped) const {
   return last.bytes <= kMostImmediate ? std::optional(last) : std::nullopt;
 }
 
-void MatrixSource::addSlot(Value space, Value reduce, bool isClamped) {
+void MatrixSource::addSlot(Value space, Value reduce, bool isClamped,
+                           Value distance) {
   Value row = tile.reduceContiguous ? space : reduce;
   Value inner = tile.reduceContiguous ? reduce : space;
   Slot slot;
   slot.distance = nextDistance(isClamped);
-  if (!slot.distance)
-    slot.pointer = offsetPointer(
-        b, global,
-        math.mul(math.add(math.mul(row, rowStride), inner), elementBytes));
+  if (!slot.distance) {
+    Value element = math.add(math.mul(row, rowStride), inner);
+    if (distance)
+      element = math.add(distance, element);
+    slot.pointer = offsetPointer(b, global, math.mul(element, elementBytes));
+  }
   slots.push_back(slot);
 }
 
@@ -182,7 +185,9 @@ Value WindowSource::advance(Value pointer, ValueRange positions) {
       b.createOrFold<arith::MulIOp>(elements, math.constant(elementBytes)));
 }
 
-void WindowSource::addSlot(Value position, Value ofStep, bool isClamped) {
+void WindowSource::addSlot(Value position, Value ofStep, bool isClamped,
+                           Value distance) {
+  assert(!distance && "windows have no batch axes");
   Slot slot;
   slot.reduce = ofStep;
   Values point = pointAt(space, position), positions;

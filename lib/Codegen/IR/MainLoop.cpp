@@ -52,6 +52,10 @@ void ftuner::prepareCopies(const ContractionTile &tile, TileCopy &lhs,
                  tile.extents[axis], tile.exact[axis], tile.extents[axes.k],
                  tile.exact[axes.k], isAsynchronous);
   };
+  if (!tile.batchTile().sides.empty()) {
+    lhs.alongBatch(tile, 0);
+    rhs.alongBatch(tile, 1);
+  }
   prepare(lhs, tile.rowOffset, axes.m);
   prepare(rhs, tile.columnOffset, axes.n);
 }

@@ -41,7 +41,8 @@ private:
     return contract.getArgument(2 + input);
   }
   VectorType typeOf(unsigned input) const;
-  Value load(unsigned input, Value space, Value reduce) const;
+  Value load(unsigned input, Value space, Value reduce,
+             const BatchPosition &batch) const;
   Value broadcast(Value value) const;
   Value compute(Value vector, ValueRange loaded) const;
 
@@ -87,11 +88,11 @@ CopyConversion Prologue::conversion() const {
   result.keepsZeros =
       llvm::all_of(parts.prologues[factor], llvm::IsaPred<CastOpInterface>);
   for (unsigned input : tensors)
-    result.inputs.push_back({typeOf(input),
-                             mapOf(input).isFunctionOfDim(tile.axes.k),
-                             [*this, input](Value space, Value reduce) {
-                               return load(input, space, reduce);
-                             }});
+    result.inputs.push_back(
+        {typeOf(input), mapOf(input).isFunctionOfDim(tile.axes.k),
+         [*this, input](Value space, Value reduce, const BatchPosition &batch) {
+           return load(input, space, reduce, batch);
+         }});
   result.compute = [*this](Value vector, ValueRange loaded) {
     return compute(vector, loaded);
   };
@@ -105,10 +106,14 @@ VectorType Prologue::typeOf(unsigned input) const {
                          getElementTypeOrSelf(tile.inputs[input].getType()));
 }
 
-Value Prologue::load(unsigned input, Value space, Value reduce) const {
+Value Prologue::load(unsigned input, Value space, Value reduce,
+                     const BatchPosition &batch) const {
   IndexMath math(b);
   VectorType type = typeOf(input);
   Value memory = tile.inputs[input];
+  if (!batch.empty())
+    if (Value distance = tile.batchDistance(b, tile.inputNumbers[input], batch))
+      memory = advanced(b, memory, distance);
   AffineMap map = mapOf(input);
   auto indices = [&](int64_t element) {
     Values result;

@@ -79,6 +79,27 @@ Value ftuner::viewStages(ImplicitLocOpBuilder &b, Value sharedMemory,
                                 IndexMath(b).constant(firstByte), ValueRange());
 }
 
+Value ftuner::viewMatrix(ImplicitLocOpBuilder &b, Value sharedMemory,
+                         const SharedTile &tile, int64_t stages,
+                         Type elementType, int64_t firstByte, Value matrix) {
+  auto space = cast<MemRefType>(sharedMemory.getType()).getMemorySpace();
+  auto all = MemRefType::get({stages * tile.elements()}, elementType,
+                             MemRefLayoutAttrInterface(), space);
+  Value elements = memref::ViewOp::create(
+      b, all, sharedMemory, IndexMath(b).constant(firstByte), ValueRange());
+  int64_t shape[] = {stages, tile.sharedRows(), tile.pitch};
+  int64_t strides[] = {tile.elements(), tile.pitch, 1};
+  auto type = MemRefType::get(
+      shape, elementType,
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides),
+      space);
+  Value first = IndexMath(b).mul(matrix, tile.matrixPitch());
+  return memref::ReinterpretCastOp::create(
+      b, type, elements, OpFoldResult(first),
+      getAsIndexOpFoldResult(b.getContext(), shape),
+      getAsIndexOpFoldResult(b.getContext(), strides));
+}
+
 //===----------------------------------------------------------------------===//
 // TileCopy
 //===----------------------------------------------------------------------===//
@@ -131,20 +152,41 @@ void TileCopy::prepare(Value threadId, Value spaceOffset, Value spaceExtent,
     slot.space = space;
     if (!spaceExact && isAsynchronous)
       slot.isInside = inSpaceRange(space, spaceExtent);
+    Value distance;
+    if (copied.matrix) {
+      Value matrix = *copied.matrix;
+      if (readsInputs && slot.active)
+        matrix = math.minimum(matrix, math.constant(tile.matrices - 1));
+      distance = placeMatrix(slot, matrix, isAsynchronous);
+    }
     if (conversion)
       for (const CopyConversion::Input &input : conversion->inputs)
         if (!input.dependsOnReduce)
-          slot.inputs.push_back(input.load(space, /*reduce=*/Value()));
-    source->addSlot(space, slot.reduce, isClamped);
+          slot.inputs.push_back(
+              input.load(space, /*reduce=*/Value(), slot.batch));
+    source->addSlot(space, slot.reduce, isClamped, distance);
     slot.sharedDistance = nextSharedDistance();
     if (!slot.sharedDistance)
       slot.shared = offsetPointer(
-          b, shared,
-          math.mul(math.add(math.mul(copied.sharedOuter, tile.pitch),
-                            copied.sharedInner),
-                   sharedBytes));
+          b, shared, math.mul(sharedElement(math, tile, copied), sharedBytes));
     slots.push_back(slot);
   }
+}
+
+Value TileCopy::placeMatrix(Slot &slot, Value matrix, bool isAsynchronous) {
+  BatchPosition position =
+      batchPoint(math, contraction->batchTile(), matrix, factor);
+  if (!isAsynchronous) {
+    position = contraction->clampedBatch(b, position);
+  } else if (Value inside = contraction->isInsideBatch(b, position)) {
+    slot.isInside =
+        slot.isInside
+            ? arith::AndIOp::create(b, slot.isInside, inside).getResult()
+            : inside;
+  }
+  slot.batch = position;
+  return contraction->batchDistance(b, contraction->factorNumber(factor),
+                                    position);
 }
 
 Value TileCopy::inSpaceRange(Value space, Value spaceExtent) {
@@ -263,8 +305,8 @@ Values TileCopy::loadSlot(const Slot &slot, Value pointer, Value reduceOffset) {
   if (conversion)
     for (const CopyConversion::Input &input : conversion->inputs)
       if (input.dependsOnReduce)
-        loaded.push_back(
-            input.load(slot.space, math.add(reduceOffset, slot.reduce)));
+        loaded.push_back(input.load(
+            slot.space, math.add(reduceOffset, slot.reduce), slot.batch));
   return loaded;
 }
 

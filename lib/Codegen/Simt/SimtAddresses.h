@@ -15,38 +15,61 @@ namespace ftuner {
 /// Reduce elements that a thread reads at once where they are contiguous.
 constexpr int64_t kQuad = 4;
 
-/// Coordinates of a thread among the layout's gm × gn.
+/// Coordinates of a thread among the layout's gm × gn, and the group of these;
+/// nothing where there is one.
 template <typename Math>
 struct ThreadCoordinates {
   typename Math::Index m, n;
+  std::optional<typename Math::Index> batch;
 };
 
 template <typename Math>
 ThreadCoordinates<Math> threadCoordinates(Math &math, const SimtLayout &layout,
                                           typename Math::Index thread) {
   if (layout.wn == 0)
-    return {math.div(thread, layout.gn), math.rem(thread, layout.gn)};
+    return {math.div(thread, layout.gn), math.rem(thread, layout.gn), {}};
   auto warp = math.div(thread, 32);
   auto lane = math.rem(thread, 32);
   int64_t warpsAlongN = layout.gn / layout.wn;
+  std::optional<typename Math::Index> batch;
+  if (layout.gb > 1) {
+    int64_t warpsOfGroup = layout.gm / layout.wm * warpsAlongN;
+    batch = math.mul(math.div(warp, warpsOfGroup), layout.wb);
+    warp = math.rem(warp, warpsOfGroup);
+    if (layout.wb > 1) {
+      int64_t lanes = layout.wm * layout.wn;
+      batch = math.add(*batch, math.div(lane, lanes));
+      lane = math.rem(lane, lanes);
+    }
+  }
   return {math.add(math.mul(math.div(warp, warpsAlongN), layout.wm),
                    math.div(lane, layout.wn)),
           math.add(math.mul(math.rem(warp, warpsAlongN), layout.wn),
-                   math.rem(lane, layout.wn))};
+                   math.rem(lane, layout.wn)),
+          batch};
+}
+
+/// Number of the `number`th element of the batch tile that a thread owns.
+template <typename Math>
+typename Math::Index batchElement(Math &math, const SimtLayout &layout,
+                                  const ThreadCoordinates<Math> &thread,
+                                  int64_t number) {
+  auto element = math.constant(number * layout.gb);
+  return thread.batch ? math.add(*thread.batch, element) : element;
 }
 
 /// First of the neighbours that the thread with coordinate `lane` owns.
 template <typename Math>
 typename Math::Index firstOfChunk(Math &math, const LaneChunk &chunk,
                                   typename Math::Index lane) {
-  return math.add(math.mul(lane, chunk.width), math.constant(chunk.base));
+  return math.add(math.mul(lane, chunk.stride), math.constant(chunk.base));
 }
 
 /// Where reduce element `reduce`, a multiple of four, lies within a row that
 /// belongs to a chunk starting at row `first`: rows of a chunk share a pattern,
-/// since chunks start at multiples of four and patterns change at multiples of
-/// eight. A pattern is below the swizzle, a power of two, so it changes no
-/// higher bit of the number of the quad.
+/// since chunks start at multiples of their width, up to four, and patterns
+/// change at multiples of eight. A pattern is below the swizzle, a power of
+/// two, so it changes no higher bit of the number of the quad.
 template <typename Math>
 typename Math::Index reduceElementInRow(Math &math, const SharedTile &tile,
                                         typename Math::Index first,

@@ -3,34 +3,51 @@
 #include "FTuner/Codegen/ContractionModel.h"
 
 #include <algorithm>
-#include <tuple>
 
 using namespace ftuner;
 
 static constexpr int64_t kWarpSize = 32;
 
-/// Splits `perThread` elements into chunks of 4, 2 and 1 for `threads` threads.
+/// Most elements of a vector load.
+static constexpr int64_t kWidestChunk = 4;
+
+/// Splits `perThread` elements into strips of 4, 2 and 1 for `threads` threads,
+/// each a chunk.
 static llvm::SmallVector<LaneChunk> splitIntoChunks(int64_t perThread,
                                                     int64_t threads) {
   llvm::SmallVector<LaneChunk> chunks;
   int64_t base = 0;
   for (int64_t width : {4, 2, 1})
     for (; perThread >= width; perThread -= width, base += width * threads)
-      chunks.push_back({base, width});
+      chunks.push_back({base, width, /*stride=*/width});
+  return chunks;
+}
+
+/// Chunks of up to `widest` elements of `strips` equal strips.
+static llvm::SmallVector<LaneChunk> chunksOfStrips(int64_t perThread,
+                                                   int64_t threads,
+                                                   int64_t strips,
+                                                   int64_t widest) {
+  llvm::SmallVector<LaneChunk> chunks;
+  int64_t strip = perThread / strips;
+  int64_t width = std::min(widest, strip & -strip);
+  for (int64_t first = 0; first < strips; ++first)
+    for (int64_t element = 0; element < strip; element += width)
+      chunks.push_back({first * threads * strip + element, width, strip});
   return chunks;
 }
 
 llvm::SmallVector<LaneChunk> SimtLayout::rowChunks() const {
-  if (!lhs.reduceContiguous)
-    return splitIntoChunks(rm, gm);
-  llvm::SmallVector<LaneChunk> chunks;
-  for (int64_t row = 0; row < rm; ++row)
-    chunks.push_back({row * gm, 1});
-  return chunks;
+  int64_t widest = lhs.reduceContiguous ? 1 : kWidestChunk;
+  if (virtualM != 0)
+    return chunksOfStrips(rm, gm, virtualM, widest);
+  return lhs.reduceContiguous ? chunksOfStrips(rm, gm, /*strips=*/rm, widest)
+                              : splitIntoChunks(rm, gm);
 }
 
 llvm::SmallVector<LaneChunk> SimtLayout::columnChunks() const {
-  return splitIntoChunks(rn, gn);
+  return virtualN != 0 ? chunksOfStrips(rn, gn, virtualN, kWidestChunk)
+                       : splitIntoChunks(rn, gn);
 }
 
 int64_t SimtLayout::copySlots(int64_t vectorWidth) const {
@@ -53,36 +70,57 @@ int64_t SimtLayout::unrolledDepth(const DeviceSpec &device) const {
   int64_t most = isAlone && threads() >= kLeastWarpsAlone * kWarpSize
                      ? kMostUnrolledAlone
                      : kMostUnrolled;
+  if (bk % 4 != 0)
+    return bk;
   int64_t quads = bk / 4;
-  int64_t unrolled = std::clamp<int64_t>(most / (4 * rm * rn), 1, quads);
+  int64_t unrolled = std::clamp<int64_t>(most / (4 * points()), 1, quads);
   while (quads % unrolled != 0)
     --unrolled;
   return 4 * unrolled;
 }
 
-/// Lanes of a warp along m and n, or 0, 0.
-static std::pair<int64_t, int64_t> warpShape(int64_t gm, int64_t gn) {
-  // Eight lanes along n read 128 contiguous bytes of the rhs in one phase.
-  for (int64_t wn : {8, 16, 4, 32, 2, 1}) {
-    int64_t wm = 32 / wn;
-    if (gm % wm == 0 && gn % wn == 0)
-      return {wm, wn};
-  }
-  return {0, 0};
+/// Sets the lanes of a warp along m, n and batches: as few groups as have a
+/// warp.
+static void setWarpShape(SimtLayout &layout) {
+  for (int64_t wb : {1, 2, 4, 8, 16, 32})
+    // Eight lanes along n read 128 contiguous bytes of the rhs in one phase.
+    for (int64_t wn : {8, 16, 4, 32, 2, 1}) {
+      int64_t wm = kWarpSize / wb / wn;
+      if (wm == 0 || layout.gb % wb != 0 || layout.gm % wm != 0 ||
+          layout.gn % wn != 0)
+        continue;
+      layout.wm = wm;
+      layout.wn = wn;
+      layout.wb = wb;
+      return;
+    }
 }
 
 static SharedTile sharedTile(bool reduceContiguous, int64_t space,
-                             int64_t reduce, int64_t chunkWidth) {
+                             int64_t reduce, llvm::ArrayRef<LaneChunk> chunks) {
   SharedTile tile;
   tile.reduceContiguous = reduceContiguous;
   tile.outer = reduceContiguous ? space : reduce;
   tile.inner = reduceContiguous ? reduce : space;
   tile.pitch = ceilBy(tile.inner, 4) + (reduceContiguous ? 4 : 0);
-  // The patterns permute quads within groups of a power of two.
-  int64_t quads = reduce / 4;
-  if (reduceContiguous && chunkWidth == 4)
+  // The patterns permute quads within groups of a power of two. Neighbouring
+  // lanes whose rows are an odd number apart meet no bank twice without.
+  int64_t quads = ceilDiv(reduce, 4);
+  if (reduceContiguous && !chunks.empty() && chunks.front().stride % 4 == 0)
     tile.swizzle = std::min<int64_t>(4, quads & -quads);
   return tile;
+}
+
+/// Where a warp reads several matrices at once, moves these apart: what the
+/// `lanes` of one read, `stride` rows or elements from each to the next, lies
+/// in banks before those of the next.
+static void spreadMatrices(SharedTile &tile, int64_t lanes, int64_t stride) {
+  constexpr int64_t banks = 32;
+  if (tile.matrices == 1)
+    return;
+  int64_t read = lanes * stride * (tile.reduceContiguous ? tile.pitch : 1);
+  int64_t wanted = ceilBy(read, 4) - tile.sharedRows() * tile.pitch;
+  tile.matrixPadding = (wanted % banks + banks) % banks;
 }
 
 SimtLayout ftuner::simtLayout(const ContractionAxes &axes,
@@ -97,19 +135,36 @@ SimtLayout ftuner::simtLayout(const ContractionAxes &axes,
   layout.bk = tile[axes.k];
   layout.rm = layout.bm / layout.gm;
   layout.rn = layout.bn / layout.gn;
+  layout.gb = schedule.threadsBatch;
   layout.stages = schedule.stages;
-  std::tie(layout.wm, layout.wn) = warpShape(layout.gm, layout.gn);
-  layout.lhs = sharedTile(lhsReduceContiguous, layout.bm, layout.bk, 1);
+  layout.virtualM = schedule.virtualThreadsM;
+  layout.virtualN = schedule.virtualThreadsN;
+  setWarpShape(layout);
+  layout.lhs.reduceContiguous = lhsReduceContiguous;
+  layout.lhs =
+      sharedTile(lhsReduceContiguous, layout.bm, layout.bk, layout.rowChunks());
   layout.rhs = sharedTile(rhsReduceContiguous, layout.bn, layout.bk,
-                          std::min<int64_t>(layout.rn, 4));
+                          layout.columnChunks());
   return layout;
 }
 
 SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
                               const SimtSchedule &schedule) {
   ContractionView view(workload);
-  return simtLayout(view, view.lhs().contiguousAxis() == view.k,
-                    view.rhs().contiguousAxis() == view.k, tile, schedule);
+  SimtLayout layout =
+      simtLayout(view, view.lhs().contiguousAxis() == view.k,
+                 view.rhs().contiguousAxis() == view.k, tile, schedule);
+  layout.batch = BatchTile::of(workload, tile);
+  if (layout.batch.sides.empty())
+    return layout;
+  layout.rb = layout.batch.elements() / layout.gb;
+  layout.lhs.matrices = layout.batch.matrices(0);
+  layout.rhs.matrices = layout.batch.matrices(1);
+  if (layout.wb > 1) {
+    spreadMatrices(layout.lhs, layout.wm, layout.rowChunks().front().stride);
+    spreadMatrices(layout.rhs, layout.wn, layout.columnChunks().front().stride);
+  }
+  return layout;
 }
 
 bool ftuner::simtCopiesAsynchronously(const Workload &workload,

@@ -149,6 +149,7 @@ public:
 
 protected:
   bool combinesColumns() const override { return false; }
+  bool takesBatchTiles() const override { return true; }
 
   llvm::Error checkWorkload(const Workload &workload,
                             const DeviceSpec &device) const override;
@@ -194,7 +195,8 @@ private:
     int64_t quads = fragmentQuads(layout);
     int64_t scalars = layout.rm + layout.rn - quads;
     // Of many quads about half are alive at once: those of n come chunk by
-    // chunk, and ptxas reads them late.
+    // chunk, and ptxas reads them late. Elements of a batch come one after the
+    // other.
     return kAddressRegisters + scalars +
            quads * (quads <= kMostQuadsAtOnce ? kQuad : kQuad / 2);
   }
@@ -209,7 +211,7 @@ private:
                                    const SimtLayout &layout) {
     int64_t vectorWidth = SimtSchedule::of(family.schedule).vectorWidth;
     int64_t expected =
-        layout.rm * layout.rn + restRegisters(layout) + kSpareRegisters;
+        layout.points() + restRegisters(layout) + kSpareRegisters;
     if (vectorWidth == 1 ||
         !isWhole(workload, tile, family.contractionAxes().k))
       expected += layout.copySlots(vectorWidth) / 2;
@@ -229,7 +231,7 @@ private:
     int64_t staged = layout.stages == 2
                          ? ceilDiv(layout.stageElements(), layout.threads())
                          : 0;
-    return layout.rm * layout.rn + staged + restRegisters(layout);
+    return layout.points() + staged + restRegisters(layout);
   }
 
   static int64_t spillMargin(const Workload &workload,
@@ -324,10 +326,16 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
                                  const SimtSchedule &simt) const {
   const BlockTile &tile = family.tiles[part];
   ContractionAxes axes = family.contractionAxes();
-  if (tile[axes.k] % kQuad != 0)
-    return invalid("expected a reduce tile that is a multiple of " +
-                   llvm::Twine(kQuad) + ", but got " +
-                   llvm::Twine(tile[axes.k]));
+  for (unsigned factor : {0, 1}) {
+    unsigned axis = axes.space(factor);
+    int64_t ofThread = tile[axis] / simt.workersAlong(factor);
+    int64_t strips = simt.virtualThreadsAlong(factor);
+    if (strips != 0 && ofThread % strips != 0)
+      return invalid("expected virtual threads that divide the " +
+                     llvm::Twine(ofThread) + " elements of a thread along " +
+                     (factor == 0 ? "m" : "n") + ", but got " +
+                     llvm::Twine(strips));
+  }
   if (simt.vectorWidth == 1)
     return llvm::Error::success();
   for (const Operand &operand : workload.operands)
@@ -336,10 +344,6 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
       return invalid("expected tiles of contiguous axes to be multiples of the "
                      "vector width, but got " +
                      family.ukernel(part).str());
-  if (tile[axes.n] / simt.threadsN % simt.vectorWidth != 0)
-    return invalid("expected register tiles along n to be multiples of the "
-                   "vector width, but got " +
-                   family.ukernel(part).str());
   return llvm::Error::success();
 }
 

@@ -115,6 +115,9 @@ void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
     if (isTooLarge(0, schedule.threadsM, rm))
       continue;
     for (int64_t rn : registerTiles[1]) {
+      // Chunks of the vectors that copies move.
+      if (rn % schedule.vectorWidth != 0)
+        continue;
       if (isTooLarge(1, schedule.threadsN, rn) || rm * rn > mostPoints ||
           rm * rn * threads >= device.registersPerBlock)
         continue;

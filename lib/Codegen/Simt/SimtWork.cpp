@@ -14,10 +14,12 @@ namespace {
 
 constexpr int64_t kLanes = 32;
 
-/// Threads of a warp along one axis, and how many warps lie beside each other.
+/// Threads of a warp along one axis, how many warps lie beside each other, and
+/// the matrix that each lane reads.
 struct WarpSpan {
   std::array<uint32_t, kLanes> lanes;
   int64_t threads, warps;
+  std::array<uint32_t, kLanes> matrices = {};
 };
 
 class WorkCounter {
@@ -61,18 +63,19 @@ void WorkCounter::countFragments(const SharedTile &tile,
   int64_t period = tile.patternPeriod();
   for (const LaneChunk &chunk : chunks)
     for (int64_t warp = 0; warp < span.warps; ++warp) {
-      int64_t first = chunk.base + warp * span.threads * chunk.width;
+      int64_t first = chunk.base + warp * span.threads * chunk.stride;
       auto isAlike = [&](const Group &group) {
         return group.chunk.width == chunk.width &&
+               group.chunk.stride == chunk.stride &&
                group.chunk.base == first % period;
       };
       if (auto it = llvm::find_if(groups, isAlike); it != groups.end())
         ++it->count;
       else
-        groups.push_back({{first % period, chunk.width}, 1});
+        groups.push_back({{first % period, chunk.width, chunk.stride}, 1});
     }
   for (const Group &group : groups) {
-    int64_t loads = group.count * warps / span.warps;
+    int64_t loads = layout.rb * group.count * warps / span.warps;
     countFragment(tile, group.chunk, span, double(loads));
   }
 }
@@ -83,7 +86,8 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   std::array<int64_t, kLanes> address;
   if (!tile.reduceContiguous) {
     for (int64_t lane = 0; lane < kLanes; ++lane)
-      address[lane] = firstOfChunk(math, chunk, span.lanes[lane]);
+      address[lane] = span.matrices[lane] * tile.matrixPitch() +
+                      firstOfChunk(math, chunk, span.lanes[lane]);
     double loads = count * double(layout.bk);
     addAccess(work, WarpAccess::Kind::SharedLoad, chunk.width, address, loads);
     fragmentLoads += loads;
@@ -92,12 +96,13 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   }
   // Each quad of each row of the chunk is a load; the quad's low bits decide
   // the pattern.
-  int64_t quads = chunk.width * layout.bk / kQuad;
+  int64_t quads = chunk.width * ceilDiv(layout.bk, kQuad);
   double loads = count * double(quads);
   for (int64_t quad = 0; quad < tile.swizzle; ++quad) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       uint32_t first = firstOfChunk(math, chunk, span.lanes[lane]);
-      address[lane] = int64_t(first) * tile.pitch +
+      address[lane] = span.matrices[lane] * tile.matrixPitch() +
+                      int64_t(first) * tile.pitch +
                       reduceElementInRow(math, tile, first, kQuad * quad);
     }
     addAccess(work, WarpAccess::Kind::SharedLoad, kQuad, address,
@@ -140,7 +145,7 @@ double WorkCounter::overheadInstructions() const {
 BlockWork WorkCounter::count() {
   work.warps = warps;
   work.kTile = layout.bk;
-  work.fma = double(warps * layout.bk * layout.rm * layout.rn);
+  work.fma = double(warps * layout.bk * layout.points());
   WarpSpan rows{{}, layout.wm, layout.gm / layout.wm};
   WarpSpan columns{{}, layout.wn, layout.gn / layout.wn};
   for (int64_t lane = 0; lane < kLanes; ++lane) {
@@ -148,11 +153,16 @@ BlockWork WorkCounter::count() {
         threadCoordinates(math, layout, lane);
     rows.lanes[lane] = thread.m;
     columns.lanes[lane] = thread.n;
+    if (!thread.batch)
+      continue;
+    rows.matrices[lane] = matrixOf(math, layout.batch, 0, *thread.batch);
+    columns.matrices[lane] = matrixOf(math, layout.batch, 1, *thread.batch);
   }
   llvm::SmallVector<LaneChunk> rowChunks = layout.rowChunks();
   // The last three rows of a single thread are neighbours, which LLVM reads at
   // once, with what pads them.
-  if (!layout.lhs.reduceContiguous && layout.gm == 1 && layout.rm % 4 == 3) {
+  if (!layout.lhs.reduceContiguous && layout.virtualM == 0 && layout.gm == 1 &&
+      layout.rm % 4 == 3) {
     rowChunks.pop_back();
     rowChunks.back().width = 4;
   }
@@ -167,7 +177,8 @@ BlockWork WorkCounter::count() {
     return code.elementBytes[factor] + code.prologues[factor].globalBytes;
   };
   work.globalBytes =
-      double(layout.bk * (bytesOf(0) * layout.bm + bytesOf(1) * layout.bn));
+      double(layout.bk * (bytesOf(0) * layout.bm * layout.lhs.matrices +
+                          bytesOf(1) * layout.bn * layout.rhs.matrices));
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return std::move(work);
 }

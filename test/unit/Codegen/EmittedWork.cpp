@@ -153,8 +153,8 @@ PlacedBlock::PlacedBlock(const EmittedCase &emitted, unsigned part) {
   for (; number < numBlocks; ++number) {
     auto position = positionOf<NumberArithmetic>(math, grid, extents, number,
                                                  [&] { return numBlocks; });
-    if (position.along(grid, grid.combineAxis) != part ||
-        position.along(grid, other) != 0)
+    if (position.along(math, grid, grid.combineAxis) != part ||
+        position.along(math, grid, other) != 0)
       continue;
     offsets = offsetsOf(math, grid, position,
                         part == 0 ? std::nullopt : std::optional<int64_t>(1));

@@ -463,9 +463,13 @@ PtxInterpreter::run(const PtxBlockOfLaunch &block, unsigned warp,
     auto [blockIndex, index] = at[first];
     const PtxBlock &code = kernel->blocks[blockIndex];
     if (index == code.instructions.size()) {
-      for (auto &position : at)
-        if (position == std::pair(blockIndex, index))
-          position = {blockIndex + 1, 0};
+      // A loop may begin right behind its latch.
+      bool isBack = kernel->blocks[blockIndex + 1].order <= code.order;
+      for (unsigned lane = 0; lane < kLanes; ++lane)
+        if (rank(lane) == firstRank) {
+          trips[lane] += isBack;
+          at[lane] = {blockIndex + 1, 0};
+        }
       continue;
     }
     const PtxInstruction &instruction = code.instructions[index];

@@ -24,7 +24,7 @@ void expectPartition(llvm::ArrayRef<LaneChunk> chunks, int64_t threads,
   for (const LaneChunk &chunk : chunks)
     for (int64_t thread = 0; thread < threads; ++thread)
       for (int64_t i = 0; i < chunk.width; ++i) {
-        int64_t element = chunk.base + thread * chunk.width + i;
+        int64_t element = chunk.base + thread * chunk.stride + i;
         EXPECT_GE(element, 0);
         EXPECT_LT(element, extent);
         EXPECT_TRUE(seen.insert(element).second) << element << " twice";

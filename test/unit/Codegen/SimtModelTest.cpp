@@ -90,7 +90,10 @@ TEST_F(SimtModelTest, SaysWhatAScheduleMakesOfATile) {
                        {"threads_m", 16},
                        {"threads_n", 16},
                        {"stages", 3},
-                       {"vector_width", 4}}));
+                       {"vector_width", 4},
+                       {"threads_batch", 1},
+                       {"virtual_threads_m", 0},
+                       {"virtual_threads_n", 0}}));
 }
 
 TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
@@ -143,13 +146,58 @@ TEST_F(SimtModelTest, AcceptsBatchesOfProducts) {
   EXPECT_NE(error(family).find("tiles of 4 axes"), std::string::npos);
   KernelFamily family = batched(this->family, 1);
   EXPECT_EQ(error(family), "");
-  // A batch is no part of a block.
+  // An element of a batch for each block.
   KernelResources needs = model.resources(workload, family);
   EXPECT_EQ(needs.threads, 256);
   EXPECT_EQ(needs.sharedMemoryBytes, 3 * (128 * 20 + 16 * 128) * 4);
-  for (BlockTile &tile : family.tiles)
-    tile[3] = 2;
-  EXPECT_NE(error(family).find("tiles of 1 on batch axes"), std::string::npos);
+}
+
+TEST_F(SimtModelTest, ComputesSeveralElementsOfABatch) {
+  workload = Workload::batchMatmul(SizeRange::fixed(12), {1, 128, 1},
+                                   SizeRange::fixed(64), SizeRange::fixed(64));
+  SimtSchedule schedule{4, 8, 2, 4};
+  schedule.threadsBatch = 3;
+  KernelFamily family = simtFamily(schedule, {2}, 4, 16, 4);
+  family.tiles[0][3] = 6;
+  EXPECT_EQ(error(family), "");
+  KernelResources needs = model.resources(workload, family);
+  EXPECT_EQ(needs.threads, 3 * 4 * 8);
+  // Rows of 16 and 4 elements of each lhs, 16 rows of 32 of each rhs: nothing
+  // between, since a warp reads one element's.
+  EXPECT_EQ(needs.sharedMemoryBytes, 2 * 6 * (8 * 20 + 16 * 32) * 4);
+  UKernel ukernel = family.ukernel(0);
+  EXPECT_EQ(ukernel.workers, 96);
+  EXPECT_EQ(ukernel.registerTile, (BlockTile{2, 4, 1, 2}));
+  // Twice the sums of one, by each of three groups.
+  KernelFamily one = simtFamily({4, 8, 2, 4}, {2}, 4, 16, 4);
+  EXPECT_EQ(model.work(workload, family, 0, device).fma,
+            6 * model.work(workload, one, 0, device).fma);
+  EXPECT_EQ(model.work(workload, family, 0, device).globalBytes,
+            6 * model.work(workload, one, 0, device).globalBytes);
+
+  family.tiles[0][3] = 4;
+  EXPECT_NE(error(family).find("whose elements 3 workers share equally"),
+            std::string::npos);
+  // Two heights along the batch.
+  family.tiles = {family.tiles[0], family.tiles[0]};
+  family.tiles[0][3] = 3;
+  family.tiles[1][3] = 6;
+  family.combineAxis = 3;
+  EXPECT_EQ(error(family), "");
+  EXPECT_EQ(model.heightGranule(family), 3);
+}
+
+TEST_F(SimtModelTest, TakesVirtualThreadsThatDivideTheTile) {
+  SimtSchedule schedule{8, 16, 3, 4};
+  schedule.virtualThreadsM = 3;
+  EXPECT_EQ(error(simtFamily(schedule, {6}, 4, 16)), "");
+  EXPECT_NE(error(simtFamily(schedule, {7}, 4, 16))
+                .find("virtual threads that divide the 7 elements of a thread "
+                      "along m, but got 3"),
+            std::string::npos);
+  schedule.virtualThreadsN = 8;
+  EXPECT_NE(error(simtFamily(schedule, {6}, 4, 16)).find("along n, but got 8"),
+            std::string::npos);
 }
 
 TEST_F(SimtModelTest, AcceptsUpToThreeBatchAxes) {

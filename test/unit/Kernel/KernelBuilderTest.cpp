@@ -135,7 +135,8 @@ TEST_F(KernelBuilderTest, SaysWhatCannotBeBuilt) {
       &context, families[0].getSchedule(), 0,
       {mlir::DenseI64ArrayAttr::get(&context, {12, 32, 6})}, {}, 1, 0);
   EXPECT_TRUE(mlir::failed(build(ops[0], odd, "k")));
-  EXPECT_NE(error.find("simt: expected a reduce tile that is a multiple of 4"),
+  EXPECT_NE(error.find("simt: expected tiles of contiguous axes to be "
+                       "multiples of the vector width"),
             std::string::npos)
       << error;
   EXPECT_TRUE(target->getBody()->empty());

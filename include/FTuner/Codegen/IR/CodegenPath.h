@@ -7,6 +7,7 @@
 #ifndef FTUNER_CODEGEN_IR_CODEGENPATH_H
 #define FTUNER_CODEGEN_IR_CODEGENPATH_H
 
+#include "FTuner/Codegen/BatchTile.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Contraction.h"
@@ -41,11 +42,11 @@ struct TileEmission {
   const BlockTile &blockTile() const { return family.tiles[part]; }
 
   /// The operator's operands in global memory, in order: memrefs of one batch,
-  /// whose dimensions are those of the core's operands but for those that a
-  /// batch axis indexes alone, or scalars. In other dimensions a batch axis
-  /// counts as 0: the memref begins at its position. Of a packed rhs a step of
-  /// k elements for each column, beginning with the slice's first step. See
-  /// `startsAtSlice`.
+  /// the first of the tile, whose dimensions are those of the core's operands
+  /// but for those that a batch axis indexes alone, or scalars. In other
+  /// dimensions a batch axis counts as 0: the memref begins at its position. Of
+  /// a packed rhs a step of k elements for each column, beginning with the
+  /// slice's first step. See `startsAtSlice`.
   llvm::SmallVector<mlir::Value> operands;
   /// For each of the path's tensor maps of this part.
   llvm::SmallVector<TensorMapOperand, 2> tensorMaps;
@@ -61,6 +62,12 @@ struct TileEmission {
   llvm::SmallVector<bool, 3> exact;
   /// First row and column of the block, of type index.
   mlir::Value rowOffset, columnOffset;
+  /// By axis, for batch axes along which the tile has more than one element:
+  /// the first of these, of type index; null for other axes.
+  llvm::SmallVector<mlir::Value, 5> batchOffsets;
+  /// For each operand, by axis, for the same axes: elements of memory from one
+  /// to the next; null where the operand lacks the axis.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value, 5>> batchStrides;
   /// Number of the block in its cluster, of type index; null without clusters.
   mlir::Value clusterRank;
   /// Number of the thread in the block, of type index.
@@ -97,6 +104,13 @@ public:
           Body body) = 0;
 };
 
+/// A position along the sides of a BatchTile; nothing where it does not matter.
+using BatchPosition = llvm::SmallVector<std::optional<mlir::Value>, 1>;
+
+/// A memref that begins `elements` further.
+mlir::Value advanced(mlir::ImplicitLocOpBuilder &b, mlir::Value memref,
+                     mlir::Value elements);
+
 /// The same for a contraction, by an operator with one reduction whose combiner
 /// is a sum of products.
 struct ContractionTile : TileEmission {
@@ -120,6 +134,29 @@ struct ContractionTile : TileEmission {
   ContractionView view() const { return ContractionView(*described); }
   /// lhs (0) or rhs (1).
   mlir::Value factor(unsigned number) const { return number == 0 ? lhs : rhs; }
+  /// Number of the operand.
+  unsigned factorNumber(unsigned number) const {
+    return number == 0 ? lhsNumber : rhsNumber;
+  }
+  unsigned lhsNumber = 0, rhsNumber = 0;
+  llvm::SmallVector<unsigned> inputNumbers;
+
+  BatchTile batchTile() const { return BatchTile::of(*described, blockTile()); }
+  /// Of a tile with several elements along batch axes: operands of the element
+  /// at a position along the sides of `batchTile`.
+  ContractionTile atBatch(mlir::ImplicitLocOpBuilder &b,
+                          const BatchPosition &position) const;
+  /// The distance of an operand's element at a position, in elements; null for
+  /// none.
+  mlir::Value batchDistance(mlir::ImplicitLocOpBuilder &b, unsigned operand,
+                            const BatchPosition &position) const;
+  /// Whether the extents of batch axes reach to a position; null if they reach
+  /// to all.
+  mlir::Value isInsideBatch(mlir::ImplicitLocOpBuilder &b,
+                            const BatchPosition &position) const;
+  /// The same position, or the last ones along axes where it is outside.
+  BatchPosition clampedBatch(mlir::ImplicitLocOpBuilder &b,
+                             const BatchPosition &position) const;
   /// Whether a factor, lhs (0) or rhs (1), is contiguous along k.
   bool isReduceContiguous(unsigned factor) const;
   /// Whether what the epilogue reads and writes is moved in vectors, if factors

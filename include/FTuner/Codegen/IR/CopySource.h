@@ -24,7 +24,9 @@ public:
   virtual ~CopySource() = default;
   /// Adds the next slot, of the vectors at `space` and, in the step at 0, at
   /// `reduce`. `isClamped`: positions beyond the space extent are its last one.
-  virtual void addSlot(Value space, Value reduce, bool isClamped) = 0;
+  /// `distance`: elements of memory to the slot's matrix; null for none.
+  virtual void addSlot(Value space, Value reduce, bool isClamped,
+                       Value distance) = 0;
 
   /// A vector of a step.
   struct Place {
@@ -51,7 +53,8 @@ public:
   /// The operand is packed (PackedOrder.h): a row of it has the elements of a
   /// step, and as many rows follow for the next step as it has.
   void setPackedRows(int64_t rows) { packedRows = rows; }
-  void addSlot(Value space, Value reduce, bool isClamped) override;
+  void addSlot(Value space, Value reduce, bool isClamped,
+               Value distance) override;
   llvm::SmallVector<Place> placesOf(Value reduceOffset) override;
 
 private:
@@ -106,7 +109,8 @@ public:
   WindowSource(mlir::ImplicitLocOpBuilder &b, Value memory,
                const Operand &operand, SplitAxis space, SplitAxis reduce,
                Value sliceStart);
-  void addSlot(Value space, Value reduce, bool isClamped) override;
+  void addSlot(Value space, Value reduce, bool isClamped,
+               Value distance) override;
   llvm::SmallVector<Place> placesOf(Value reduceOffset) override;
 
 private:

@@ -2,6 +2,7 @@
 #ifndef FTUNER_CODEGEN_IR_TILECOPY_H
 #define FTUNER_CODEGEN_IR_TILECOPY_H
 
+#include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/CopySource.h"
 #include "FTuner/Codegen/IR/IndexMath.h"
 #include "FTuner/Codegen/SharedTile.h"
@@ -30,6 +31,11 @@ Value viewStages(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
                  const SharedTile &tile, int64_t stages, mlir::Type elementType,
                  int64_t firstByte);
 
+/// The same of one of the tile's matrices, by its number.
+Value viewMatrix(mlir::ImplicitLocOpBuilder &b, Value sharedMemory,
+                 const SharedTile &tile, int64_t stages, mlir::Type elementType,
+                 int64_t firstByte, Value matrix);
+
 /// What becomes of vectors on the way through registers, where elements in
 /// shared memory are others than in global memory.
 struct CopyConversion {
@@ -39,7 +45,8 @@ struct CopyConversion {
     mlir::VectorType type;
     bool dependsOnReduce;
     /// Reads at the vector's first element.
-    std::function<Value(Value space, Value reduce)> load;
+    std::function<Value(Value space, Value reduce, const BatchPosition &batch)>
+        load;
   };
   /// Bytes of an element in shared memory.
   int64_t sharedBytes;
@@ -70,6 +77,13 @@ public:
     this->conversion = std::move(conversion);
   }
   bool isConverted() const { return conversion.has_value(); }
+  /// The operand is a factor, lhs (0) or rhs (1), of a contraction's tile with
+  /// several elements along batch axes. Comes before `prepare`; the tile
+  /// outlives it.
+  void alongBatch(const ContractionTile &contraction, unsigned factor) {
+    this->contraction = &contraction;
+    this->factor = factor;
+  }
   /// Computes the addresses that do not depend on the step. Vectors beyond the
   /// space extent only reach rows or columns that are never stored. Copies that
   /// are not asynchronous read the last valid one in their place, which L1
@@ -110,6 +124,8 @@ private:
     /// First element along the space axis, clamped into the tensor unless the
     /// next says whether it is there.
     Value space;
+    /// Of the vector's matrix along batch axes, clamped likewise.
+    BatchPosition batch;
     /// Whether an asynchronous copy reads the vector; null if all are read.
     Value isInside;
     /// Whether the thread takes part; null if all do.
@@ -124,6 +140,9 @@ private:
   Value inReduceRange(const Slot &slot, Value reduceOffset);
   /// Whether the next slot, at `space`, is inside of the extent.
   Value inSpaceRange(Value space, Value spaceExtent);
+  /// Places the next slot, of a matrix, along batch axes; elements of memory to
+  /// it, or null.
+  Value placeMatrix(Slot &slot, Value matrix, bool isAsynchronous);
   /// Pointers of the slots into a stage.
   Values sharedPointers(Value stage);
   /// The distance of the next slot.
@@ -144,6 +163,9 @@ private:
   /// None where elements stay as they are.
   std::optional<CopyConversion> conversion;
   mlir::VectorType vector;
+  /// Of a tile with several matrices.
+  const ContractionTile *contraction = nullptr;
+  unsigned factor = 0;
   Value reduceExtent;
   bool reduceExact = true;
   /// Of asynchronous copies: elements from the first slot to the extent.

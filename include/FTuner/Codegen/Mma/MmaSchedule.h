@@ -64,6 +64,7 @@ struct MmaSchedule {
   int64_t warpsAlong(unsigned factor) const {
     return factor == 0 ? warpsM : warpsN;
   }
+  int64_t workersAlongBatch() const { return 1; }
   int64_t workersAlong(unsigned factor) const { return warpsAlong(factor); }
   int64_t fragmentAlong(unsigned factor) const {
     return factor == rowFactor() ? kMmaRows : kMmaColumns;

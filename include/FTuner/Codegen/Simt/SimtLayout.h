@@ -8,11 +8,20 @@
 // columns of the tile, so the tile is gm·rm × gn·rn. A warp covers wm × wn
 // threads (wm · wn = 32), 4 × 8 where the block allows.
 //
+// Batches. A block may compute several elements of batch axes (BatchTile.h),
+// which gb groups of such threads share equally: group tb owns the elements
+// tb, tb + gb, …, rb of them. A warp covers wb groups where one has less than a
+// warp.
+//
 // Rows and columns of a thread. Along an axis that is contiguous in shared
-// memory, a thread owns chunks of up to four neighbours, read by one vector
-// load; chunk c of width w starts at base(c) + t·w (`chunks`). Rows of an lhs
-// that is contiguous along the reduce axis are interleaved instead: row i of
-// thread tm is i·gm + tm, which keeps lanes of a warp in different banks.
+// memory, a thread owns strips of up to four neighbours, read by one vector
+// load; strip c of width w starts at base(c) + t·w (`LaneChunk`). Rows of an
+// lhs that is contiguous along the reduce axis are interleaved instead: row i
+// of thread tm is i·gm + tm, which keeps lanes of a warp in different banks.
+//
+// Virtual threads say otherwise: v strips of w = r / v neighbours, strip s from
+// s·g·w + t·w on. What one vector load reads of a strip is a chunk: of the
+// largest power of two up to four that divides w.
 //
 // Shared memory holds factors in the accumulator's type, f32 or i32: narrower
 // ones are cast on the way there, once for all threads that multiply them, and
@@ -31,6 +40,7 @@
 #ifndef FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
 #define FTUNER_CODEGEN_SIMT_SIMTLAYOUT_H
 
+#include "FTuner/Codegen/BatchTile.h"
 #include "FTuner/Codegen/SharedTile.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Device/DeviceSpec.h"
@@ -39,11 +49,13 @@
 
 namespace ftuner {
 
-/// Neighbours that a thread owns along one axis: elements
-/// base + t · width … + width − 1 for the thread coordinate t.
+/// Neighbours that a thread owns along one axis and reads at once: elements
+/// base + t · stride … + width − 1 for the thread coordinate t. All are
+/// multiples of the width.
 struct LaneChunk {
   int64_t base;
   int64_t width;
+  int64_t stride;
 };
 
 /// Bytes of an element in shared memory.
@@ -51,13 +63,22 @@ constexpr int64_t kSharedElementBytes = 4;
 
 struct SimtLayout {
   int64_t gm, gn, rm, rn, bm, bn, bk;
+  int64_t gb = 1, rb = 1;
   int64_t stages;
-  /// Threads of a warp along m and n; 0 where a warp is a run of linear
-  /// threads.
-  int64_t wm = 0, wn = 0;
+  /// Strips of a thread along m and n; 0: as many as suit.
+  int64_t virtualM = 0, virtualN = 0;
+  /// Threads of a warp along m, n and batches; 0 where a warp is a run of
+  /// linear threads.
+  int64_t wm = 0, wn = 0, wb = 1;
+  BatchTile batch;
   SharedTile lhs, rhs;
 
-  int64_t threads() const { return gm * gn; }
+  int64_t threads() const { return gb * gm * gn; }
+  /// Elements of the output whose sums a thread keeps.
+  int64_t points() const { return rb * rm * rn; }
+  const SharedTile &factor(unsigned number) const {
+    return number == 0 ? lhs : rhs;
+  }
   /// Elements of one pipeline stage.
   int64_t stageElements() const { return lhs.elements() + rhs.elements(); }
   int64_t sharedMemoryBytes() const {
@@ -79,7 +100,7 @@ struct SimtLayout {
 /// The layout of a block tile for a matrix product workload.
 SimtLayout simtLayout(const Workload &workload, const BlockTile &tile,
                       const SimtSchedule &schedule);
-/// The same from facts instead of a workload.
+/// The same of one product, from facts instead of a workload.
 SimtLayout simtLayout(const ContractionAxes &axes, bool lhsReduceContiguous,
                       bool rhsReduceContiguous, const BlockTile &tile,
                       const SimtSchedule &schedule);

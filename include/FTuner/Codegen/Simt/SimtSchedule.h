@@ -10,11 +10,14 @@ namespace ftuner {
 const CodegenModel &simtModel();
 
 /// What a schedule means to the SIMT path. A thread computes bm / threadsM rows
-/// and bn / threadsN columns of a block tile.
+/// and bn / threadsN columns of a block tile, of each of the tile's elements
+/// along batch axes / threadsBatch.
 struct SimtSchedule {
   int64_t threadsM = 1, threadsN = 32;
   int64_t stages = 2;
   int64_t vectorWidth = 4;
+  int64_t threadsBatch = 1;
+  int64_t virtualThreadsM = 0, virtualThreadsN = 0;
 
   static constexpr auto rows() {
     using S = SimtSchedule;
@@ -31,14 +34,28 @@ struct SimtSchedule {
                     "moves at once: 4 of aligned operands, 1 of any")
             .key("vector")
             .label("vector")
-            .among({1, 4})};
+            .among({1, 4}),
+        ScheduleRow("threads_batch", &S::threadsBatch,
+                    "threads of a block along batch axes")
+            .label("batch")
+            .range(1, kMaxThreads)
+            .optional(),
+        virtualThreadsRow("virtual_threads_m", &S::virtualThreadsM,
+                          "strips of neighbouring rows that a thread computes, "
+                          "a row of threads apart (TVM: virtual threads); 0: "
+                          "strips of 4, 2 and 1 rows, or of 1 where the lhs is "
+                          "contiguous along k")
+            .label("vm"),
+        virtualThreadsRow("virtual_threads_n", &S::virtualThreadsN,
+                          "the same of columns; 0: strips of 4, 2 and 1")
+            .label("vn")};
   }
   static SimtSchedule of(const Schedule &schedule) {
     return unpackSchedule<SimtSchedule>(schedule);
   }
   Schedule pack() const { return packSchedule(simtModel(), *this); }
 
-  int64_t threads() const { return threadsM * threadsN; }
+  int64_t threads() const { return threadsM * threadsN * threadsBatch; }
   /// Whatever the elements, for vectors of the widest.
   int64_t alignment() const {
     constexpr int64_t widestElementBytes = 4;
@@ -48,8 +65,20 @@ struct SimtSchedule {
   int64_t workersAlong(unsigned factor) const {
     return factor == 0 ? threadsM : threadsN;
   }
+  int64_t workersAlongBatch() const { return threadsBatch; }
   int64_t tileGranuleAlong(unsigned factor) const {
     return workersAlong(factor);
+  }
+  /// Strips of a thread along m (0) or n (1); 0: as many as suit.
+  int64_t virtualThreadsAlong(unsigned factor) const {
+    return factor == 0 ? virtualThreadsM : virtualThreadsN;
+  }
+
+private:
+  static constexpr ScheduleRow<SimtSchedule>
+  virtualThreadsRow(llvm::StringLiteral name, int64_t SimtSchedule::*member,
+                    llvm::StringLiteral text) {
+    return ScheduleRow(name, member, text).range(0, kMaxThreads).optional();
   }
 };
 

@@ -135,6 +135,7 @@ struct WgmmaSchedule {
     return factor == rowFactor() ? kWgmmaRows : kWgmmaColumns;
   }
   /// Of all blocks of a cluster.
+  int64_t workersAlongBatch() const { return 1; }
   int64_t workersAlong(unsigned factor) const {
     return clusterAlong(factor) * warpgroupsAlong(factor);
   }

@@ -19,11 +19,31 @@ LogicalResult SimtTileEmitter::emit() {
       threadCoordinates(math, layout, tile.threadId);
   tm = thread.m;
   tn = thread.n;
+  if (!layout.batch.sides.empty())
+    for (int64_t number = 0; number < layout.rb; ++number)
+      batchElements.push_back(batchElement(math, layout, thread, number));
   emitEpilogue(emitMainLoop());
   return success();
 }
 
 void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {
+  if (batchElements.empty())
+    return emitEpilogue(tile, accumulators);
+  for (auto [number, element] : llvm::enumerate(batchElements)) {
+    BatchPosition position = batchPoint(math, layout.batch, element);
+    auto emit = [&, number = number] {
+      emitEpilogue(tile.atBatch(b, position),
+                   accumulators.slice(number * numVectors(), numVectors()));
+    };
+    if (Value inside = tile.isInsideBatch(b, position))
+      emitIf(b, inside, emit);
+    else
+      emit();
+  }
+}
+
+void SimtTileEmitter::emitEpilogue(const ContractionTile &tile,
+                                   ValueRange accumulators) {
   bool areWhole = vectorWidth == 4 && tile.hasVectorEpilogue();
   ContractionEpilogue epilogue(b, tile, areWhole ? 4 : 0);
   // Rows of a thread: chunk and element of it.
@@ -63,9 +83,7 @@ protected:
       return failure();
     ContractionTile tile(emission);
     SimtSchedule schedule = SimtSchedule::of(tile.family.schedule);
-    SimtLayout layout =
-        simtLayout(tile.axes, tile.isReduceContiguous(0),
-                   tile.isReduceContiguous(1), tile.blockTile(), schedule);
+    SimtLayout layout = simtLayout(*tile.described, tile.blockTile(), schedule);
     return SimtTileEmitter(builder, tile, layout, schedule.vectorWidth).emit();
   }
 };

@@ -17,16 +17,21 @@ public:
 
 private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
-  /// chunk of the thread.
+  /// chunk of the thread, of one element of the batch after the other.
   Values emitMainLoop();
   /// Multiplies a step that lies in a stage.
   Values multiply(Value stage, ValueRange accumulators);
   /// Multiplies the part of a step that is unrolled, from `first` on.
   Values multiplyUnrolled(Value stage, Value first, ValueRange accumulators);
-  /// Multiplies the four reduce elements from `reduce` on.
-  void multiplyQuad(Value stage, Value reduce, Values &accumulators);
+  /// Multiplies the `count` reduce elements, up to four, from `reduce` on, of
+  /// all elements of the batch.
+  void multiplyQuad(Value stage, Value reduce, int64_t count,
+                    Values &accumulators);
+  /// The same of an element's products alone, whose sums are these.
+  void multiplyQuad(Value lhsShared, Value rhsShared, Value stage, Value reduce,
+                    int64_t count, llvm::MutableArrayRef<Value> accumulators);
   void multiplyChunk(llvm::ArrayRef<Value> rows, size_t chunk, Value columns,
-                     Values &accumulators);
+                     llvm::MutableArrayRef<Value> accumulators);
   Values loadReduceVectors(const SharedTile &shared, Value memory, Value stage,
                            Value reduce, llvm::ArrayRef<LaneChunk> chunks,
                            Value lane);
@@ -34,6 +39,10 @@ private:
                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
 
   void emitEpilogue(ValueRange accumulators);
+  /// Of an element of the batch.
+  void emitEpilogue(const ContractionTile &tile, ValueRange accumulators);
+  /// Vectors of an element's sums.
+  size_t numVectors() const { return layout.rm * columnChunks.size(); }
   Value broadcast(Value scalar, int64_t width);
   mlir::VectorType vectorType(int64_t width);
 
@@ -47,8 +56,11 @@ private:
   llvm::SmallVector<LaneChunk> rowChunks, columnChunks;
   /// Coordinates of the thread in the block.
   Value tm, tn;
-  /// Tiles of all stages in shared memory.
-  Value lhsShared, rhsShared;
+  /// Numbers of the elements of the batch tile that the thread owns; none of
+  /// one product.
+  Values batchElements;
+  /// Tiles of all stages in shared memory, of each such element.
+  Values lhsShared, rhsShared;
 };
 
 } // namespace ftuner

@@ -29,7 +29,7 @@ Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
 Values SimtTileEmitter::emitMainLoop() {
   Value scalarInit = tile.scalarStart(b, elementType);
   Values accumulators;
-  for (int64_t row = 0; row < layout.rm; ++row)
+  for (int64_t row = 0; row < layout.rb * layout.rm; ++row)
     for (const LaneChunk &chunk : columnChunks) {
       VectorType type = vectorType(chunk.width);
       accumulators.push_back(
@@ -40,10 +40,18 @@ Values SimtTileEmitter::emitMainLoop() {
 
   int64_t lhsBytes =
       kSharedElementBytes * layout.stages * layout.lhs.elements();
-  lhsShared = viewStages(b, tile.sharedMemory, layout.lhs, layout.stages,
-                         elementType, /*firstByte=*/0);
-  rhsShared = viewStages(b, tile.sharedMemory, layout.rhs, layout.stages,
-                         elementType, lhsBytes);
+  for (unsigned factor : {0, 1}) {
+    const SharedTile &shared = layout.factor(factor);
+    int64_t firstByte = factor == 0 ? 0 : lhsBytes;
+    Values &views = factor == 0 ? lhsShared : rhsShared;
+    if (batchElements.empty())
+      views.push_back(viewStages(b, tile.sharedMemory, shared, layout.stages,
+                                 elementType, firstByte));
+    for (Value element : batchElements)
+      views.push_back(
+          viewMatrix(b, tile.sharedMemory, shared, layout.stages, elementType,
+                     firstByte, matrixOf(math, layout.batch, factor, element)));
+  }
   TileCopy lhsCopy(b, layout.lhs, tile.lhs,
                    sharedPointer(b, tile.sharedMemory, 0), layout.threads(),
                    vectorWidth);
@@ -119,7 +127,8 @@ static Value scalarOf(ImplicitLocOpBuilder &b, ValueRange fragments,
 }
 
 void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
-                                    Value columns, Values &accumulators) {
+                                    Value columns,
+                                    MutableArrayRef<Value> accumulators) {
   int64_t width = columnChunks[chunk].width;
   for (auto [row, scalar] : llvm::enumerate(rows)) {
     Value &accumulator = accumulators[row * columnChunks.size() + chunk];
@@ -148,26 +157,43 @@ Values SimtTileEmitter::multiply(Value stage, ValueRange accumulators) {
 
 Values SimtTileEmitter::multiplyUnrolled(Value stage, Value first,
                                          ValueRange accumulators) {
-  scf::ForOp loop = createLoop(b, Unrolling::Late,
-                               math.constant(layout.unrolledDepth(tile.device)),
-                               kQuad, accumulators);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Values next(loop.getRegionIterArgs());
-  multiplyQuad(stage, math.add(first, loop.getInductionVar()), next);
-  scf::YieldOp::create(b, next);
-  return Values(loop.getResults());
+  int64_t depth = layout.unrolledDepth(tile.device);
+  int64_t rest = depth % kQuad;
+  Values sums(accumulators);
+  if (depth > rest) {
+    scf::ForOp loop = createLoop(b, Unrolling::Late,
+                                 math.constant(depth - rest), kQuad, sums);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Values next(loop.getRegionIterArgs());
+    multiplyQuad(stage, math.add(first, loop.getInductionVar()), kQuad, next);
+    scf::YieldOp::create(b, next);
+    sums = Values(loop.getResults());
+  }
+  if (rest != 0)
+    multiplyQuad(stage, math.add(first, depth - rest), rest, sums);
+  return sums;
 }
 
-void SimtTileEmitter::multiplyQuad(Value stage, Value reduce,
+void SimtTileEmitter::multiplyQuad(Value stage, Value reduce, int64_t count,
                                    Values &accumulators) {
+  MutableArrayRef<Value> left = accumulators;
+  for (auto [lhs, rhs] : llvm::zip_equal(lhsShared, rhsShared)) {
+    multiplyQuad(lhs, rhs, stage, reduce, count, left.take_front(numVectors()));
+    left = left.drop_front(numVectors());
+  }
+}
+
+void SimtTileEmitter::multiplyQuad(Value lhsShared, Value rhsShared,
+                                   Value stage, Value reduce, int64_t count,
+                                   MutableArrayRef<Value> accumulators) {
   // rows[element][row]: what each row contributes at each reduce element.
-  SmallVector<Values> rows(kQuad);
+  SmallVector<Values> rows(count);
   Values fragments;
   if (layout.lhs.reduceContiguous)
     fragments =
         loadReduceVectors(layout.lhs, lhsShared, stage, reduce, rowChunks, tm);
-  for (int64_t element = 0; element < kQuad; ++element) {
+  for (int64_t element = 0; element < count; ++element) {
     if (!layout.lhs.reduceContiguous)
       fragments = loadSpaceVectors(lhsShared, stage, math.add(reduce, element),
                                    rowChunks, tm);
@@ -187,7 +213,7 @@ void SimtTileEmitter::multiplyQuad(Value stage, Value reduce,
   for (auto [chunk, columns] : llvm::enumerate(columnChunks)) {
     Values vectors =
         loadReduceVectors(layout.rhs, rhsShared, stage, reduce, columns, tn);
-    for (int64_t element = 0; element < kQuad; ++element) {
+    for (int64_t element = 0; element < count; ++element) {
       Values scalars;
       for (Value vector : vectors)
         scalars.push_back(vector::ExtractOp::create(b, vector, element));

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Runs kernels whose blocks compute several elements of batch axes, in the emulator.
+
+Given families of the SIMT path: one and several threads along the batch, less
+and more than a warp for each element, several batch axes, factors that lack one,
+dynamic batches that tiles pad, slices of k, pairs of two heights along a batch
+axis; and threads with strips of any width (virtual threads). Results are
+compared with the reference's, with bounds and race checks and shuffled threads.
+The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on both.
+"""
+
+import batches
+import harness
+from batches import Batched, grid
+from kernel_families import family, run
+from models import Matmul
+
+LENGTHS = (1, 5, 12, 21)
+
+
+def products(b="B", n=20, k=24, **options):
+    """Batches of A · B in both layouts of attention's products."""
+    extents = {"b": b, "m": "S", "n": n, "k": k}
+    return [("nn", Batched("bmk", "bkn", "bmn", extents, named=True, **options)),
+            ("nt", Batched("bmk", "bnk", "bmn", extents, **options)),
+            ("tn", Batched("bkm", "bkn", "bmn", extents, **options))]
+
+
+# Block tile along m, n, k and the batch axis, register tile along m and n, and fields of the schedule.
+TILES = {
+    # Of the published plans for batches (docs/search.md): 8 × 8 × 2 with one element a thread, 4 × 7 × 32.
+    "8 x 8 x 2": ((8, 2, 16, 8), (1, 1), {"threads_batch": 8}),
+    "4 x 7 x 32": ((7, 32, 16, 4), (7, 1), {"threads_batch": 4, "virtual_threads_m": 7}),
+    "2 x 66 x 64": ((66, 64, 16, 2), (33, 2), {"threads_batch": 2, "virtual_threads_n": 2}),
+    "8 x 1 x 16": ((1, 16, 16, 8), (1, 1), {"threads_batch": 8}),
+    "4 x 24 x 8 in fours of a thread": ((24, 8, 8, 4), (3, 1), {"threads_batch": 1}),
+    "6 x 8 x 8 by three": ((8, 8, 12, 6), (2, 2), {"threads_batch": 2}),
+    "32 x 1 x 1": ((1, 1, 8, 32), (1, 1), {"threads_batch": 32}),
+    "4 x 8 x 32, k in fives": ((8, 32, 5, 4), (2, 4), {"threads_batch": 4, "virtual_threads_n": 4}),
+}
+
+
+def strips(h, devices):
+    """Threads with strips of any width, of one product."""
+    cases = [((12, 48, 16), (3, 6), {"virtual_threads_m": 1, "virtual_threads_n": 2}),
+             ((24, 80, 8), (6, 5), {"virtual_threads_m": 2, "virtual_threads_n": 1}),
+             ((28, 56, 12), (7, 7), {"virtual_threads_m": 7, "virtual_threads_n": 1}),
+             ((32, 64, 16), (8, 8), {"virtual_threads_m": 1, "virtual_threads_n": 1}),
+             ((16, 144, 24), (2, 9), {"virtual_threads_m": 2, "virtual_threads_n": 9}),
+             ((26, 48, 16), (13, 3), {}),
+             ((16, 24, 8), (1, 3), {"virtual_threads_n": 3}),
+             ((20, 8, 16), (5, 1), {})]
+    for number, (tile, register, fields) in enumerate(cases):
+        for transposed in range(4):
+            model = Matmul(n=52, k=44, transpose_a=transposed % 2 == 1, transpose_b=transposed > 1, epilogue="chain")
+            label = f"strips {tile} {register} {fields} {transposed}".translate(str.maketrans("", "", "{}()',:"))
+            threads = tile[0] // register[0] * (tile[1] // register[1])
+            assert threads % 32 == 0, (tile, register)
+            part = [(tile, (*register, 1))]
+            for device in harness.share(devices, number + transposed):
+                wide = all(size % 4 == 0 for size in tile)
+                given = [family(part, vector=4 if wide else 1, **fields), family(part, **fields)]
+                h.add(f"{label} {device}", run, h, f"{label} {device}", model, given, device,
+                      [{"T": t} for t in (1, 28, 53)], ())
+
+
+def main():
+    h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
+    devices = options.devices.split(",")
+
+    def add(label, model, sizes, batch_axes, parts, vector=1, flags=(), **fields):
+        for device in harness.share(devices, len(h.jobs)):
+            given = [family(parts, 2, vector, batch_axes, **fields)]
+            if vector > 1:
+                given.append(family(parts[-1:], 2, 1, batch_axes, **{**fields, "split": 1}))
+            h.add(f"{label} {device}", run, h, f"{label} {device}", model, given, device, sizes, flags)
+
+    sizes = grid(B=(1, 2, 9, 17), S=LENGTHS)
+    for number, (label, (tile, register, fields)) in enumerate(TILES.items()):
+        for layout, model in products():
+            wide = 4 if all(size % 4 == 0 for size in tile[:3]) else 1
+            add(f"{label} {layout}", model, sizes, 1, [(tile, (*register, 1))], vector=wide, **fields)
+    # Rows of lengths that change the alignment from element to element, and an epilogue with a batch axis.
+    odd = {"b": "B", "m": "S", "n": 21, "k": 19}
+    for label in ("8 x 8 x 2", "6 x 8 x 8 by three"):
+        tile, register, fields = TILES[label]
+        add(f"odd {label}", Batched("bmk", "bkn", "bmn", odd, extras=("bmn", "n", "bm"), relu=True), sizes, 1,
+            [(tile, (*register, 1))], **fields)
+        add(f"init {label}", Batched("bmk", "bnk", "bmn", odd, init="tensor", scale=True), sizes, 1,
+            [(tile, (*register, 1))], **fields)
+        add(f"slices {label}", Batched("bmk", "bkn", "bmn", {**odd, "k": 90}), sizes, 1, [(tile, (*register, 1))],
+            split=3, **fields)
+    # Heads inside: strided batch axes, two of them, and factors that lack one.
+    heads = {"b": "B", "h": 3, "m": "S", "n": "T", "k": 16}
+    two = grid(B=(1, 3), S=(1, 13), T=(2, 9))
+    for axes, tile, batch in (("heads", (8, 8, 8, 1, 3), 3), ("both", (8, 8, 8, 2, 3), 6), ("batch", (8, 8, 8, 4, 1), 4)):
+        part = [(tile, (2, 1, 1))]
+        for number, (lhs, rhs) in enumerate((("bmhk", "bnhk"), ("bhmk", "hkn"), ("bhkm", "bnhk"))):
+            add(f"{axes} {lhs} {rhs}", Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",)), two, 2, part,
+                threads_batch=batch)
+    # Two heights along a batch axis, the batch between them and m.
+    for layout, model in products():
+        parts = [((8, 16, 8, 2), (2, 2, 1)), ((8, 16, 8, 3), (2, 2, 1))]
+        add(f"pairs of batches {layout}", model, grid(B=(1, 2, 4, 5, 6, 7, 13), S=(3, 9)), 1, parts, axis=3)
+    strips(h, devices)
+    h.finish()
+
+
+if __name__ == "__main__":
+    main()
