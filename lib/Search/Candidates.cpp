@@ -208,8 +208,15 @@ void Enumerator::addByPreference() {
   }
 }
 
+/// Whether the block has more than one element along batch axes.
+static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
+  return llvm::any_of(rules.batchFactors, [&](const auto &factors) {
+    return tile[factors.first] > 1;
+  });
+}
+
 void Enumerator::run() {
-  bool takesSuited = problem.options.tileRule == TileRule::Aligned;
+  bool isByRulesAlone = problem.options.tileRule == TileRule::Divisors;
   auto byRules = [&](const UKernel &ukernel) {
     return rules && rules->allows(ukernel);
   };
@@ -217,9 +224,14 @@ void Enumerator::run() {
   KernelFamily block;
   space->forEachBlock(
       set.alignment,
-      [&](const KernelFamily &offered, const UKernel &ukernel, bool isSuited) {
-        bool isByRules = byRules(ukernel);
-        if (!isByRules && !(takesSuited && isSuited))
+      [&](const KernelFamily &offered, const UKernel &ukernel,
+          BlockKind kind) {
+        if (!problem.options.batchTiles && rules &&
+            hasBatchTile(*rules, ukernel.blockTile))
+          return;
+        bool isByRules = (isByRulesAlone || kind != BlockKind::Odd) &&
+                         byRules(ukernel);
+        if (!isByRules && (isByRulesAlone || kind != BlockKind::Suited))
           return;
         block = offered;
         block.combineAxis = combineAxis;
@@ -234,7 +246,7 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
   std::string refusal;
   int64_t least = std::numeric_limits<int64_t>::max();
   space->forEachBlock(
-      alignment, [&](const KernelFamily &offered, const UKernel &, bool) {
+      alignment, [&](const KernelFamily &offered, const UKernel &, BlockKind) {
         KernelFamily block = offered;
         block.combineAxis = combineAxis;
         block.reduceAxes = workload.reduceAxes().mask();

@@ -149,6 +149,8 @@ ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   SearchProblem aligned{problem.workload, problem.device,  problem.paths,
                         ofDepth,          problem.options, problem.rejected};
   aligned.options.tileRule = TileRule::Aligned;
+  // Tiles grow along m and n.
+  aligned.options.batchTiles = false;
   llvm::Expected<CandidateSet> set = enumerateCandidates(aligned);
   if (!set)
     return set.takeError();

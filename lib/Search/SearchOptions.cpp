@@ -122,6 +122,9 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Programs of a shape: 'exact' partitions ranked by score alone, or "
           "'tight', with partitions that pad less than a row of threads",
           {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+      option("batch-tiles", &Options::batchTiles,
+             "Whether blocks of products may compute several elements of batch "
+             "axes"),
       option("split-k", &Options::splitK,
              "Whether kernels of products with few blocks may split k into "
              "slices, which a second kernel adds up, where the cost model "

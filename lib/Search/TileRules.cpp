@@ -3,6 +3,7 @@
 #include "FTuner/Workload/Sampling.h"
 #include "SearchTuning.h"
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 using namespace ftuner;
@@ -86,6 +87,34 @@ blocksByWorkers(const TileFactors &factors, int64_t maxWorkers) {
   return result;
 }
 
+namespace {
+/// So many elements of batch axes in a block, shared by so many groups of
+/// workers, and in how many ways the rules make them.
+struct BatchChoice {
+  int64_t elements = 1, workers = 1, ways = 1;
+};
+} // namespace
+
+/// Those of tiles along all batch axes.
+static std::vector<BatchChoice> batchChoices(
+    llvm::ArrayRef<std::pair<unsigned, TileFactors>> batchFactors) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> ways = {{{1, 1}, 1}};
+  for (const auto &[axis, factors] : batchFactors) {
+    std::map<std::pair<int64_t, int64_t>, int64_t> next;
+    for (const auto &[choice, count] : ways)
+      for (int64_t block : factors.sizes())
+        for (int64_t reg : factors.sizes())
+          if (block % reg == 0)
+            next[{choice.first * block, choice.second * (block / reg)}] +=
+                count;
+    ways = std::move(next);
+  }
+  std::vector<BatchChoice> choices;
+  for (const auto &[choice, count] : ways)
+    choices.push_back({choice.first, choice.second, count});
+  return choices;
+}
+
 static int64_t elementBytes(const Workload &workload, OperandRole role) {
   return workload.find(role)->elementBytes;
 }
@@ -101,6 +130,11 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
                device.sharedMemoryPerBlockBytes /
                    (space.reduceGranule *
                     elementBytes(workload, OperandRole::Rhs))}} {
+  if (space.mostBatchElements > 1)
+    for (unsigned axis : ContractionView(workload).batchAxes().list())
+      batchFactors.emplace_back(axis, TileFactors(workload.axes[axis].range,
+                                                  space.mostBatchElements));
+  std::vector<BatchChoice> batches = batchChoices(batchFactors);
   int64_t reduceGranule = space.reduceGranule;
   int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
@@ -112,8 +146,10 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   std::vector<int64_t> tilesByBytes(mostBytes + 1);
   for (int64_t bytes = 1; bytes <= mostBytes; ++bytes)
     tilesByBytes[bytes] = std::min(mostBytes / bytes, mostReduceTiles);
+  // With so many elements of batch axes.
+  int64_t elements = 1;
   auto reduceTiles = [&](int64_t blockM, int64_t blockN) -> int64_t {
-    int64_t bytes = blockM * lhsBytes + blockN * rhsBytes;
+    int64_t bytes = elements * (blockM * lhsBytes + blockN * rhsBytes);
     return bytes <= mostBytes ? tilesByBytes[bytes] : 0;
   };
   auto countTiles = [&](const std::vector<int64_t> &blocksM,
@@ -142,21 +178,34 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   const std::vector<int64_t> &blocksN = factors[1].sizes();
   std::vector<int64_t> countsM = registerTiles(factors[0]);
   std::vector<int64_t> countsN = registerTiles(factors[1]);
-  for (size_t m = 0; m < blocksM.size(); ++m)
-    for (size_t n = 0; n < blocksN.size(); ++n) {
-      int64_t tiles = reduceTiles(blocksM[m], blocksN[n]);
-      if (tiles == 0)
-        break;
-      numCandidates += tiles * countsM[blocksM[m]] * countsN[blocksN[n]];
-    }
+  std::map<int64_t, int64_t> waysOfElements;
+  for (const BatchChoice &batch : batches)
+    waysOfElements[batch.elements] += batch.ways;
+  for (auto [count, ways] : waysOfElements) {
+    elements = count;
+    for (size_t m = 0; m < blocksM.size(); ++m)
+      for (size_t n = 0; n < blocksN.size(); ++n) {
+        int64_t tiles = reduceTiles(blocksM[m], blocksN[n]);
+        if (tiles == 0)
+          break;
+        numCandidates +=
+            ways * tiles * countsM[blocksM[m]] * countsN[blocksN[n]];
+      }
+  }
 
   auto byWorkersM = blocksByWorkers(factors[0], space.maxWorkers);
   auto byWorkersN = blocksByWorkers(factors[1], space.maxWorkers);
-  for (int64_t m = 1; m <= space.maxWorkers; ++m) {
-    if (byWorkersM[m].empty())
-      continue;
-    int64_t granule = space.workerGranule / std::gcd(m, space.workerGranule);
-    for (int64_t n = granule; m * n <= space.maxWorkers; n += granule)
-      numWholeWarps += countTiles(byWorkersM[m], byWorkersN[n]);
+  for (const BatchChoice &batch : batches) {
+    elements = batch.elements;
+    for (int64_t m = 1; m * batch.workers <= space.maxWorkers; ++m) {
+      if (byWorkersM[m].empty())
+        continue;
+      int64_t granule = space.workerGranule /
+                        std::gcd(m * batch.workers, space.workerGranule);
+      for (int64_t n = granule; m * n * batch.workers <= space.maxWorkers;
+           n += granule)
+        numWholeWarps +=
+            batch.ways * countTiles(byWorkersM[m], byWorkersN[n]);
+    }
   }
 }

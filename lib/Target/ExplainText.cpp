@@ -26,6 +26,15 @@ static std::string partitionText(const ReportedProgram &program) {
   return text;
 }
 
+/// The same, with the axis where that is not the main one: "N: 36 × 64".
+static std::string partitionText(const Workload &workload,
+                                 const ReportedProgram &program) {
+  unsigned axis = program.family.combineAxis;
+  std::string text = partitionText(program);
+  return axis == workload.mainAxis() ? text
+                                     : workload.axes[axis].name + ": " + text;
+}
+
 /// The uKernels that run.
 static std::string ukernelsText(const ReportedProgram &program) {
   const KernelFamily &family = program.family;
@@ -101,7 +110,8 @@ private:
                  const ShapeExplanation &shape);
   void writeReason(const WorkloadExplanation &workload,
                    const ShapeExplanation &shape);
-  void writeTimes(const ShapeExplanation &shape);
+  void writeTimes(const WorkloadExplanation &workload,
+                  const ShapeExplanation &shape);
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
@@ -249,12 +259,14 @@ void TextWriter::writeLoss(const WorkloadExplanation &workload,
   writeReason(workload, shape);
 }
 
-void TextWriter::writeTimes(const ShapeExplanation &shape) {
+void TextWriter::writeTimes(const WorkloadExplanation &workload,
+                            const ShapeExplanation &shape) {
   os << "\n  Predicted times beside it\n";
   TextTable table({"<", "µs", "over the fastest", "<", "<"});
   auto add = [&](std::string what, const ReportedProgram &program) {
     table.add({std::move(what), fixed(program.microseconds()),
-               percent(shape.regretOf(program)), partitionText(program),
+               percent(shape.regretOf(program)),
+               partitionText(workload.workload, program),
                kernelText(program)});
   };
   add("chosen", shape.program);
@@ -325,10 +337,8 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
         term.name);
   if (!isTime)
     header.push_back("µs");
-  unsigned combineAxis = shape.program.family.combineAxis;
-  header.insert(header.end(),
-                {"blocks", "threads", "<schedule",
-                 "<" + workload.workload.axes[combineAxis].name, "<uKernels"});
+  header.insert(header.end(), {"blocks", "threads", "<schedule", "<partition",
+                               "<uKernels"});
 
   TextTable table(std::move(header));
   for (auto [index, program] : llvm::enumerate(programs)) {
@@ -356,7 +366,8 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
     row.insert(row.end(), {std::to_string(program->metrics.blocks),
                            std::to_string(program->family.threads()),
                            scheduleText(program->family),
-                           partitionText(*program), ukernelsText(*program)});
+                           partitionText(workload.workload, *program),
+                           ukernelsText(*program)});
     table.add(std::move(row));
   }
   table.print(os, "    ");
@@ -389,7 +400,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   writeChosen(workload, shape);
   os << "\n";
   writeLoss(workload, shape);
-  writeTimes(shape);
+  writeTimes(workload, shape);
   writePrograms(workload, shape);
   writeStages(shape.report);
 }
@@ -515,7 +526,8 @@ void TextWriter::writeSizes(const WorkloadExplanation &workload) {
                  {fixed(program.score.score), fixed(shape.scoreLoss)});
     row.insert(row.end(),
                {fixed(program.metrics.pad), fixed(program.metrics.occ),
-                fixed(program.metrics.cmr), partitionText(program)});
+                fixed(program.metrics.cmr),
+                partitionText(workload.workload, program)});
     if (const auto &single = shape.report.bestSingle)
       row.insert(row.end(),
                  {fixed(single->microseconds()), ukernelsText(*single)});

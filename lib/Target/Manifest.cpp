@@ -369,16 +369,21 @@ static std::optional<unsigned> axisOfPrograms(const Plan &plan) {
   if (plan.entries.empty())
     return std::nullopt;
   const DispatchEntry &first = plan.entries.front();
+  // The axis of the first family, unless it is one whose extent is known.
   unsigned axis = plan.families[first.family].combineAxis;
+  if (first.box[axis].isFixed())
+    for (const auto &[index, range] : llvm::enumerate(first.box))
+      if (!range.isFixed())
+        axis = index;
   for (const DispatchEntry &entry : plan.entries) {
-    if (plan.families[entry.family].combineAxis != axis)
-      return std::nullopt;
+    const KernelFamily &family = plan.families[entry.family];
     for (auto [index, ranges] :
          llvm::enumerate(llvm::zip_equal(entry.box, first.box))) {
       const auto &[range, firstRange] = ranges;
-      bool isVague = plan.families[entry.family].balancedSms != 0 &&
-                     !plan.families[entry.family].isReduceAxis(index) &&
-                     !range.isFixed();
+      bool decidesPartition =
+          family.combineAxis == index ||
+          (family.balancedSms != 0 && !family.isReduceAxis(index));
+      bool isVague = decidesPartition && !range.isFixed();
       if (index != axis && (isVague || range.min != firstRange.min ||
                             range.max != firstRange.max))
         return std::nullopt;
@@ -421,13 +426,14 @@ void ManifestWriter::writePrograms(const Plan &plan) {
         continue;
       const KernelFamily &family = plan.families[entry->family];
       json.object([&] {
-        json.attribute("axis", static_cast<int64_t>(*axis));
-        json.attribute("size", size);
-        json.attribute("family", entry->family);
         Shape shape;
         for (const SizeRange &range : entry->box)
           shape.push_back(range.min);
         shape[*axis] = size;
+        json.attribute("axis", static_cast<int64_t>(family.combineAxis));
+        json.attribute("size", size);
+        json.attribute("extent", shape[family.combineAxis]);
+        json.attribute("family", entry->family);
         writePartition(json, family, partitionShape(family, shape));
       });
     }

@@ -24,37 +24,6 @@ ukernel.kernel @path(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref
 
 #lhs = affine_map<(m, n, k) -> (m, k)>
 #rhs = affine_map<(m, n, k) -> (k, n)>
-#out = affine_map<(m, n, k) -> (m, n)>
-
-// expected-error @below {{simt: expected parts along axis 0, but got 1}}
-ukernel.kernel @axis(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
-    attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>} {
-  ukernel.combine axis 1 [%n1 x 128, 256] {
-    ukernel.tile [8, 128, 16] {
-      %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
-      ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
-      ^bb0(%x: f32, %y: f32, %c: f32):
-        %product = arith.mulf %x, %y : f32
-        %sum = arith.addf %c, %product : f32
-        ukernel.yield %sum : f32
-      }
-    }
-    ukernel.tile [8, 256, 16] {
-      %p = ukernel.pad %a to [8, 1] : memref<?x768xf32>
-      ukernel.workload ins(%p, %b : memref<?x768xf32>, memref<768x2304xf32>) outs(%o : memref<?x2304xf32>) maps = [#lhs, #rhs, #out] contract {
-      ^bb0(%x: f32, %y: f32, %c: f32):
-        %product = arith.mulf %x, %y : f32
-        %sum = arith.addf %c, %product : f32
-        ukernel.yield %sum : f32
-      }
-    }
-  }
-}
-
-// -----
-
-#lhs = affine_map<(m, n, k) -> (m, k)>
-#rhs = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (n, m)>
 
 // expected-error @below {{an output that is contiguous along n}}
@@ -79,7 +48,7 @@ ukernel.kernel @output(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memr
 #rhs = affine_map<(m, n, k) -> (k, n)>
 #out = affine_map<(m, n, k) -> (m, n)>
 
-// expected-error @below {{simt: expected a reduce tile that is a multiple of 4, but got 6}}
+// expected-error @below {{simt: expected tiles of contiguous axes to be multiples of the vector width, but got [8,128,6]/[8,4,1]}}
 ukernel.kernel @depth(%a: memref<?x768xf32>, %b: memref<768x2304xf32>, %o: memref<?x2304xf32>, %m: index, %n: index, %k: index, %n1: index)
     attributes {schedule = #ukernel.simt<threads = [1, 32], stages = 3, vector = 4>} {
   ukernel.combine axis 0 [8] {

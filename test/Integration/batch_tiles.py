@@ -102,6 +102,14 @@ def main():
     for layout, model in products():
         parts = [((8, 16, 8, 2), (2, 2, 1)), ((8, 16, 8, 3), (2, 2, 1))]
         add(f"pairs of batches {layout}", model, grid(B=(1, 2, 4, 5, 6, 7, 13), S=(3, 9)), 1, parts, axis=3)
+    # Two widths along n, of one product and of a batch.
+    for parts, fields in (([((16, 24, 8), (2, 3, 1)), ((16, 32, 8), (2, 4, 1))], {}),
+                          ([((16, 20, 12), (2, 5, 1)), ((16, 36, 12), (2, 9, 1))], {}),
+                          ([((24, 16, 16), (3, 4, 1)), ((24, 32, 16), (3, 8, 1))], {"virtual_threads_n": 4})):
+        for layout in range(4):
+            model = Matmul(n="N", k=44, transpose_a=layout % 2 == 1, transpose_b=layout > 1, epilogue="chain")
+            add(f"pairs of columns {parts[0][0]} {layout}".translate(str.maketrans("", "", "(),")), model,
+                grid(T=(1, 13, 40), N=(1, 24, 56, 88, 100)), 0, parts, axis=1, **fields)
     strips(h, devices)
     h.finish()
 

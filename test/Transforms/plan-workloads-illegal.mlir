@@ -74,26 +74,6 @@ func.func @vectors(%a: tensor<64x?xf32>, %b: tensor<64x128xf32>, %o: tensor<?x12
 #kn = affine_map<(m, n, k) -> (k, n)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// Parts along an axis that the path does not combine.
-// expected-note @below {{the plan is here}}
-ukernel.plan @p <families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 1, tiles = [[32, 32, 8], [32, 64, 8]]>], choices = [], general = 0, unaligned_general = 0>
-func.func @axis(%a: tensor<?x64xf32>, %b: tensor<64x128xf32>, %o: tensor<?x128xf32>) -> tensor<?x128xf32> {
-  // expected-error @below {{simt: expected parts along axis 0, but got 1}}
-  %0 = ukernel.workload plan(@p) ins(%a, %b : tensor<?x64xf32>, tensor<64x128xf32>) outs(%o : tensor<?x128xf32>) maps = [#mk, #kn, #mn] contract {
-  ^bb0(%x: f32, %y: f32, %c: f32):
-    %q = arith.mulf %x, %y : f32
-    %s = arith.addf %c, %q : f32
-    ukernel.yield %s : f32
-  } -> tensor<?x128xf32>
-  return %0 : tensor<?x128xf32>
-}
-
-// -----
-
-#mk = affine_map<(m, n, k) -> (m, k)>
-#kn = affine_map<(m, n, k) -> (k, n)>
-#mn = affine_map<(m, n, k) -> (m, n)>
-
 // Accumulators alone take half of the registers of a thread, of which 1024
 // threads have 64 each.
 // expected-note @below {{the plan is here}}

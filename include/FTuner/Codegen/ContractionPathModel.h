@@ -124,8 +124,6 @@ public:
       return error;
     ContractionAxes axes = family.contractionAxes();
     llvm::SmallVector<unsigned, 2> combineAxes = {axes.m, axes.n};
-    if (!combinesColumns())
-      combineAxes.pop_back();
     if (takesBatchTiles())
       llvm::append_range(combineAxes,
                          ContractionView(workload).batchAxes().list());
@@ -162,8 +160,6 @@ protected:
   /// Whether blocks may have several elements of batch axes, and parts lie
   /// along these.
   virtual bool takesBatchTiles() const { return false; }
-  /// Whether parts may lie along n, too.
-  virtual bool combinesColumns() const { return true; }
   /// What the path asks of a contraction beside the common layout: types,
   /// layouts, extents.
   virtual llvm::Error checkWorkload(const Workload &workload,

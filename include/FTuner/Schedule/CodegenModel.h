@@ -35,6 +35,17 @@ struct ClusterShape {
   unsigned axis = 0;
 };
 
+/// What a path thinks of a block.
+enum class BlockKind {
+  /// Its shape suits the hardware: the path suggests it by itself.
+  Suited,
+  /// One of a rule's.
+  Plain,
+  /// Its rows begin within memory transactions, or its threads access memory in
+  /// narrow pieces: one of a rule's, where rules alone decide.
+  Odd
+};
+
 /// The block tiles and schedules that a path offers for one workload on one
 /// device, which outlive the object. The path has said that it supports them.
 class ScheduleSpace {
@@ -49,14 +60,14 @@ public:
   /// Of a path whose workers are warps, 1 and its most warps.
   int64_t workerGranule = 32;
   int64_t maxWorkers = 1024;
+  /// Elements of batch axes that a block may compute, at most.
+  int64_t mostBatchElements = 1;
   /// Shared memory for each row or column of a block tile, at least, in bytes.
   int64_t leastRowBytes = 0;
 
-  /// Called with a family of one tile, its uKernel, and whether the path
-  /// suggests the tile by itself (a block shape that suits the hardware) rather
-  /// than only as one of a rule's.
+  /// Called with a family of one tile and its uKernel.
   using BlockVisitor = llvm::function_ref<void(
-      const KernelFamily &block, const UKernel &ukernel, bool isSuited)>;
+      const KernelFamily &block, const UKernel &ukernel, BlockKind kind)>;
   /// Visits a family for every block tile of the space axes and every division
   /// of it among workers, with the least step along the reduce axis. Operands
   /// are aligned to `alignment` bytes. Blocks that could serve no size of the

@@ -59,6 +59,7 @@ struct SearchOptions {
   ProgramPool pool = ProgramPool::Tight;
   /// Whether families may split the reduce axis into slices.
   bool splitK = true;
+  bool batchTiles = true;
   /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no
   /// more than pointers and i32 have none.
   bool tensorMaps = true;

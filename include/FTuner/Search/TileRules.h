@@ -15,7 +15,8 @@
 //
 // The paper reports about 2 million uKernels for 128 shapes on V100; how a tile
 // "grows" it leaves open. This reading visits every block tile for every
-// register tile. A batch axis has block and register tile 1.
+// register tile. Batch axes are space axes like others (the published plans have
+// blocks of 2 to 8 elements along them), with tiles of a few elements at most.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_TILERULES_H
@@ -49,18 +50,23 @@ private:
   std::vector<int64_t> list;
 };
 
-/// F of axes M and N of a contraction, and what the rules make of them with the
-/// granules of a codegen path.
+/// F of the space axes of a contraction, and what the rules make of them with
+/// the granules of a codegen path.
 struct TileRules {
   TileRules(const Workload &workload, const DeviceSpec &device,
             const ScheduleSpace &space);
 
-  /// Whether the rules build the tiles along axes M and N.
+  /// Whether the rules build the tiles along the space axes.
   bool allows(const UKernel &ukernel) const {
+    auto areIn = [&](const TileFactors &sizes, unsigned axis) {
+      return sizes.contains(ukernel.blockTile[axis]) &&
+             sizes.contains(ukernel.registerTile[axis]);
+    };
     for (unsigned factor : {0, 1})
-      if (unsigned axis = axes.space(factor);
-          !factors[factor].contains(ukernel.blockTile[axis]) ||
-          !factors[factor].contains(ukernel.registerTile[axis]))
+      if (!areIn(factors[factor], axes.space(factor)))
+        return false;
+    for (const auto &[axis, sizes] : batchFactors)
+      if (!areIn(sizes, axis))
         return false;
     return true;
   }
@@ -68,7 +74,9 @@ struct TileRules {
   ContractionAxes axes;
   /// Along m and n.
   TileFactors factors[2];
-  /// Candidates of the two rules: tiles of M, N and K.
+  /// Along batch axes, of a path whose blocks have several elements of these.
+  std::vector<std::pair<unsigned, TileFactors>> batchFactors;
+  /// Candidates of the two rules: tiles of all axes.
   int64_t numCandidates = 0;
   /// Those with whole warps and no more workers than a block may have. (The
   /// paper does not ask for whole warps; without them SIA favours blocks of 1

@@ -69,7 +69,7 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
       place(rowFactor, rows * kMmaRows);
       place(columnFactor, columns * kMmaColumns);
       ukernel.blockTile = family.tiles.front();
-      visit(family, ukernel, /*isSuited=*/true);
+      visit(family, ukernel, BlockKind::Suited);
     }
   }
 }

@@ -72,7 +72,7 @@ public:
           tile[combineAxes.front()] = blockRows;
           tile[rows.row()] = schedule.lanes() * elements;
           family.schedule = schedule.pack();
-          visit(family, family.ukernel(0), /*isSuited=*/true);
+          visit(family, family.ukernel(0), BlockKind::Suited);
         }
     }
   }

@@ -148,7 +148,6 @@ public:
   }
 
 protected:
-  bool combinesColumns() const override { return false; }
   bool takesBatchTiles() const override { return true; }
 
   llvm::Error checkWorkload(const Workload &workload,

@@ -18,16 +18,29 @@ static constexpr int64_t kPreferredStages = 3;
 static constexpr int64_t kLeastRow = 16;
 /// Elements of the widest vector.
 static constexpr int64_t kWidestVector = 4;
+/// Most elements of batch axes in a block.
+static constexpr int64_t kMostBatchElements = 32;
+/// Of blocks with several that the path suggests: most elements, and most
+/// threads for each. Together these are a warp for each scheduler of an SM, or
+/// two: what a block with one element lacks.
+static constexpr int64_t kMostSuitedBatch = 8, kMostGroup = 64;
 
 SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
     : ContractionSpace(workload, device) {
-  combineAxes = {axes.m};
+  combineAxes = {axes.m, axes.n};
   reduceGranule = 8;
   workerGranule = kWarpSize;
   maxWorkers = device.maxThreadsPerBlock;
   for (int64_t rows = 1; rows <= 16; ++rows)
     registerTiles[0].push_back(rows);
-  registerTiles[1] = {1, 2, 4, 8};
+  for (int64_t columns = 1; columns <= 8; ++columns)
+    registerTiles[1].push_back(columns);
+  for (unsigned axis : ContractionView(workload).batchAxes().list())
+    if (largestSize(workload.axes[axis]) > 1)
+      batchAxes.push_back(axis);
+  if (!batchAxes.empty())
+    mostBatchElements = kMostBatchElements;
+  llvm::append_range(combineAxes, batchAxes);
   // Measured with ptxas 13.0 on sm_75 to sm_90, alone and in pairs: 14 × 8
   // never spills, but where the right operand is contiguous along the reduce
   // axis, though 255 registers should hold it. There 13 × 8 spills in steps of
@@ -99,11 +112,25 @@ bool SimtSpace::isAligned(const BlockTile &tile) const {
   return true;
 }
 
+/// Whether chunks of so many columns are of one width.
+static bool isSuitedWidth(int64_t columns) {
+  return columns % kWidestVector == 0 || columns <= 2;
+}
+
 void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
                              UKernel &ukernel, BlockVisitor visit) const {
   int64_t threads = schedule.threads();
+  int64_t ofThread = 1, elements = 1;
+  for (unsigned axis : batchAxes) {
+    ofThread *= ukernel.registerTile[axis];
+    elements *= ukernel.blockTile[axis];
+  }
   bool isSuited = isSuitedThreadCount(schedule.threadsM) &&
                   isSuitedThreadCount(schedule.threadsN);
+  if (elements > 1)
+    isSuited &= ofThread == 1 && elements <= kMostSuitedBatch &&
+                threads / elements <= kMostGroup &&
+                (threads == 128 || threads == 256);
   family.schedule = schedule.pack();
   ukernel.workers = threads;
   // The smallest block is kept whatever the size: some block must serve shapes
@@ -115,21 +142,23 @@ void SimtSpace::visitThreads(const SimtSchedule &schedule, KernelFamily &family,
     if (isTooLarge(0, schedule.threadsM, rm))
       continue;
     for (int64_t rn : registerTiles[1]) {
-      // Chunks of the vectors that copies move.
-      if (rn % schedule.vectorWidth != 0)
-        continue;
-      if (isTooLarge(1, schedule.threadsN, rn) || rm * rn > mostPoints ||
-          rm * rn * threads >= device.registersPerBlock)
+      int64_t points = ofThread * rm * rn;
+      if (isTooLarge(1, schedule.threadsN, rn) || points > mostPoints ||
+          points * threads >= device.registersPerBlock)
         continue;
       BlockTile &tile = family.tiles.front();
       tile[axes.m] = schedule.threadsM * rm;
       tile[axes.n] = schedule.threadsN * rn;
-      if (!isAligned(tile))
-        continue;
+      bool isOdd = !isAligned(tile) || !isSuitedWidth(rn) ||
+                   rn % schedule.vectorWidth != 0 ||
+                   (elements > 1 && !isSuited);
       ukernel.blockTile = tile;
       ukernel.registerTile[axes.m] = rm;
       ukernel.registerTile[axes.n] = rn;
-      visit(family, ukernel, isSuited);
+      visit(family, ukernel,
+            isOdd      ? BlockKind::Odd
+            : isSuited ? BlockKind::Suited
+                       : BlockKind::Plain);
     }
   }
 }
@@ -144,9 +173,33 @@ void SimtSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   family.tiles.front()[axes.k] = leastStep.depth;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
-  for (int64_t m = 1; m <= maxWorkers; ++m)
-    for (int64_t n = 1; m * n <= maxWorkers; ++n)
-      if (m * n % kWarpSize == 0) {
+  ukernel.blockTile.assign(numAxes, 1);
+  visitBatch(family, ukernel, schedule, visit);
+  // Along one batch axis at a time.
+  BlockTile &tile = family.tiles.front();
+  for (unsigned axis : batchAxes) {
+    int64_t most =
+        std::min(kMostBatchElements, largestSize(workload.axes[axis]));
+    for (int64_t threads = 1; threads <= most; ++threads)
+      for (int64_t ofThread = 1; ofThread * threads <= most; ++ofThread) {
+        if (threads * ofThread == 1)
+          continue;
+        schedule.threadsBatch = threads;
+        tile[axis] = threads * ofThread;
+        ukernel.registerTile[axis] = ofThread;
+        ukernel.blockTile = tile;
+        visitBatch(family, ukernel, schedule, visit);
+      }
+    tile[axis] = ukernel.registerTile[axis] = 1;
+  }
+}
+
+void SimtSpace::visitBatch(KernelFamily &family, UKernel &ukernel,
+                           SimtSchedule schedule, BlockVisitor visit) const {
+  int64_t batch = schedule.threadsBatch;
+  for (int64_t m = 1; m * batch <= maxWorkers; ++m)
+    for (int64_t n = 1; m * n * batch <= maxWorkers; ++n)
+      if (m * n * batch % kWarpSize == 0) {
         schedule.threadsM = m;
         schedule.threadsN = n;
         visitThreads(schedule, family, ukernel, visit);

@@ -1,9 +1,11 @@
 //===- SimtSpace.h - What the SIMT path has to choose from ------*- C++ -*-===//
 //
-// Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1,
-// 2, 4 or 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path
-// suggests blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a
-// range, which the paper's rules take, may lack the tiles that suit a device.
+// Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1 to
+// 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path suggests
+// blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a range,
+// which the paper's rules take, may lack the tiles that suit a device. Where
+// products are small, it suggests blocks of several elements of a batch axis, of
+// less than four warps each.
 //
 // Steps are ordered for cost models that are blind to them: the least padding
 // of the reduce axis first, then a depth of 16 elements, then three stages.
@@ -34,8 +36,12 @@ private:
     int64_t depth, stages;
   };
   void orderSteps();
+  /// Of threads along each axis, every register tile.
   void visitThreads(const SimtSchedule &schedule, KernelFamily &family,
                     UKernel &ukernel, BlockVisitor visit) const;
+  /// Of elements of batch axes, every number of threads.
+  void visitBatch(KernelFamily &family, UKernel &ukernel, SimtSchedule schedule,
+                  BlockVisitor visit) const;
   /// Whether a tile of `threads` threads with `elements` elements each leaves
   /// threads or whole register tiles idle for every size of m (0) or n (1).
   bool isOversized(unsigned factor, int64_t threads, int64_t elements) const;
@@ -43,8 +49,9 @@ private:
   /// operand that is contiguous along a space axis.
   bool isAligned(const BlockTile &tile) const;
 
-  /// Legal register tiles along m and n, ascending.
+  /// Register tiles along m and n, ascending.
   llvm::SmallVector<int64_t> registerTiles[2];
+  llvm::SmallVector<unsigned, 3> batchAxes;
   /// Those of m and n along which an operand is contiguous.
   llvm::SmallVector<unsigned, 2> contiguousAxes;
   /// Preferred ones first, and the least of them.

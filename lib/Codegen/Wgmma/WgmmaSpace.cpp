@@ -87,7 +87,7 @@ void WgmmaSpace::visitTiles(const WgmmaSchedule &schedule,
       place(rowFactor, rows);
       place(columnFactor, columns);
       ukernel.blockTile = tile;
-      visit(family, ukernel, /*isSuited=*/true);
+      visit(family, ukernel, BlockKind::Suited);
     }
   }
 }

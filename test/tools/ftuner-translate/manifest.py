@@ -47,7 +47,7 @@ def check_workload(workload, rows):
     for program in workload["programs"]:
         tiles = [u["block_tile"][program["axis"]] for u in families[program["family"]]["ukernels"]]
         covered = sum(count * tile for count, tile in zip(program["blocks"], tiles))
-        check(covered == program["size"] + program["padded"], f"partition {program}")
+        check(covered == program["extent"] + program["padded"], f"partition {program}")
     check(workload["statistics"], "statistics")
     check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "h200",
                                  "paths": ["simt", "mma"], "proven_paths": []}, "search")

@@ -157,7 +157,7 @@ TEST_F(MmaModelTest, TransposesBytesOfTwoFragmentsOfColumns) {
       }
       auto space = model.createSpace(workload, device);
       space->forEachBlock(
-          16, [&](const KernelFamily &block, const UKernel &, bool) {
+          16, [&](const KernelFamily &block, const UKernel &, BlockKind) {
             space->forEachSchedule(block, [&](const KernelFamily &family) {
               llvm::Error error = model.check(workload, family, device);
               bool isLegal = !error;
@@ -348,7 +348,7 @@ TEST_F(MmaModelTest, OffersHeightsOfEightsBySwappedOperands) {
   auto space = model.createSpace(workload, device);
   int64_t blocks = 0;
   space->forEachBlock(
-      16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
+      16, [&](const KernelFamily &block, const UKernel &ukernel, BlockKind) {
         MmaSchedule mma = MmaSchedule::of(block.schedule);
         if (!mma.swapOperands)
           return;
@@ -434,7 +434,7 @@ TEST_F(MmaModelTest, HasNoBankConflicts) {
         auto space = model.createSpace(workload, device);
         int64_t blocks = 0;
         space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
-                                    bool) {
+                                    BlockKind) {
           // One warp tile stands for all numbers of warps.
           if (MmaSchedule::of(block.schedule).warps() > 4)
             return;

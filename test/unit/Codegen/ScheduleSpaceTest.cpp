@@ -49,7 +49,7 @@ TEST_F(ScheduleSpaceTest, SchedulesKeepWhatABlockComputes) {
     unsigned number = 0, schedules = 0, legal = 0;
     for (int64_t alignment : {16, 1})
       space->forEachBlock(alignment, [&](const KernelFamily &block,
-                                         const UKernel &ukernel, bool) {
+                                         const UKernel &ukernel, BlockKind) {
         if (number++ % kEvery != 0)
           return;
         EXPECT_EQ(llvm::toString(checkSchedule(block.schedule)), "");
@@ -88,7 +88,7 @@ TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
     auto space = path->createSpace(*workload, device);
     std::optional<KernelFamily> first;
     space->forEachBlock(16,
-                        [&](const KernelFamily &block, const UKernel &, bool) {
+                        [&](const KernelFamily &block, const UKernel &, BlockKind) {
                           if (!first)
                             first = block;
                         });
@@ -123,7 +123,7 @@ TEST_F(ScheduleSpaceTest, WorkLeavesNothingOut) {
     auto space = path->createSpace(*workload, device);
     bool isFound = false;
     space->forEachBlock(
-        16, [&](const KernelFamily &block, const UKernel &, bool) {
+        16, [&](const KernelFamily &block, const UKernel &, BlockKind) {
           if (isFound)
             return;
           space->forEachSchedule(block, [&](const KernelFamily &family) {

@@ -135,7 +135,7 @@ TEST_F(WgmmaModelTest, RelaxesFamiliesOfWords) {
     auto space = model.createSpace(*workload, device);
     int64_t mapped = 0, staged = 0;
     space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
-                                bool) {
+                                BlockKind) {
       space->forEachSchedule(block, [&](const KernelFamily &family) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
         if (llvm::errorToBool(model.check(*workload, family, device)))
@@ -468,7 +468,7 @@ TEST_F(WgmmaModelTest, SharesRegistersOut) {
     auto space = model.createSpace(workload, device);
     int64_t moved = 0, kept = 0, several = 0;
     space->forEachBlock(16, [&](const KernelFamily &block, const UKernel &,
-                                bool) {
+                                BlockKind) {
       space->forEachSchedule(block, [&](const KernelFamily &family) {
         WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
         if (schedule.producerWarpgroups == 0 ||
@@ -563,7 +563,7 @@ TEST_F(WgmmaModelTest, OffersLegalBlocksWithoutBankConflicts) {
       auto space = model.createSpace(workload, device);
       int64_t blocks = 0;
       space->forEachBlock(
-          16, [&](const KernelFamily &block, const UKernel &ukernel, bool) {
+          16, [&](const KernelFamily &block, const UKernel &ukernel, BlockKind) {
             EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
             EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
             space->forEachSchedule(block, [&](const KernelFamily &family) {

@@ -131,7 +131,7 @@ TEST_F(WgmmaPingPongTest, AreOffered) {
   auto space = model.createSpace(workload, device);
   int64_t offered = 0, clusters = 0;
   space->forEachBlock(
-      16, [&](const KernelFamily &block, const UKernel &, bool) {
+      16, [&](const KernelFamily &block, const UKernel &, BlockKind) {
         space->forEachSchedule(block, [&](const KernelFamily &family) {
           WgmmaSchedule schedule = WgmmaSchedule::of(family.schedule);
           if (!schedule.pingPong)

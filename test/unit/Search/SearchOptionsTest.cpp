@@ -57,6 +57,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"max-kernels", int64_t(3)},
                               {"tile-rule", std::string("divisors")},
                               {"pool", std::string("exact")},
+                              {"batch-tiles", false},
                               {"split-k", false},
                               {"tensor-maps", false},
                               {"zeta", int64_t(4)},
@@ -87,6 +88,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.maxKernels, 3);
   EXPECT_EQ(options.tileRule, TileRule::Divisors);
   EXPECT_EQ(options.pool, ProgramPool::Exact);
+  EXPECT_FALSE(options.batchTiles);
   EXPECT_FALSE(options.splitK);
   EXPECT_FALSE(options.tensorMaps);
   EXPECT_EQ(options.zeta, 4);

@@ -275,7 +275,8 @@ inline void StubSpace::forEachBlock(int64_t alignment,
           KernelFamily family =
               stubFamily(path, schedule, rows, columns, reduceGranule,
                          static_cast<unsigned>(workload.axes.size()));
-          visit(family, path.ukernel(family, 0), isSuited);
+          visit(family, path.ukernel(family, 0),
+                isSuited ? BlockKind::Suited : BlockKind::Plain);
         }
     }
 }

@@ -44,7 +44,7 @@ public:
         family.tiles.front()[combineAxes.front()] = rows;
         family.tiles.front()[rowOf(workload)] = schedule.lanes();
         family.schedule = schedule.pack();
-        visit(family, family.ukernel(0), /*isSuited=*/true);
+        visit(family, family.ukernel(0), BlockKind::Suited);
       }
   }
   void forEachSchedule(

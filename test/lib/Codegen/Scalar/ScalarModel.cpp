@@ -52,7 +52,7 @@ public:
             continue;
           schedule.hasMaps = hasMaps;
           family.schedule = schedule.pack(path);
-          visit(family, family.ukernel(0), /*isSuited=*/true);
+          visit(family, family.ukernel(0), BlockKind::Suited);
         }
         if (!columns)
           break;
