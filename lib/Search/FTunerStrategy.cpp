@@ -14,6 +14,7 @@
 #include "FTuner/CostModel/Sia.h"
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Search/MainAxis.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "SearchTuning.h"
@@ -35,7 +36,7 @@ public:
       : ProgramRanker(problem, std::move(candidates)),
         isExact(problem.options.pool == ProgramPool::Exact),
         predicts(problem.costModel.predictsTime() && !isExact),
-        filter(problem, set) {}
+        mainAxis(mainAxisOf(problem)), filter(problem, set) {}
 
   void prepare(llvm::ArrayRef<Shape> shapes) override;
   llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
@@ -79,11 +80,14 @@ private:
   /// where their path can: of the candidates of the best families. Where rows
   /// fill the SMs badly, columns may not.
   std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
-  /// Whether the partition pads less than one row of threads (the granule of
-  /// heights), or in an exact pool nothing.
-  bool isTight(const KernelFamily &family, const Partition &partition) const {
-    return partition.padded <
-           (isExact ? 1 : family.path().heightGranule(family));
+  /// Rows that a program pads: along the axis that its path combines heights
+  /// along, in an exact pool along the main axis, whether its path can or not.
+  int64_t padded(const KernelFamily &family, const Partition &partition,
+                 llvm::ArrayRef<int64_t> shape) const;
+  /// Whether that is less than one row of threads (the granule of heights), or
+  /// in an exact pool nothing.
+  bool isTight(const KernelFamily &family, int64_t padded) const {
+    return padded < (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.
@@ -92,6 +96,7 @@ private:
   bool isExact;
   /// Whether the cost model's word alone ranks.
   bool predicts;
+  unsigned mainAxis;
   CandidateFilter filter;
   std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range.
@@ -106,7 +111,7 @@ private:
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
   };
-  /// By the combine axis and the granule of heights along it.
+  /// By the axis that is covered and the granule of heights along it.
   std::map<std::pair<unsigned, int64_t>, Combinables> combinables;
   /// Counts over the samples alone.
   FilterCounts counts;
@@ -130,12 +135,23 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     keepPredicted(shapes.back());
   }
   for (unsigned candidate : isKept.set_bits()) {
-    unsigned axis = set.candidates[candidate].family.combineAxis;
+    const KernelFamily &family = set.candidates[candidate].family;
+    unsigned axis = isExact ? mainAxis : family.combineAxis;
     Combinables &group = combinables[{axis, table.granule(candidate)}];
     group.candidates.push_back(candidate);
     group.ukernels.push_back(
-        {table.height(candidate), table.layout(candidate)});
+        {family.tiles.front()[axis], table.layout(candidate)});
   }
+}
+
+int64_t FTunerRanker::padded(const KernelFamily &family,
+                             const Partition &partition,
+                             llvm::ArrayRef<int64_t> shape) const {
+  if (!isExact || family.combineAxis == mainAxis)
+    return partition.padded;
+  // Its parts differ along another axis alone.
+  return ceilBy(shape[mainAxis], family.tiles.front()[mainAxis]) -
+         shape[mainAxis];
 }
 
 void FTunerRanker::keepPredicted(const Shape &shape) {
@@ -188,11 +204,14 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
       pool.push_back(family);
   };
   // uProg of algorithm 2. What pads less than a row of threads covers the next
-  // multiple of these threads exactly.
+  // multiple of these threads exactly; there `addNeighbours` has the pairs of
+  // which one could do so alone, if they are close.
+  Pairing pairing = isExact ? Pairing::Printed : Pairing::NoDivisors;
   for (const auto &[key, group] : combinables) {
     auto [axis, granule] = key;
     int64_t covered = isExact ? shape[axis] : ceilBy(shape[axis], granule);
-    for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
+    for (const PooledProgram &program :
+         combinSearch(group.ukernels, covered, pairing)) {
       unsigned first = group.candidates[program.first];
       std::optional<unsigned> family;
       if (program.second)
@@ -235,7 +254,8 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
   auto isTightProgram = [&](unsigned index) {
     const KernelFamily &family = table.families[index];
-    return isTight(family, partitionShape(family, shape));
+    return isTight(family,
+                   padded(family, partitionShape(family, shape), shape));
   };
   auto demands = std::make_shared<ShapeDemands>();
   demands->filter.demands = std::move(result.demands);
@@ -339,9 +359,10 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
     return score;
   Partition partition = partitionShape(family, shape);
   double missing = 0;
-  if (demands.isTight && !isTight(family, partition))
-    missing += static_cast<double>(partition.padded) /
-               (shape[family.combineAxis] + partition.padded);
+  int64_t wasted = padded(family, partition, shape);
+  if (demands.isTight && !isTight(family, wasted))
+    missing += static_cast<double>(wasted) /
+               (shape[isExact ? mainAxis : family.combineAxis] + wasted);
   if (!isExact) {
     // Each part by the rows that it computes.
     ShapeMetrics metrics(problem.workload, shape, problem.device);
@@ -385,6 +406,7 @@ void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,
                             " shapes: no candidate would be left")
                                .str());
   }
+  llvm::append_range(plan.remarks, mainAxisRemarks(problem, set));
   add("ukernels", isKept.count());
   add("programs", countRated(samples));
 }

@@ -122,6 +122,12 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Programs of a shape: 'exact' partitions ranked by score alone, or "
           "'tight', with partitions that pad less than a row of threads",
           {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+      option(
+          "main-axis", &Options::mainAxis,
+          "Axis along which two uKernels are combined: the largest 'dynamic' "
+          "space axis, or the 'largest', batch and static ones included; a "
+          "path that cannot combine along it has programs of one uKernel",
+          {{"dynamic", MainAxis::Dynamic}, {"largest", MainAxis::Largest}}),
       option("split-k", &Options::splitK,
              "Whether kernels of products with few blocks may split k into "
              "slices, which a second kernel adds up, where the cost model "

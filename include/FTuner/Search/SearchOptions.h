@@ -43,7 +43,7 @@ const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();
 /// What makes HardwareAlign's candidates and the programs of them: tile-rule,
-/// pool, split-k.
+/// pool, main-axis, split-k.
 const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.

@@ -29,14 +29,22 @@ enum class TileRule {
 /// Which programs a shape may have.
 enum class ProgramPool {
   /// uProg of algorithm 2: exact partitions of the main axis by uKernels that
-  /// the
-  /// filter left for any shape of the range, ranked by score alone. Others only
-  /// where there is none.
+  /// the filter left for any shape of the range, ranked by score alone. Others
+  /// only where there is none.
   Exact,
-  /// These, and of the shape's own candidates those that pad less than one row
-  /// of threads. Programs that miss what the filter asks for the shape rank
-  /// lower, by the share that they miss.
+  /// Exact partitions by one uKernel, or by two that could not do so alone, and
+  /// of the shape's own candidates those that pad less than one row of threads.
+  /// Programs that miss what the filter asks for the shape rank lower, by the
+  /// share that they miss.
   Tight,
+};
+
+/// Which axis is the main one: programs combine uKernels along it (MainAxis.h).
+enum class MainAxis {
+  /// `Workload::mainAxis`: the largest dynamic space axis.
+  Dynamic,
+  /// `Workload::largestSpaceAxis`: the largest space axis, as the paper says.
+  Largest,
 };
 
 /// Hyper-parameters under the paper's names (section IV), and the bounds that
@@ -57,6 +65,7 @@ struct SearchOptions {
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
   ProgramPool pool = ProgramPool::Tight;
+  MainAxis mainAxis = MainAxis::Dynamic;
   /// Whether families may split the reduce axis into slices.
   bool splitK = true;
   /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no

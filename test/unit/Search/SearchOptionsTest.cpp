@@ -57,6 +57,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"max-kernels", int64_t(3)},
                               {"tile-rule", std::string("divisors")},
                               {"pool", std::string("exact")},
+                              {"main-axis", std::string("largest")},
                               {"split-k", false},
                               {"tensor-maps", false},
                               {"zeta", int64_t(4)},
