@@ -5,8 +5,8 @@
 using namespace ftuner;
 
 std::vector<PooledProgram>
-ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels,
-                     int64_t extent, Pairing pairing) {
+ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,
+                     Pairing pairing) {
   std::vector<PooledProgram> pool;
   // Heights that may be part of a pair, ascending, for each layout.
   std::map<unsigned, std::map<int64_t, unsigned>> layouts;

@@ -18,6 +18,7 @@
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "SearchTuning.h"
+#include "ThroughputRating.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -35,6 +36,7 @@ public:
   FTunerRanker(const SearchProblem &problem, CandidateSet candidates)
       : ProgramRanker(problem, std::move(candidates)),
         isExact(problem.options.pool == ProgramPool::Exact),
+        isSingle(problem.options.pool == ProgramPool::Single),
         predicts(problem.costModel.predictsTime() && !isExact),
         mainAxis(mainAxisOf(problem)), filter(problem, set) {}
 
@@ -93,11 +95,13 @@ private:
   /// Marks the candidates with the best scores of a shape.
   void keepPredicted(const Shape &shape);
 
-  bool isExact;
+  bool isExact, isSingle;
   /// Whether the cost model's word alone ranks.
   bool predicts;
   unsigned mainAxis;
   CandidateFilter filter;
+  /// With the artifact's filter; it only saves work.
+  mutable std::unique_ptr<ThroughputRating> throughput;
   std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range.
   llvm::BitVector isKept;
@@ -127,7 +131,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     prepared.try_emplace(shape, std::move(result));
   }
   counts = filter.counts;
-  if (predicts) {
+  // Other readings of the filter are meant as they are.
+  FilterReading reading = problem.options.filter;
+  if (reading == FilterReading::Artifact)
+    throughput = std::make_unique<ThroughputRating>(problem, shapes);
+  if (predicts && reading == FilterReading::Pareto) {
     size_t stride = ceilDiv(shapes.size(), tuning::maxPredictedShapes);
     for (size_t i = 0; i < shapes.size();
          i += i < tuning::allPredictedShapes ? 1 : stride)
@@ -203,6 +211,16 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     if (std::exchange(lastPool[family], numPools) != numPools)
       pool.push_back(family);
   };
+  if (isSingle) {
+    auto addSingle = [&](unsigned candidate) {
+      if (std::optional<unsigned> family = table.single(candidate))
+        add(*family);
+    };
+    llvm::for_each(isKept.set_bits(), addSingle);
+    for (const Survivor &survivor : survivors)
+      addSingle(survivor.candidate);
+    return pool;
+  }
   // uProg of algorithm 2. What pads less than a row of threads covers the next
   // multiple of these threads exactly; there `addNeighbours` has the pairs of
   // which one could do so alone, if they are close.
@@ -259,7 +277,8 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   };
   auto demands = std::make_shared<ShapeDemands>();
   demands->filter.demands = std::move(result.demands);
-  demands->isTight = !predicts && llvm::any_of(pool, isTightProgram);
+  demands->isTight =
+      !predicts && !isSingle && llvm::any_of(pool, isTightProgram);
   if (demands->isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
@@ -274,7 +293,7 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     }
   };
   score(pool);
-  if (predicts) {
+  if (predicts && !isSingle) {
     double least =
         demands->best + tuning::leastAcrossGain * std::abs(demands->best);
     std::vector<unsigned> across = pairsAcross(ranking);
@@ -355,7 +374,9 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                            const KernelResources &resources,
                            llvm::ArrayRef<int64_t> shape,
                            const ShapeDemands &demands) const {
-  if (predicts)
+  if (throughput)
+    return throughput->rate(family, shape, score);
+  if (predicts || isSingle)
     return score;
   Partition partition = partitionShape(family, shape);
   double missing = 0;
@@ -365,7 +386,8 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                (shape[isExact ? mainAxis : family.combineAxis] + wasted);
   if (!isExact) {
     // Each part by the rows that it computes.
-    ShapeMetrics metrics(problem.workload, shape, problem.device);
+    ShapeMetrics metrics(problem.workload, shape, problem.device,
+                         metricOptions().read(problem.options.own));
     Demands asked = demands.filter.demandsOf(family.path());
     int64_t counts[] = {partition.first, partition.second};
     double rows = shape[family.combineAxis] + partition.padded;
@@ -394,14 +416,14 @@ void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,
   auto add = [&](llvm::Twine name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
-  for (unsigned i = 0; i < NumFilterStages; ++i) {
-    llvm::StringRef name = filterStageName(static_cast<FilterStage>(i));
-    add("after_" + name, counts.kept[i]);
-    if (counts.relaxed[i] == 0)
+  for (FilterStage stage : filterStages(problem.options.filter)) {
+    llvm::StringRef name = filterStageName(stage);
+    add("after_" + name, counts.kept[stage]);
+    if (counts.relaxed[stage] == 0)
       continue;
-    add("relaxed_" + name, counts.relaxed[i]);
+    add("relaxed_" + name, counts.relaxed[stage]);
     plan.remarks.push_back(("filter stage " + name + " relaxed for " +
-                            llvm::Twine(counts.relaxed[i]) + " of " +
+                            llvm::Twine(counts.relaxed[stage]) + " of " +
                             llvm::Twine(samples.size()) +
                             " shapes: no candidate would be left")
                                .str());
@@ -419,7 +441,8 @@ public:
   OptionDecls options() const override {
     // The filter limits candidates by the published sum.
     return joined({candidateOptions().decls(), zetaOptions().decls(),
-                   filterOptions().decls(), siaOptions().decls()});
+                   filterOptions().decls(), siaOptions().decls(),
+                   metricOptions().decls()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

@@ -17,8 +17,8 @@ bool ftuner::combinesAlongMainAxis(const SearchProblem &problem,
   return llvm::is_contained(space.combineAxes, mainAxisOf(problem));
 }
 
-std::vector<std::string>
-ftuner::mainAxisRemarks(const SearchProblem &problem, const CandidateSet &set) {
+std::vector<std::string> ftuner::mainAxisRemarks(const SearchProblem &problem,
+                                                 const CandidateSet &set) {
   std::vector<std::string> remarks;
   if (problem.options.mainAxis != MainAxis::Largest)
     return remarks;

@@ -1,4 +1,5 @@
-//===- MainAxis.h - The axis that programs combine heights along -*- C++ -*-===//
+//===- MainAxis.h - The axis that programs combine heights along -*- C++
+//-*-===//
 //
 // The main axis τ of the paper (V-A): CombinSearch covers the extent of a shape
 // along it. Which one it is an option says (`MainAxis`); it is one for all
