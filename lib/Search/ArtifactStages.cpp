@@ -41,7 +41,8 @@ public:
     for (int64_t size : ukernel.blockTile)
       points *= static_cast<double>(size);
     for (const Operand &operand : problem.workload.operands) {
-      if (operand.role != OperandRole::Lhs && operand.role != OperandRole::Rhs &&
+      if (operand.role != OperandRole::Lhs &&
+          operand.role != OperandRole::Rhs &&
           operand.role != OperandRole::Input)
         continue;
       double size = static_cast<double>(operand.elementBytes);
@@ -173,23 +174,23 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
     return residentBlocks(s) *
            static_cast<double>(filter.candidate(s).resources.sharedMemoryBytes);
   };
-  filter.apply(
-      {SharedMemory,
-       [&](const Survivor &s) {
-         return sharedMemory(s) <
-                static_cast<double>(device.sharedMemoryPerSmBytes);
-       },
-       [&](const Survivor &s) { return -sharedMemory(s); }, "bytes",
-       sharedMemory, [&] {
-         return "shared memory of min(ceil(blocks / SMs), " +
-                std::to_string(most) + ") blocks less than an SM's";
-       }});
+  filter.apply({SharedMemory,
+                [&](const Survivor &s) {
+                  return sharedMemory(s) <
+                         static_cast<double>(device.sharedMemoryPerSmBytes);
+                },
+                [&](const Survivor &s) { return -sharedMemory(s); }, "bytes",
+                sharedMemory,
+                [&] {
+                  return "shared memory of min(ceil(blocks / SMs), " +
+                         std::to_string(most) + ") blocks less than an SM's";
+                }});
 
   auto pad = [](const Survivor &s) { return s.metrics.pad; };
-  filter.apply(
-      {Padding, [&](const Survivor &s) { return timesLowered(pad(s)) == 0; },
-       [&](const Survivor &s) { return -timesLowered(pad(s)); }, "pad", pad,
-       [&] { return above("pad", tuning::artifactShare); }});
+  filter.apply({Padding,
+                [&](const Survivor &s) { return timesLowered(pad(s)) == 0; },
+                [&](const Survivor &s) { return -timesLowered(pad(s)); }, "pad",
+                pad, [&] { return above("pad", tuning::artifactShare); }});
 
   filter.keepBest(
       SharedMemoryCmr, problem.options.psiCountShared, "cmr of shared memory",

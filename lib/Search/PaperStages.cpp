@@ -14,21 +14,21 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
   auto efficiency = [](const Survivor &s) {
     return s.metrics.pad * s.metrics.occ;
   };
-  demands.crossPick =
-      filter.apply({CrossPick,
-             [&](const Survivor &s) {
-               return crossPickAccepts(options, s.metrics.pad, s.metrics.occ);
-             },
-             efficiency, "pad · occ", efficiency,
-             [&] {
-               std::string text;
-               llvm::raw_string_ostream(text)
-                   << "pad ≥ ε and occ ≥ λ at a step from "
-                   << llvm::format("(%g, %g) by (+%g, −%g)", options.epsilonMin,
-                                   options.lambdaMax, options.epsilonStep,
-                                   options.lambdaStep);
-               return text;
-             }});
+  demands.crossPick = filter.apply(
+      {CrossPick,
+       [&](const Survivor &s) {
+         return crossPickAccepts(options, s.metrics.pad, s.metrics.occ);
+       },
+       efficiency, "pad · occ", efficiency,
+       [&] {
+         std::string text;
+         llvm::raw_string_ostream(text)
+             << "pad ≥ ε and occ ≥ λ at a step from "
+             << llvm::format("(%g, %g) by (+%g, −%g)", options.epsilonMin,
+                             options.lambdaMax, options.epsilonStep,
+                             options.lambdaStep);
+         return text;
+       }});
 
   auto share = [&](const Survivor &s) {
     return registerShare(problem, s.metrics, filter.candidate(s).resources);
@@ -45,9 +45,9 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
     return static_cast<double>(s.metrics.blocks);
   };
   double least = options.activeBlocksPerSm * problem.device.smCount;
-  if (filter.apply({SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; },
-             blocks, "blocks", blocks,
-             [&] { return atLeast("blocks", least); }}))
+  if (filter.apply(
+          {SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; },
+           blocks, "blocks", blocks, [&] { return atLeast("blocks", least); }}))
     demands.blocks = least;
 
   double leastCmr = 0;
@@ -55,8 +55,9 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
     leastCmr = std::max(leastCmr, options.psi * survivor.metrics.cmr);
   demands.cmr = leastCmr;
   auto cmr = [](const Survivor &s) { return s.metrics.cmr; };
-  filter.apply({ReduceAxis, [&](const Survivor &s) { return cmr(s) >= leastCmr; }, cmr,
-         "cmr", cmr, [&] { return atLeast("cmr", leastCmr); }});
+  filter.apply({ReduceAxis,
+                [&](const Survivor &s) { return cmr(s) >= leastCmr; }, cmr,
+                "cmr", cmr, [&] { return atLeast("cmr", leastCmr); }});
 
   if (options.filter == FilterReading::Paper)
     return demands;
@@ -65,11 +66,11 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
     return static_cast<double>(filter.candidate(s).resources.threads);
   };
   if (filter.apply({Warps,
-             [&](const Survivor &s) {
-               return threads(s) >= tuning::filterThreads;
-             },
-             threads, "threads", threads,
-             [&] { return atLeast("threads", tuning::filterThreads); }}))
+                    [&](const Survivor &s) {
+                      return threads(s) >= tuning::filterThreads;
+                    },
+                    threads, "threads", threads,
+                    [&] { return atLeast("threads", tuning::filterThreads); }}))
     demands.threads = tuning::filterThreads;
 
   filter.keepParetoFronts(options.maxCandidates);

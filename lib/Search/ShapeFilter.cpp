@@ -79,9 +79,9 @@ static void sortByCandidate(std::vector<Survivor> &survivors) {
   });
 }
 
-void ShapeFilter::keepBest(
-    FilterStage stage, int64_t most, llvm::StringRef figure,
-    llvm::function_ref<double(const Survivor &)> value) {
+void ShapeFilter::keepBest(FilterStage stage, int64_t most,
+                           llvm::StringRef figure,
+                           llvm::function_ref<double(const Survivor &)> value) {
   std::vector<Survivor> before = survivors;
   if (static_cast<int64_t>(survivors.size()) > most) {
     llvm::stable_sort(survivors, [&](const Survivor &a, const Survivor &b) {

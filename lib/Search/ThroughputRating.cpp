@@ -19,8 +19,7 @@ double ThroughputRating::efficiency(const ShapeMetrics &metrics,
   return figures.pad * figures.occ;
 }
 
-static double workOf(const Workload &workload,
-                      llvm::ArrayRef<int64_t> shape) {
+static double workOf(const Workload &workload, llvm::ArrayRef<int64_t> shape) {
   return workload.flops(*workload.reduction(), shape);
 }
 
@@ -46,9 +45,9 @@ double ThroughputRating::throughputOf(const KernelFamily &family) {
 
 double ThroughputRating::rate(const KernelFamily &family,
                               llvm::ArrayRef<int64_t> shape, double score) {
-  double share = efficiency(
-      ShapeMetrics(problem.workload, shape, problem.device, options), family,
-      shape);
+  double share =
+      efficiency(ShapeMetrics(problem.workload, shape, problem.device, options),
+                 family, shape);
   if (!problem.costModel.predictsTime())
     return score < 0 ? score / share : score * share;
   return -workOf(problem.workload, shape) / (throughputOf(family) * share);

@@ -65,9 +65,10 @@ TEST(DeviceErrors, MeasuredRatesFitThePeaks) {
             "my.json:18: field 'measured_shared_memory_gbps': expected a "
             "positive number beside 'measured_dram_gbps', but the field is "
             "missing");
-  EXPECT_EQ(with("\"measured_shared_memory_gbps\": 1200"),
-            "my.json:18: field 'measured_dram_gbps': expected a positive number "
-            "beside 'measured_shared_memory_gbps', but the field is missing");
+  EXPECT_EQ(
+      with("\"measured_shared_memory_gbps\": 1200"),
+      "my.json:18: field 'measured_dram_gbps': expected a positive number "
+      "beside 'measured_shared_memory_gbps', but the field is missing");
   // In another unit.
   EXPECT_EQ(with("\"measured_dram_gbps\": 4"),
             "my.json:9: field 'measured_dram_gbps': expected 0.05 to 4 times "

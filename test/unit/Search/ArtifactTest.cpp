@@ -152,14 +152,12 @@ TEST_F(ArtifactTest, ThePapersReadingHasFourStages) {
 static double ratingOf(const SearchProblem &problem, const KernelFamily &family,
                        const Shape &shape) {
   auto share = [&](const Shape &at) {
-    Metrics m = programMetrics(problem.workload, at,
-                               {&family, partitionShape(family, at)},
-                               problem.device);
+    Metrics m =
+        programMetrics(problem.workload, at,
+                       {&family, partitionShape(family, at)}, problem.device);
     return m.pad * m.occ;
   };
-  auto flops = [](const Shape &at) {
-    return 2.0 * at[0] * at[1] * at[2];
-  };
+  auto flops = [](const Shape &at) { return 2.0 * at[0] * at[1] * at[2]; };
   const Shape *best = nullptr;
   RangeSamples samples(problem.workload);
   for (const Shape &sample : samples.shapes)
