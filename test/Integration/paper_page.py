@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Compares the table of docs/paper.md with the options that there are.
+"""Compares docs/paper.md with the options that there are, and with what the search counts.
 
-Each option of its last column exists and has the default that the page says, and each option that the strategy
-`ftuner` reads, and not every other strategy too, is there. Values of options that the page names are values.
+Each option of the last column of its table exists and has the default that the page says, and each option that the
+strategy `ftuner` reads, and not every other strategy too, is there. Values of options that the page names are values.
+The tables of counts are those of today; with --fix the page gets them.
 """
 
 import json
 import os
 import re
+import sys
+import tempfile
 
 import harness
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
+import workloads  # noqa: E402
+
 PAGE = os.path.join(ROOT, "docs", "paper.md")
 #: Pages that must not call a mode the paper's search.
 PAGES = ("README.md", "docs", "benchmarks/cpu")
@@ -76,6 +82,33 @@ def problems_of(text, options):
     return problems
 
 
+def statistics_of(h, rows, given):
+    with tempfile.TemporaryDirectory() as folder:
+        path = workloads.write(os.path.join(folder, "source.mlir"), rows)
+        done = h.tool("ftuner-opt", path, f"--ftuner-front-end=device=v100 tile-rule=divisors {given}")
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    (text,) = re.findall(r"statistics = \{([^}]*)\}", done.stdout)
+    return {name: float(value) for name, value in re.findall(r"(\w+) = ([-\d.eE+]+) :", text)}
+
+
+def with_counts(h, text):
+    """The page with the counts of today."""
+    for name in ("near the paper", "near the artifact"):
+        (given,) = re.findall(rf"{name} with `([^`]*)`", text)
+        start = text.index(f"| {name} | M = T |")
+        end = text.index("\n\n", start)
+        header, rule, *lines = text[start:end].splitlines()
+        labels = [cell.strip() for cell in header.strip("|").split("|")][1:]
+        columns = [statistics_of(h, workloads.RANGES[label], given) for label in labels]
+        for number, line in enumerate(lines):
+            statistic = re.match(r"\| `(\w+)` \|", line).group(1)
+            counts = " | ".join(f"{int(column.get(statistic, 0)):,}" for column in columns)
+            lines[number] = f"| `{statistic}` | {counts} |"
+        text = text[:start] + "\n".join([header, rule, *lines]) + text[end:]
+    return text
+
+
 def claims():
     """Sentences that call a mode the paper's search."""
     found = []
@@ -91,7 +124,7 @@ def claims():
 
 
 def main():
-    h, _ = harness.start(__doc__)
+    h, given = harness.start(__doc__, {"--fix": {"action": "store_true", "help": "write today's counts"}})
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
 
@@ -108,7 +141,17 @@ def main():
                 found.append(f"expected a problem with {after!r} in place of {before!r}")
         return found
 
+    def counts():
+        today = with_counts(h, text)
+        if given.fix:
+            with open(PAGE, "w", encoding="utf-8") as file:
+                file.write(today)
+            return []
+        return [f"expected {new!r}, but the page says {old!r}"
+                for old, new in zip(text.splitlines(), today.splitlines()) if old != new]
+
     h.add("options in docs/paper.md", page)
+    h.add("counts in docs/paper.md", counts)
     h.add("no mode is called the paper's search", claims)
     h.finish()
 
