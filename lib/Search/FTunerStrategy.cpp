@@ -100,8 +100,8 @@ private:
   bool predicts;
   unsigned mainAxis;
   CandidateFilter filter;
-  /// With the artifact's filter; it only saves work.
-  mutable std::unique_ptr<ThroughputRating> throughput;
+  /// With the filter of the artifact, what ranks instead of scores.
+  std::unique_ptr<ThroughputRating> throughput;
   std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range.
   llvm::BitVector isKept;
@@ -222,8 +222,8 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     return pool;
   }
   // uProg of algorithm 2. What pads less than a row of threads covers the next
-  // multiple of these threads exactly; there `addNeighbours` has the pairs of
-  // which one could do so alone, if they are close.
+  // multiple of these threads exactly. A tight pool leaves pairs with a divisor
+  // to the divisor alone.
   Pairing pairing = isExact ? Pairing::Printed : Pairing::NoDivisors;
   for (const auto &[key, group] : combinables) {
     auto [axis, granule] = key;
