@@ -24,7 +24,7 @@ SEARCHES = {
     "ftuner": [],
     "ftuner, 8 kernels": ["--max-kernels=8"],
     "ftuner ranked by SIA": ["--cost-model=sia"],
-    "the paper's search": ["--tile-rule=divisors", "--pool=exact", "--cost-model=sia"],
+    "near the paper": ["--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia"],
     "roller": ["--strategy=roller"],
 }
 COLOURS = dict(zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")))

@@ -5,6 +5,9 @@
 //
 // Bandwidths are in bytes a second as events see them, or in bytes a clock and SM as the SM's own
 // counter does. Data are not zeros. No setting of the card is changed.
+//
+// "ftuner devices NAME --measured bandwidths.json" makes fields of a device description of
+// read_gbps (of the largest footprint), shared_gbps and fp32_tflops.
 
 #include <algorithm>
 #include <cstdint>
@@ -84,6 +87,49 @@ __global__ void readShared(long long *clocks, uint32_t *sink) {
   if (threadIdx.x == 0)
     clocks[blockIdx.x] = clock64() - start;
   if (sum == 0x12345678u)
+    *sink = sum;
+}
+
+// The same for the whole card, as long as events need to see it: every thread reads 16 bytes in
+// each of 1024 steps of a turn.
+__global__ void readSharedLong(int turns, uint32_t *sink) {
+  __shared__ uint4 data[kSharedWords / 4];
+  for (int i = threadIdx.x; i < kSharedWords / 4; i += blockDim.x)
+    data[i] = make_uint4(i, i * 3, i * 5, i * 7);
+  __syncthreads();
+  uint32_t sum = 0;
+  for (int turn = 0; turn < turns; ++turn) {
+#pragma unroll 16
+    for (int step = 0; step < 1024; ++step) {
+      uint4 value = data[(threadIdx.x + turn + step * 32) & (kSharedWords / 4 - 1)];
+      sum += value.x ^ value.y ^ value.z ^ value.w;
+    }
+  }
+  if (sum == 0x12345678u)
+    *sink = sum;
+}
+
+// FMAs of the whole card: every thread does 8 · 1024 of them in a turn, in eight independent
+// chains. Also the clocks of one block.
+__global__ void multiplyLong(int turns, float factor, long long *clocks, float *sink) {
+  float sums[8];
+  for (int i = 0; i < 8; ++i)
+    sums[i] = threadIdx.x + i;
+  long long start = clock64();
+  for (int turn = 0; turn < turns; ++turn) {
+#pragma unroll 32
+    for (int step = 0; step < 1024; ++step) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        sums[i] = __fmaf_rn(sums[i], factor, factor);
+    }
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    *clocks = clock64() - start;
+  float sum = 0;
+  for (int i = 0; i < 8; ++i)
+    sum += sums[i];
+  if (sum == 0.12345f)
     *sink = sum;
 }
 
@@ -225,6 +271,17 @@ int main() {
   readShared<<<sms, 1024>>>(clocks, sink);
   readShared<<<sms, 1024>>>(clocks, sink);
   std::printf(" \"shared_bytes_per_clock\": %.2f,\n", 1024.0 * 1024 * 16 / slowest(sms));
+
+  // One wave of blocks with 32 warps, for several milliseconds.
+  constexpr int kTurns = 200;
+  double threads = 1024.0 * sms;
+  double seconds = time([&] { readSharedLong<<<sms, 1024>>>(kTurns, sink); });
+  std::printf(" \"shared_gbps\": %.1f,\n", threads * 1024 * 16 * kTurns / seconds * 1e-9);
+  seconds = time([&] {
+    multiplyLong<<<sms, 1024>>>(kTurns, 0.999f, clocks, reinterpret_cast<float *>(sink));
+  });
+  std::printf(" \"fp32_tflops\": %.3f,\n", threads * 8 * 1024 * 2 * kTurns / seconds * 1e-12);
+  std::printf(" \"clock_mhz\": %.0f,\n", slowest(1) / seconds * 1e-6);
 
   std::printf(" \"latency_clocks\": {");
   for (auto [name, bytes, hops] : {std::tuple<const char *, size_t, int>{"l2", size_t(2) << 20, 4096},

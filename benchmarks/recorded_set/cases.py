@@ -43,6 +43,9 @@ SEARCHES = {
     "divisors": ["--tile-rule=divisors"],
     "tight pool": ["--pool=tight"],
     "exact pool": ["--pool=exact"],
+    "near the paper": ["--filter=paper", "--pool=exact", "--cost-model=sia"],
+    "near the artifact": ["--filter=artifact", "--pool=single"],
+    "largest axis": ["--main-axis=largest"],
     "four kernels": ["--max-kernels=4", "--top-k=3"],
     "global calibration": ["--calibration=global"],
 }

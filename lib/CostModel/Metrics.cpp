@@ -39,14 +39,25 @@ static double sharedBytesPerReduceElement(const Workload &workload,
   return sum;
 }
 
+MetricRates::MetricRates(const DeviceSpec &device, MetricOptions options)
+    : globalBytesPerSecond(device.dramGbps * 1e9),
+      sharedBytesPerSecond(device.sharedMemoryGbps() * 1e9), device(device) {
+  if (options.bandwidths == Bandwidths::Datasheet ||
+      !device.hasMeasuredBandwidths())
+    return;
+  globalBytesPerSecond = *device.measuredDramGbps * 1e9;
+  sharedBytesPerSecond = *device.measuredSharedMemoryGbps * 1e9;
+  measured = device;
+  measured->fp32Tflops = device.measuredFp32Tflops.value_or(device.fp32Tflops);
+}
+
 ShapeMetrics::ShapeMetrics(const Workload &workload,
                            llvm::ArrayRef<int64_t> shape,
-                           const DeviceSpec &device)
-    : workload(workload), device(device), shape(shape.begin(), shape.end()),
+                           const DeviceSpec &device, MetricOptions options)
+    : workload(workload), rates(device, options),
+      shape(shape.begin(), shape.end()),
       flops(workload.flops(*workload.reduction(), shape)) {
   usefulPoints = workload.points(workload.reduction()->axes, shape);
-  globalBytesPerSecond = device.dramGbps * 1e9;
-  sharedBytesPerSecond = device.sharedMemoryGbps() * 1e9;
   smCount = static_cast<double>(device.smCount);
 }
 
@@ -106,9 +117,10 @@ Metrics ShapeMetrics::finish(const Totals &totals,
   Metrics metrics;
   metrics.pad = usefulPoints / totals.points;
   metrics.occ = totals.blocks / (std::ceil(totals.blocks / smCount) * smCount);
-  double memorySeconds = std::max(totals.globalBytes / globalBytesPerSecond,
-                                  totals.sharedBytes / sharedBytesPerSecond);
-  double computeSeconds = flops / path.peakFlops(workload, device);
+  double memorySeconds =
+      std::max(totals.globalBytes / rates.globalBytesPerSecond,
+               totals.sharedBytes / rates.sharedBytesPerSecond);
+  double computeSeconds = flops / rates.flopsPerSecond(path, workload);
   metrics.cmr = computeSeconds / memorySeconds;
   metrics.blocks = blockCount(totals.blocks);
   return metrics;
@@ -143,15 +155,16 @@ Metrics ShapeMetrics::program(const Program &program) const {
 Metrics ftuner::ukernelMetrics(const Workload &workload,
                                llvm::ArrayRef<int64_t> shape,
                                const KernelFamily &family, unsigned part,
-                               const DeviceSpec &device) {
-  return ShapeMetrics(workload, shape, device).ukernel(family, part);
+                               const DeviceSpec &device,
+                               MetricOptions options) {
+  return ShapeMetrics(workload, shape, device, options).ukernel(family, part);
 }
 
 Metrics ftuner::programMetrics(const Workload &workload,
                                llvm::ArrayRef<int64_t> shape,
-                               const Program &program,
-                               const DeviceSpec &device) {
-  return ShapeMetrics(workload, shape, device).program(program);
+                               const Program &program, const DeviceSpec &device,
+                               MetricOptions options) {
+  return ShapeMetrics(workload, shape, device, options).program(program);
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,8 +183,9 @@ static unsigned numberOf(std::vector<T> &values, const T &value) {
 FactoredMetrics::FactoredMetrics(const Workload &workload,
                                  const DeviceSpec &device,
                                  const CodegenModel &path,
-                                 llvm::ArrayRef<UKernel> ukernels)
-    : workload(workload), device(device), path(path),
+                                 llvm::ArrayRef<UKernel> ukernels,
+                                 MetricOptions options)
+    : workload(workload), device(device), path(path), rates(device, options),
       axes(ContractionAxes::of(workload.reduceAxes())) {
   for (const UKernel &ukernel : ukernels) {
     Entry entry;
@@ -251,10 +265,10 @@ void FactoredMetrics::evaluate(llvm::ArrayRef<int64_t> shape,
   }
 
   double flops = workload.flops(*workload.reduction(), shape);
-  double computeSeconds = flops / path.peakFlops(workload, device);
-  double globalSeconds = 1 / (device.dramGbps * 1e9);
+  double computeSeconds = flops / rates.flopsPerSecond(path, workload);
+  double globalSeconds = 1 / rates.globalBytesPerSecond;
   double sharedSeconds =
-      static_cast<double>(reduceExtent) / (device.sharedMemoryGbps() * 1e9);
+      static_cast<double>(reduceExtent) / rates.sharedBytesPerSecond;
   double smCount = static_cast<double>(device.smCount);
   result.resize(entries.size());
   for (auto [entry, metrics] : llvm::zip_equal(entries, result)) {

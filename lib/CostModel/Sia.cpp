@@ -36,7 +36,9 @@ private:
 class SiaCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "sia"; }
-  OptionDecls options() const override { return siaOptions().decls(); }
+  OptionDecls options() const override {
+    return joined({siaOptions().decls(), metricOptions().decls()});
+  }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,

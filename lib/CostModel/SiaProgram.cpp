@@ -25,7 +25,9 @@ private:
 class SiaProgramCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "sia-program"; }
-  OptionDecls options() const override { return siaOptions().decls(); }
+  OptionDecls options() const override {
+    return joined({siaOptions().decls(), metricOptions().decls()});
+  }
 
   std::unique_ptr<CostEvaluator>
   createEvaluator(const Workload &workload, const DeviceSpec &device,

@@ -26,7 +26,8 @@ public:
   SiaEvaluator(const Workload &workload, const DeviceSpec &device,
                const CostModelOptions &options)
       : workload(workload), device(device),
-        options(siaOptions().read(options.own)) {}
+        options(siaOptions().read(options.own)),
+        metricOptions(ftuner::metricOptions().read(options.own)) {}
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
     Metrics sum = metrics(shapeMetrics(shape), program);
@@ -44,7 +45,7 @@ private:
   const ShapeMetrics &shapeMetrics(llvm::ArrayRef<int64_t> shape) {
     if (!cached || llvm::ArrayRef<int64_t>(cachedShape) != shape) {
       cachedShape.assign(shape.begin(), shape.end());
-      cached.emplace(workload, shape, device);
+      cached.emplace(workload, shape, device, metricOptions);
     }
     return *cached;
   }
@@ -52,6 +53,7 @@ private:
   const Workload &workload;
   const DeviceSpec &device;
   SiaOptions options;
+  MetricOptions metricOptions;
   /// Of the shape that was scored last.
   Shape cachedShape;
   std::optional<ShapeMetrics> cached;

@@ -91,9 +91,16 @@ static const OptionalFigureField otherFigureFields[] = {
     {"board_power_watts", &DeviceSpec::boardPowerWatts, 100000},
 };
 
+/// What micro-benchmarks reach.
+static const OptionalFigureField measuredFields[] = {
+    {"measured_dram_gbps", &DeviceSpec::measuredDramGbps, 1e6},
+    {"measured_shared_memory_gbps", &DeviceSpec::measuredSharedMemoryGbps, 1e7},
+    {"measured_fp32_tflops", &DeviceSpec::measuredFp32Tflops, 100000},
+};
+
 static auto optionalFigureFields() {
-  return llvm::concat<const OptionalFigureField>(tensorPeakFields,
-                                                 otherFigureFields);
+  return llvm::concat<const OptionalFigureField>(
+      tensorPeakFields, otherFigureFields, measuredFields);
 }
 
 /// Compute capabilities that LLVM's NVPTX target has a processor for.
@@ -244,6 +251,33 @@ static llvm::Error checkTensorPeaks(const JsonFile &file,
   return llvm::Error::success();
 }
 
+/// Refuses measured rates far beyond the peaks, which are in another unit, and
+/// one bandwidth without the other.
+static llvm::Error checkMeasured(const JsonFile &file,
+                                 const DeviceSpec &device) {
+  const double peaks[] = {device.dramGbps, device.sharedMemoryGbps(),
+                          device.fp32Tflops};
+  for (auto [field, peak] : llvm::zip_equal(measuredFields, peaks)) {
+    const std::optional<double> &rate = device.*field.member;
+    // Boards run above the boost clock that peaks are stated for, and banks of
+    // Kepler have 8 bytes.
+    if (rate && (*rate > 4 * peak || *rate < 0.05 * peak))
+      return file.error(
+          field.key,
+          llvm::formatv("expected 0.05 to 4 times the peak {0:f1}, but got {1}",
+                        peak, shown(llvm::json::Value(*rate)))
+              .str());
+  }
+  for (auto [with, without] :
+       {std::pair(&measuredFields[0], &measuredFields[1]),
+        std::pair(&measuredFields[1], &measuredFields[0])})
+    if (device.*with->member && !(device.*without->member))
+      return file.error(without->key,
+                        Twine("expected a positive number beside '") +
+                            with->key + "', but the field is missing");
+  return llvm::Error::success();
+}
+
 /// Refuses descriptions whose fields contradict each other.
 static llvm::Error checkConsistency(const JsonFile &file,
                                     const DeviceSpec &device) {
@@ -290,7 +324,9 @@ static llvm::Error checkConsistency(const JsonFile &file,
                       "(fp32_tflops / (sm_count * clock_mhz)), but got {0:f1}",
                       perCycle)
             .str());
-  return checkTensorPeaks(file, device);
+  if (llvm::Error error = checkTensorPeaks(file, device))
+    return error;
+  return checkMeasured(file, device);
 }
 
 llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,

@@ -1,6 +1,7 @@
 //===- Candidates.cpp - uKernels aligned to the device --------------------===//
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/MainAxis.h"
 #include "FTuner/Search/TileRules.h"
 #include "FTuner/Workload/Sampling.h"
 #include "SplitCandidates.h"
@@ -132,10 +133,8 @@ private:
 } // namespace
 
 unsigned Enumerator::chooseCombineAxis() const {
-  unsigned mainAxis = workload.mainAxis();
-  if (space->combineAxes.empty() ||
-      llvm::is_contained(space->combineAxes, mainAxis))
-    return mainAxis;
+  if (space->combineAxes.empty() || combinesAlongMainAxis(problem, *space))
+    return mainAxisOf(problem);
   return space->combineAxes.front();
 }
 

@@ -5,16 +5,17 @@
 using namespace ftuner;
 
 std::vector<PooledProgram>
-ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels,
-                     int64_t extent) {
+ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,
+                     Pairing pairing) {
   std::vector<PooledProgram> pool;
-  // Heights that do not divide the extent, ascending, for each layout.
+  // Heights that may be part of a pair, ascending, for each layout.
   std::map<unsigned, std::map<int64_t, unsigned>> layouts;
   for (unsigned index = 0; index < ukernels.size(); ++index) {
     const CombinableUKernel &ukernel = ukernels[index];
-    if (extent % ukernel.height == 0)
+    bool divides = extent % ukernel.height == 0;
+    if (divides)
       pool.push_back({index, std::nullopt, {extent / ukernel.height, 0, 0}});
-    else if (ukernel.height < extent)
+    if ((!divides || pairing == Pairing::Printed) && ukernel.height < extent)
       layouts[ukernel.layout].try_emplace(ukernel.height, index);
   }
   for (const auto &[layout, heights] : layouts)
@@ -22,7 +23,9 @@ ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels,
       for (auto high = std::next(low); high != heights.end(); ++high) {
         Partition partition = partitionWithPair(
             partitionConstants(low->first, high->first), extent);
-        if (partition.padded == 0)
+        // Without blocks of one of them it is a program of the other alone.
+        if (partition.padded == 0 && partition.first > 0 &&
+            partition.second > 0)
           pool.push_back({low->second, high->second, partition});
       }
   return pool;

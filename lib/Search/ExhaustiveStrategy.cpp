@@ -10,6 +10,7 @@
 // answer is an error.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Search/MainAxis.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "SearchTuning.h"
@@ -121,6 +122,7 @@ void ExhaustiveRanker::report(llvm::ArrayRef<RankedShape> samples,
   auto add = [&](llvm::StringRef name, int64_t value) {
     plan.statistics.push_back({name.str(), static_cast<double>(value)});
   };
+  llvm::append_range(plan.remarks, mainAxisRemarks(problem, set));
   add("single_families", numSingles);
   add("pair_families", programsPerShape() - numSingles);
   add("programs", countRated(samples));

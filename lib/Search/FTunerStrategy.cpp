@@ -14,9 +14,11 @@
 #include "FTuner/CostModel/Sia.h"
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
+#include "FTuner/Search/MainAxis.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "SearchTuning.h"
+#include "ThroughputRating.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -34,8 +36,9 @@ public:
   FTunerRanker(const SearchProblem &problem, CandidateSet candidates)
       : ProgramRanker(problem, std::move(candidates)),
         isExact(problem.options.pool == ProgramPool::Exact),
+        isSingle(problem.options.pool == ProgramPool::Single),
         predicts(problem.costModel.predictsTime() && !isExact),
-        filter(problem, set) {}
+        mainAxis(mainAxisOf(problem)), filter(problem, set) {}
 
   void prepare(llvm::ArrayRef<Shape> shapes) override;
   llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
@@ -79,20 +82,26 @@ private:
   /// where their path can: of the candidates of the best families. Where rows
   /// fill the SMs badly, columns may not.
   std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
-  /// Whether the partition pads less than one row of threads (the granule of
-  /// heights), or in an exact pool nothing.
-  bool isTight(const KernelFamily &family, const Partition &partition) const {
-    return partition.padded <
-           (isExact ? 1 : family.path().heightGranule(family));
+  /// Rows that a program pads: along the axis that its path combines heights
+  /// along, in an exact pool along the main axis, whether its path can or not.
+  int64_t padded(const KernelFamily &family, const Partition &partition,
+                 llvm::ArrayRef<int64_t> shape) const;
+  /// Whether that is less than one row of threads (the granule of heights), or
+  /// in an exact pool nothing.
+  bool isTight(const KernelFamily &family, int64_t padded) const {
+    return padded < (isExact ? 1 : family.path().heightGranule(family));
   }
 
   /// Marks the candidates with the best scores of a shape.
   void keepPredicted(const Shape &shape);
 
-  bool isExact;
+  bool isExact, isSingle;
   /// Whether the cost model's word alone ranks.
   bool predicts;
+  unsigned mainAxis;
   CandidateFilter filter;
+  /// With the filter of the artifact, what ranks instead of scores.
+  std::unique_ptr<ThroughputRating> throughput;
   std::map<Shape, FilterResult> prepared;
   /// K.Filter: candidates that the filter left for some shape of the range.
   llvm::BitVector isKept;
@@ -106,7 +115,7 @@ private:
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
   };
-  /// By the combine axis and the granule of heights along it.
+  /// By the axis that is covered and the granule of heights along it.
   std::map<std::pair<unsigned, int64_t>, Combinables> combinables;
   /// Counts over the samples alone.
   FilterCounts counts;
@@ -122,7 +131,11 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     prepared.try_emplace(shape, std::move(result));
   }
   counts = filter.counts;
-  if (predicts) {
+  // Other readings of the filter are meant as they are.
+  FilterReading reading = problem.options.filter;
+  if (reading == FilterReading::Artifact)
+    throughput = std::make_unique<ThroughputRating>(problem, shapes);
+  if (predicts && reading == FilterReading::Pareto) {
     size_t stride = ceilDiv(shapes.size(), tuning::maxPredictedShapes);
     for (size_t i = 0; i < shapes.size();
          i += i < tuning::allPredictedShapes ? 1 : stride)
@@ -130,12 +143,23 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     keepPredicted(shapes.back());
   }
   for (unsigned candidate : isKept.set_bits()) {
-    unsigned axis = set.candidates[candidate].family.combineAxis;
+    const KernelFamily &family = set.candidates[candidate].family;
+    unsigned axis = isExact ? mainAxis : family.combineAxis;
     Combinables &group = combinables[{axis, table.granule(candidate)}];
     group.candidates.push_back(candidate);
     group.ukernels.push_back(
-        {table.height(candidate), table.layout(candidate)});
+        {family.tiles.front()[axis], table.layout(candidate)});
   }
+}
+
+int64_t FTunerRanker::padded(const KernelFamily &family,
+                             const Partition &partition,
+                             llvm::ArrayRef<int64_t> shape) const {
+  if (!isExact || family.combineAxis == mainAxis)
+    return partition.padded;
+  // Its parts differ along another axis alone.
+  return ceilBy(shape[mainAxis], family.tiles.front()[mainAxis]) -
+         shape[mainAxis];
 }
 
 void FTunerRanker::keepPredicted(const Shape &shape) {
@@ -187,12 +211,25 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
     if (std::exchange(lastPool[family], numPools) != numPools)
       pool.push_back(family);
   };
+  if (isSingle) {
+    auto addSingle = [&](unsigned candidate) {
+      if (std::optional<unsigned> family = table.single(candidate))
+        add(*family);
+    };
+    llvm::for_each(isKept.set_bits(), addSingle);
+    for (const Survivor &survivor : survivors)
+      addSingle(survivor.candidate);
+    return pool;
+  }
   // uProg of algorithm 2. What pads less than a row of threads covers the next
-  // multiple of these threads exactly.
+  // multiple of these threads exactly. A tight pool leaves pairs with a divisor
+  // to the divisor alone.
+  Pairing pairing = isExact ? Pairing::Printed : Pairing::NoDivisors;
   for (const auto &[key, group] : combinables) {
     auto [axis, granule] = key;
     int64_t covered = isExact ? shape[axis] : ceilBy(shape[axis], granule);
-    for (const PooledProgram &program : combinSearch(group.ukernels, covered)) {
+    for (const PooledProgram &program :
+         combinSearch(group.ukernels, covered, pairing)) {
       unsigned first = group.candidates[program.first];
       std::optional<unsigned> family;
       if (program.second)
@@ -235,11 +272,13 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
   auto isTightProgram = [&](unsigned index) {
     const KernelFamily &family = table.families[index];
-    return isTight(family, partitionShape(family, shape));
+    return isTight(family,
+                   padded(family, partitionShape(family, shape), shape));
   };
   auto demands = std::make_shared<ShapeDemands>();
   demands->filter.demands = std::move(result.demands);
-  demands->isTight = !predicts && llvm::any_of(pool, isTightProgram);
+  demands->isTight =
+      !predicts && !isSingle && llvm::any_of(pool, isTightProgram);
   if (demands->isTight)
     llvm::erase_if(pool,
                    [&](unsigned index) { return !isTightProgram(index); });
@@ -254,7 +293,7 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
     }
   };
   score(pool);
-  if (predicts) {
+  if (predicts && !isSingle) {
     double least =
         demands->best + tuning::leastAcrossGain * std::abs(demands->best);
     std::vector<unsigned> across = pairsAcross(ranking);
@@ -335,16 +374,20 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
                            const KernelResources &resources,
                            llvm::ArrayRef<int64_t> shape,
                            const ShapeDemands &demands) const {
-  if (predicts)
+  if (throughput)
+    return throughput->rate(family, shape, score);
+  if (predicts || isSingle)
     return score;
   Partition partition = partitionShape(family, shape);
   double missing = 0;
-  if (demands.isTight && !isTight(family, partition))
-    missing += static_cast<double>(partition.padded) /
-               (shape[family.combineAxis] + partition.padded);
+  int64_t wasted = padded(family, partition, shape);
+  if (demands.isTight && !isTight(family, wasted))
+    missing += static_cast<double>(wasted) /
+               (shape[isExact ? mainAxis : family.combineAxis] + wasted);
   if (!isExact) {
     // Each part by the rows that it computes.
-    ShapeMetrics metrics(problem.workload, shape, problem.device);
+    ShapeMetrics metrics(problem.workload, shape, problem.device,
+                         metricOptions().read(problem.options.own));
     Demands asked = demands.filter.demandsOf(family.path());
     int64_t counts[] = {partition.first, partition.second};
     double rows = shape[family.combineAxis] + partition.padded;
@@ -373,18 +416,19 @@ void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,
   auto add = [&](llvm::Twine name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
-  for (unsigned i = 0; i < NumFilterStages; ++i) {
-    llvm::StringRef name = filterStageName(static_cast<FilterStage>(i));
-    add("after_" + name, counts.kept[i]);
-    if (counts.relaxed[i] == 0)
+  for (FilterStage stage : filterStages(problem.options.filter)) {
+    llvm::StringRef name = filterStageName(stage);
+    add("after_" + name, counts.kept[stage]);
+    if (counts.relaxed[stage] == 0)
       continue;
-    add("relaxed_" + name, counts.relaxed[i]);
+    add("relaxed_" + name, counts.relaxed[stage]);
     plan.remarks.push_back(("filter stage " + name + " relaxed for " +
-                            llvm::Twine(counts.relaxed[i]) + " of " +
+                            llvm::Twine(counts.relaxed[stage]) + " of " +
                             llvm::Twine(samples.size()) +
                             " shapes: no candidate would be left")
                                .str());
   }
+  llvm::append_range(plan.remarks, mainAxisRemarks(problem, set));
   add("ukernels", isKept.count());
   add("programs", countRated(samples));
 }
@@ -397,7 +441,8 @@ public:
   OptionDecls options() const override {
     // The filter limits candidates by the published sum.
     return joined({candidateOptions().decls(), zetaOptions().decls(),
-                   filterOptions().decls(), siaOptions().decls()});
+                   filterOptions().decls(), siaOptions().decls(),
+                   metricOptions().decls()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

@@ -1,5 +1,6 @@
 //===- FamilyTable.cpp - Families made of candidates ----------------------===//
 #include "FTuner/Search/FamilyTable.h"
+#include "FTuner/Search/MainAxis.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 #include <tuple>
@@ -25,11 +26,10 @@ FamilyTable::FamilyTable(const SearchProblem &problem, const CandidateSet &set)
     const KernelFamily &family = candidate.family;
     if (&family.path() != path) {
       path = &family.path();
-      auto axes =
-          path->createSpace(problem.workload, problem.device)->combineAxes;
-      if (llvm::is_contained(axes, problem.workload.mainAxis()))
+      auto space = path->createSpace(problem.workload, problem.device);
+      if (combinesAlongMainAxis(problem, *space))
         combining.insert(path);
-      for (unsigned axis : axes)
+      for (unsigned axis : space->combineAxes)
         if (axis != family.combineAxis)
           otherAxesOf[path].push_back(axis);
     }

@@ -40,8 +40,9 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   ReportedProgram program;
   program.family = family;
   program.partition = partitionShape(family, shape);
-  program.metrics = programMetrics(
-      problem.workload, shape, {&family, program.partition}, problem.device);
+  program.metrics =
+      programMetrics(problem.workload, shape, {&family, program.partition},
+                     problem.device, metricOptions().read(problem.options.own));
   program.score = problem.evaluate(family, shape);
   program.predicted = problem.predict(family, shape);
   program.rating = program.score.score;

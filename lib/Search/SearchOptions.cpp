@@ -117,11 +117,19 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Tiles: 'divisors' of the range's extents, or 'aligned', with "
           "more that suit the device",
           {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
+      option("pool", &Options::pool,
+             "Programs of a shape: 'exact' partitions ranked by score alone, "
+             "'tight' ones, which pad less than a row of threads, or of a "
+             "'single' uKernel",
+             {{"exact", ProgramPool::Exact},
+              {"tight", ProgramPool::Tight},
+              {"single", ProgramPool::Single}}),
       option(
-          "pool", &Options::pool,
-          "Programs of a shape: 'exact' partitions ranked by score alone, or "
-          "'tight', with partitions that pad less than a row of threads",
-          {{"exact", ProgramPool::Exact}, {"tight", ProgramPool::Tight}}),
+          "main-axis", &Options::mainAxis,
+          "Axis along which two uKernels are combined: the largest 'dynamic' "
+          "space axis, or the 'largest', batch and static ones included; a "
+          "path that cannot combine along it has programs of one uKernel",
+          {{"dynamic", MainAxis::Dynamic}, {"largest", MainAxis::Largest}}),
       option("batch-tiles", &Options::batchTiles,
              "Whether blocks of products may compute several elements of batch "
              "axes"),
@@ -146,6 +154,13 @@ const OptionTable<SearchOptions> &ftuner::zetaOptions() {
 const OptionTable<SearchOptions> &ftuner::filterOptions() {
   using Options = SearchOptions;
   static const OptionTable<SearchOptions> table = {
+      option("filter", &Options::filter,
+             "Reading of the filter: algorithm 1 as in the 'paper', with our "
+             "'pareto' fronts, or the stages and the ranking of the authors' "
+             "'artifact'",
+             {{"pareto", FilterReading::Pareto},
+              {"paper", FilterReading::Paper},
+              {"artifact", FilterReading::Artifact}}),
       option("epsilon-min", &Options::epsilonMin, "Least padding threshold")
           .within(0, 1),
       option("epsilon-max", &Options::epsilonMax, "Largest padding threshold")
@@ -165,6 +180,14 @@ const OptionTable<SearchOptions> &ftuner::filterOptions() {
       option("psi", &Options::psi,
              "Least share of a shape's best compute-to-memory ratio")
           .within(0, 1),
+      option("psi-count-shared", &Options::psiCountShared,
+             "Most uKernels of a shape that the filter 'artifact' keeps by "
+             "their compute-to-memory ratio of shared memory")
+          .within(1, maxPrograms),
+      option("psi-count", &Options::psiCount,
+             "Most of these that the filter 'artifact' keeps by their "
+             "compute-to-memory ratio of registers")
+          .within(1, maxPrograms),
       option("active-blocks-per-sm", &Options::activeBlocksPerSm,
              "Blocks for each SM that saturate the device")
           .within(1, maxBlocksOfSm),

@@ -1,4 +1,5 @@
 //===- SearchProblem.cpp - Checks of problems and answers -----------------===//
+#include "FTuner/CostModel/MetricOptions.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "FTuner/Search/SearchStrategy.h"
@@ -78,6 +79,11 @@ llvm::Error SearchProblem::check() const {
   if (llvm::Error error = workload.check())
     return error;
   if (llvm::Error error = options.check())
+    return error;
+  if (llvm::Error error = checkValues(metricOptions().decls(), options.own))
+    return error;
+  if (llvm::Error error =
+          checkMetricOptions(metricOptions().read(options.own), device))
     return error;
   return supportingModels(paths, workload, device).takeError();
 }

@@ -36,6 +36,18 @@ unsigned Workload::mainAxis() const {
   return best;
 }
 
+unsigned Workload::largestSpaceAxis() const {
+  auto extent = [&](unsigned axis) {
+    return axes[axis].range.max.value_or(maxExtent);
+  };
+  AxisSet space = spaceAxes();
+  unsigned best = space.empty() ? 0 : space.list().front();
+  for (unsigned axis : space.list())
+    if (extent(axis) > extent(best))
+      best = axis;
+  return best;
+}
+
 AxisSet Workload::reduceAxes() const {
   AxisSet result;
   for (const Computation &computation : computations)

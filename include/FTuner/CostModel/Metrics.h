@@ -20,6 +20,9 @@
 //     trans_R = blocks · workers · (rm + rn) · (K / split) · b
 //     bw_S    = SMs · clock · 128 B
 //
+// With `Bandwidths::Measured` peak, bw_G and bw_S are what was measured on the
+// device.
+//
 // The paper counts bytes for Pad and leaves data and trans open; these readings
 // count points of the iteration space and the traffic of a tiled product. A
 // program of two uKernels adds the traffic of its parts over their own rows, so
@@ -32,6 +35,7 @@
 #ifndef FTUNER_COSTMODEL_METRICS_H
 #define FTUNER_COSTMODEL_METRICS_H
 
+#include "FTuner/CostModel/MetricOptions.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Workload.h"
@@ -53,14 +57,35 @@ struct Metrics {
   int64_t blocks = 0;
 };
 
+/// What equations 6 and 7 divide by. The device outlives it.
+class MetricRates {
+public:
+  MetricRates(const DeviceSpec &device, MetricOptions options);
+
+  /// Peak of the pipes that a path computes with. Only that of f32 on CUDA
+  /// cores is ever measured.
+  double flopsPerSecond(const CodegenModel &path,
+                        const Workload &workload) const {
+    return path.peakFlops(workload, measured ? *measured : device);
+  }
+  double globalBytesPerSecond = 0;
+  double sharedBytesPerSecond = 0;
+
+private:
+  const DeviceSpec &device;
+  /// With what was measured in place of the peaks.
+  std::optional<DeviceSpec> measured;
+};
+
 /// Metrics of a part of a family that covers the whole shape by itself.
 Metrics ukernelMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
                        const KernelFamily &family, unsigned part,
-                       const DeviceSpec &device);
+                       const DeviceSpec &device, MetricOptions options = {});
 
 /// Metrics of the program's real partition: each part over its own rows.
 Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
-                       const Program &program, const DeviceSpec &device);
+                       const Program &program, const DeviceSpec &device,
+                       MetricOptions options = {});
 
 /// The same for many uKernels and programs over one shape: what depends on the
 /// shape alone is computed once. Every extent is at least 1; workload and
@@ -68,7 +93,7 @@ Metrics programMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
 class ShapeMetrics {
 public:
   ShapeMetrics(const Workload &workload, llvm::ArrayRef<int64_t> shape,
-               const DeviceSpec &device);
+               const DeviceSpec &device, MetricOptions options = {});
 
   /// Of a part of a family by itself.
   Metrics ukernel(const KernelFamily &family, unsigned part) const;
@@ -89,12 +114,10 @@ private:
   Metrics finish(const Totals &totals, const CodegenModel &path) const;
 
   const Workload &workload;
-  const DeviceSpec &device;
+  MetricRates rates;
   Shape shape;
   double usefulPoints = 0;
   double flops = 0;
-  double globalBytesPerSecond = 0;
-  double sharedBytesPerSecond = 0;
   double smCount = 1;
 };
 
@@ -105,7 +128,8 @@ private:
 class FactoredMetrics {
 public:
   FactoredMetrics(const Workload &workload, const DeviceSpec &device,
-                  const CodegenModel &path, llvm::ArrayRef<UKernel> ukernels);
+                  const CodegenModel &path, llvm::ArrayRef<UKernel> ukernels,
+                  MetricOptions options = {});
 
   /// Metrics of every uKernel for a shape (every extent ≥ 1), in their order.
   void evaluate(llvm::ArrayRef<int64_t> shape,
@@ -130,6 +154,7 @@ private:
   const Workload &workload;
   const DeviceSpec &device;
   const CodegenModel &path;
+  MetricRates rates;
   ContractionAxes axes;
   std::vector<int64_t> tilesM, tilesN;
   std::vector<ReduceTile> tilesK;

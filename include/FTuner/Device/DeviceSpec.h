@@ -84,6 +84,11 @@ struct DeviceSpec {
   /// Power limit of the board, or of one GPU's share of it. Without it nothing
   /// is known of a limit.
   std::optional<double> boardPowerWatts;
+  // What micro-benchmarks reach (benchmarks/gpu/bandwidths.cu): of device
+  // memory and of the shared memory of all SMs in GB/s, and of f32 in TFLOP/s.
+  std::optional<double> measuredDramGbps;
+  std::optional<double> measuredSharedMemoryGbps;
+  std::optional<double> measuredFp32Tflops;
 
   /// 10 · major + minor, e.g. 90.
   int smVersion() const {
@@ -93,6 +98,9 @@ struct DeviceSpec {
   std::string chip() const { return "sm_" + std::to_string(smVersion()); }
   /// Shared memory bandwidth in GB/s: SMs · clock · 128 B (32 banks of 4 B).
   double sharedMemoryGbps() const { return smCount * clockMhz * 128e-3; }
+  bool hasMeasuredBandwidths() const {
+    return measuredDramGbps && measuredSharedMemoryGbps;
+  }
   /// Most registers that each thread of a block may have where an SM holds
   /// `blocks` of them: the busiest scheduler counts, and registers come in
   /// units of 8 for each thread.

@@ -3,10 +3,14 @@
 // CombinSearch (paper, algorithm 2). For every uKernel K of the set: if its
 // height divides the extent H of the main axis, the program of K alone joins
 // the pool uProg; otherwise every second uKernel with which it covers H
-// exactly, n1 · K1 + n2 · K2 = H, e.g. 53 = 3·7 + 4·8. Both have one layout:
-// the same threads, tiles on the other axes, reduce tile and stages. Of the
-// solutions for two uKernels the one with the smallest number of the lower one
-// wins. A pair of which one part divides H is left to that part alone.
+// exactly, n1 · K1 + n2 · K2 = H, e.g. 53 = 3·7 + 4·8. The second one may be a
+// divisor of H: 51 = 1·17 + 1·34. Both have one layout: the same threads, tiles
+// on the other axes, reduce tile and stages.
+//
+// Of the solutions for two uKernels the one with the smallest number of the
+// lower one wins, as in the dispatch of a family (Partition.h). If the higher
+// one divides H, that number is 0, and the program is that of the higher one
+// alone: 128 = 4·24 + 1·32 is 4·32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_COMBINATION_H
@@ -41,11 +45,21 @@ struct PooledProgram {
   }
 };
 
+/// Which uKernels CombinSearch pairs.
+enum class Pairing {
+  /// As printed: one that does not divide the extent with any second one.
+  Printed,
+  /// Two that do not divide the extent. A pair with a divisor is left to the
+  /// divisor alone.
+  NoDivisors,
+};
+
 /// The pool uProg of an extent ≥ 1: programs of one uKernel by index, then
 /// pairs by layout and heights. Equal heights of one layout count once, the
 /// first.
 std::vector<PooledProgram>
-combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent);
+combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,
+             Pairing pairing);
 
 } // namespace ftuner
 

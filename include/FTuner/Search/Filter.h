@@ -11,10 +11,24 @@
 //
 // and two that the paper lacks: enough warps in a block for the schedulers of
 // an SM, without which SIA favours blocks of one warp; and the Pareto front of
-// (CMR, Pad, Occ) for each height. A stage that would leave nothing keeps the
-// best by its own metric instead, and counts that as a relaxation. Codegen
-// paths are filtered by themselves: metrics are shares of what a path could
-// reach.
+// (CMR, Pad, Occ) for each height. `FilterReading::Paper` leaves these two out.
+//
+// `FilterReading::Artifact` has the stages of the authors' code instead:
+//
+//   threads            a multiple of 128 below 1024
+//   occupancy          at least two blocks for some SM, and Occ > 95 %
+//   registers          reg · (1 + k/16) of a thread below 255, those of up to
+//                      two blocks below an SM's; reg are its accumulators
+//   shared memory      of up to two blocks, below an SM's
+//   padding            Pad > 95 %
+//   shared memory CMR  the 20 greatest by FLOPs over what a block loads
+//   register CMR       the 10 greatest by FLOPs over what a thread reads
+//
+// where 95 % is lowered by 5 % until something is left.
+//
+// A stage that would leave nothing keeps the best by its own metric instead,
+// and counts that as a relaxation. Codegen paths are filtered by themselves:
+// metrics are shares of what a path could reach.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_FILTER_H
@@ -37,17 +51,35 @@ bool crossPickAccepts(const SearchOptions &options, double pad, double occ);
 double crossPickDeficit(const SearchOptions &options, double pad, double occ);
 
 enum FilterStage {
+  // Of the paper.
   CrossPick,
   SetBound,
   SpaceAxis,
   ReduceAxis,
+  // Ours, behind these.
   Warps,
   Pareto,
+  // Of the artifact.
+  Threads,
+  Occupancy,
+  Registers,
+  SharedMemory,
+  Padding,
+  SharedMemoryCmr,
+  RegisterCmr,
   NumFilterStages
 };
 
 /// Lower-case names with underscores, for statistics.
 llvm::StringRef filterStageName(FilterStage stage);
+
+/// The stages of a reading, in their order.
+llvm::ArrayRef<FilterStage> filterStages(FilterReading reading);
+
+/// Registers of the blocks that SetBound wants on an SM, as a share of the
+/// SM's.
+double registerShare(const SearchProblem &problem, const Metrics &metrics,
+                     const KernelResources &needs);
 
 /// Summed over shapes: candidates after each stage, and shapes for which it was
 /// relaxed.
@@ -74,7 +106,7 @@ struct Demands {
 
 struct FilterResult {
   /// Candidates that may serve the shape, ascending by index: of each path at
-  /// least one, at most `options.maxCandidates`.
+  /// least one.
   std::vector<Survivor> survivors;
   /// What was asked of each path's uKernels.
   llvm::SmallVector<std::pair<const CodegenModel *, Demands>, 1> demands;

@@ -43,12 +43,13 @@ const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();
 /// What makes HardwareAlign's candidates and the programs of them: tile-rule,
-/// pool, split-k.
+/// pool, main-axis, split-k.
 const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.
 const OptionTable<SearchOptions> &zetaOptions();
-/// The filter's: ε, λ, ψ, active-blocks-per-sm, max-candidates.
+/// The filter's: filter, ε, λ, ψ, psi-count, active-blocks-per-sm,
+/// max-candidates.
 const OptionTable<SearchOptions> &filterOptions();
 
 /// The options of every search, then those of the strategies and of the cost

@@ -26,17 +26,39 @@ enum class TileRule {
   Aligned,
 };
 
+/// Which uKernels may serve a shape (Filter.h).
+enum class FilterReading {
+  /// Algorithm 1, blocks of four warps, and the Pareto front of its metrics.
+  Pareto,
+  /// Algorithm 1 alone.
+  Paper,
+  /// The stages of the authors' code. Programs are ranked as it does
+  /// (ThroughputRating.h).
+  Artifact,
+};
+
 /// Which programs a shape may have.
 enum class ProgramPool {
   /// uProg of algorithm 2: exact partitions of the main axis by uKernels that
-  /// the
-  /// filter left for any shape of the range, ranked by score alone. Others only
-  /// where there is none.
+  /// the filter left for any shape of the range, ranked by score alone. Others
+  /// only where there is none.
   Exact,
-  /// These, and of the shape's own candidates those that pad less than one row
-  /// of threads. Programs that miss what the filter asks for the shape rank
-  /// lower, by the share that they miss.
+  /// Exact partitions by one uKernel, or by two that could not do so alone, and
+  /// of the shape's own candidates those that pad less than one row of threads.
+  /// Programs that miss what the filter asks for the shape rank lower, by the
+  /// share that they miss.
   Tight,
+  /// One uKernel of those that the filter left for any shape of the range,
+  /// ranked by score alone: algorithm 1 without algorithm 2.
+  Single,
+};
+
+/// Which axis is the main one: programs combine uKernels along it (MainAxis.h).
+enum class MainAxis {
+  /// `Workload::mainAxis`: the largest dynamic space axis.
+  Dynamic,
+  /// `Workload::largestSpaceAxis`: the largest space axis, as the paper says.
+  Largest,
 };
 
 /// Hyper-parameters under the paper's names (section IV), and the bounds that
@@ -51,12 +73,17 @@ struct SearchOptions {
   /// Active blocks per SM that SetBound allows (ζ); 0 is the device's default
   /// (`defaultZeta`).
   int64_t zeta = 0;
+  FilterReading filter = FilterReading::Pareto;
   /// Least share of the shape's best compute-to-memory ratio (ψ, relative).
   double psi = 0.5;
+  /// The same as a count, by the artifact's ratio of shared memory and then by
+  /// that of registers.
+  int64_t psiCountShared = 20, psiCount = 10;
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
   ProgramPool pool = ProgramPool::Tight;
+  MainAxis mainAxis = MainAxis::Dynamic;
   /// Whether families may split the reduce axis into slices.
   bool splitK = true;
   bool batchTiles = true;

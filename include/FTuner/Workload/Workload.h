@@ -53,11 +53,16 @@ struct Workload {
   /// The other ones: they lie over the grid.
   AxisSet spaceAxes() const;
   bool isReduceAxis(unsigned axis) const { return reduceAxes().contains(axis); }
-  /// Axis along which programs combine two uKernels: the dynamic space axis
-  /// with the largest extent, of a contraction M or N; with none, the larger
-  /// one (paper V-A). An open axis counts as larger than a closed one; ties go
-  /// to the first. Without space axes, the first axis.
+  /// Axis by whose sizes a range is sampled and dispatched, and along which
+  /// programs combine two uKernels unless the search is asked for another
+  /// (MainAxis.h): the dynamic space axis with the largest extent, of a
+  /// contraction M or N; with none, the larger one (paper V-A). An open axis
+  /// counts as larger than a closed one; ties go to the first. Without space
+  /// axes, the first axis.
   unsigned mainAxis() const;
+  /// The space axis with the largest extent of the range, batch axes and static
+  /// ones included. Open axes and ties as above.
+  unsigned largestSpaceAxis() const;
 
   //===--- Operands and computations -------------------------------------===//
 

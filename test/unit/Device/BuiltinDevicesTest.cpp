@@ -63,6 +63,19 @@ TEST(BuiltinDevices, HoldVendorFigures) {
   EXPECT_FALSE(load("p100").f16Tflops.has_value());
 }
 
+TEST(BuiltinDevices, HoldWhatWasMeasured) {
+  // As in the artifact of the paper's authors.
+  DeviceSpec v100 = load("v100");
+  EXPECT_TRUE(v100.hasMeasuredBandwidths());
+  EXPECT_DOUBLE_EQ(*v100.measuredDramGbps, 648);
+  EXPECT_DOUBLE_EQ(*v100.measuredSharedMemoryGbps, 15381);
+  EXPECT_DOUBLE_EQ(*v100.measuredFp32Tflops, 11.967);
+  // Its peak is from the data sheet there.
+  EXPECT_TRUE(load("k80").hasMeasuredBandwidths());
+  EXPECT_FALSE(load("k80").measuredFp32Tflops.has_value());
+  EXPECT_FALSE(load("a100").hasMeasuredBandwidths());
+}
+
 TEST(BuiltinDevices, StateWhatTheirCapabilityTells) {
   for (const std::string &name : builtinDeviceNames()) {
     DeviceSpec device = load(name);
@@ -196,7 +209,9 @@ TEST(BuiltinDevices, NameTheSourceOfWhatTheyState) {
           "load_store_units_per_sm", "process_nm", "board_power_watts"})
       EXPECT_TRUE(source->getString(key).has_value()) << name << " " << key;
     for (const char *key :
-         {"tf32_tflops", "f16_tflops", "bf16_tflops", "i8_tops"})
+         {"tf32_tflops", "f16_tflops", "bf16_tflops", "i8_tops",
+          "measured_dram_gbps", "measured_shared_memory_gbps",
+          "measured_fp32_tflops"})
       EXPECT_EQ(source->getString(key).has_value(),
                 value->getAsObject()->get(key) != nullptr)
           << name << " " << key;

@@ -52,6 +52,35 @@ TEST(DeviceErrors, GoodFileHasNone) {
       "no error");
 }
 
+TEST(DeviceErrors, MeasuredRatesFitThePeaks) {
+  auto with = [](llvm::StringRef fields) {
+    return errorOf(edited("\"l2_mib\"", (fields + ",\n  \"l2_mib\"").str()));
+  };
+  EXPECT_EQ(with("\"measured_dram_gbps\": 400, "
+                 "\"measured_shared_memory_gbps\": 1200, "
+                 "\"measured_fp32_tflops\": 2.4"),
+            "no error");
+  // Both bandwidths or none.
+  EXPECT_EQ(with("\"measured_dram_gbps\": 400"),
+            "my.json:18: field 'measured_shared_memory_gbps': expected a "
+            "positive number beside 'measured_dram_gbps', but the field is "
+            "missing");
+  EXPECT_EQ(
+      with("\"measured_shared_memory_gbps\": 1200"),
+      "my.json:18: field 'measured_dram_gbps': expected a positive number "
+      "beside 'measured_shared_memory_gbps', but the field is missing");
+  // In another unit.
+  EXPECT_EQ(with("\"measured_dram_gbps\": 4"),
+            "my.json:9: field 'measured_dram_gbps': expected 0.05 to 4 times "
+            "the peak 500.0, but got 4");
+  EXPECT_EQ(with("\"measured_fp32_tflops\": 2400"),
+            "my.json:9: field 'measured_fp32_tflops': expected 0.05 to 4 times "
+            "the peak 2.6, but got 2400");
+  EXPECT_EQ(with("\"measured_dram_gbps\": 0"),
+            "my.json:9: field 'measured_dram_gbps': expected a positive "
+            "number, but got 0");
+}
+
 TEST(DeviceErrors, PeaksOfTensorCoresFitTheDevice) {
   auto with = [](llvm::StringRef fields) {
     return errorOf(

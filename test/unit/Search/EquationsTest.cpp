@@ -167,3 +167,38 @@ TEST_F(EquationsTest, RatioOfTheBest) {
   EXPECT_EQ(filter.counts.kept[SpaceAxis], 3);
   EXPECT_EQ(filter.counts.kept[ReduceAxis], 2);
 }
+
+TEST_F(EquationsTest, MeasuredBandwidthsDecideWhichMemoryBounds) {
+  // 648 and 15381 GB/s and 11.967 TFLOP/s were measured on a V100. Blocks of
+  // 128 × 192 with 8 × 8 a thread: 16 · 12 of them, 384 threads each.
+  //   global  12 · |A| + 16 · |B| + 1 · |C|
+  //           = 75497472 + 113246208 + 18874368 = 207618048 B
+  //   shared  192 · 768 · 4 · (320 + 384 · 16) = 3812622336 B
+  // Peaks: 230.687 us and 243.351 us, so shared memory bounds. Measured:
+  // 320.398 us and 247.879 us, so device memory does.
+  KernelFamily family = tile(128, 192, 8, 8);
+  double flops = 2.0 * 2048 * 2304 * 768;
+  double shared = 3812622336.0 / (device.sharedMemoryGbps() * 1e9);
+  ASSERT_GT(shared, 207618048.0 / 900e9);
+  EXPECT_NEAR(metrics(2048, family).cmr, flops / 15.7e12 / shared, 1e-9);
+  Metrics measured = ukernelMetrics(workload, {2048, 2304, 768}, family, 0,
+                                    device, {Bandwidths::Measured});
+  EXPECT_NEAR(measured.cmr, flops / 11.967e12 / (207618048.0 / 648e9), 1e-9);
+  // The filter, and SIA, see the same.
+  SearchProblem problem = this->problem();
+  problem.options.own["bandwidths"] = std::string("measured");
+  problem.options.cost.own = problem.options.own;
+  CandidateSet set;
+  set.candidates.push_back(candidate(family, 16));
+  CandidateFilter filter(problem, set);
+  EXPECT_DOUBLE_EQ(filter.run({2048, 2304, 768}).survivors.front().metrics.cmr,
+                   measured.cmr);
+  EXPECT_DOUBLE_EQ(problem.score(family, {2048, 2304, 768}),
+                   measured.cmr + measured.pad + measured.occ);
+  EXPECT_EQ(llvm::toString(problem.check()), "");
+  device.measuredDramGbps.reset();
+  EXPECT_EQ(llvm::toString(problem.check()),
+            "option 'bandwidths': expected a device with the fields "
+            "'measured_dram_gbps' and 'measured_shared_memory_gbps' for "
+            "'measured', but device 'v100' has none");
+}

@@ -118,7 +118,7 @@ TEST_F(ExhaustiveTest, BoundsEveryOtherStrategy) {
 /// Whether the program is in the pool of `ftuner` with its filter opened wide:
 /// its parts that run have the 128 threads and the block for each SM that are
 /// always asked for, it covers exactly, as all do wherever one does, and none
-/// of two parts could do so alone (CombinSearch).
+/// of two parts could do so alone (`Pairing::NoDivisors`).
 static bool isInOpenPool(const SearchProblem &problem,
                          const ReportedProgram &program, const Shape &shape) {
   const KernelFamily &family = program.family;

@@ -124,7 +124,7 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
   for (int stage = 0; stage < NumFilterStages; ++stage)
     EXPECT_EQ(counts.relaxed[stage], 0);
   // Stages only remove.
-  for (int stage = 1; stage < NumFilterStages; ++stage)
+  for (int stage = 1; stage <= Pareto; ++stage)
     EXPECT_LE(counts.kept[stage], counts.kept[stage - 1]);
 }
 
@@ -148,11 +148,11 @@ TEST_F(FilterTest, ReportsSayWhatEachStageThrewOut) {
     CandidateFilter filter(p, *set);
     std::vector<StageReport> reports;
     FilterResult result = filter.run({rows, 2304, 768}, reports);
-    ASSERT_EQ(reports.size(), static_cast<size_t>(NumFilterStages));
+    ASSERT_EQ(reports.size(), filterStages(FilterReading::Pareto).size());
     int64_t before = set->candidates.size();
-    for (int stage = 0; stage < NumFilterStages; ++stage) {
+    for (FilterStage stage : filterStages(FilterReading::Pareto)) {
       const StageReport &report = reports[stage];
-      EXPECT_EQ(report.name, filterStageName(static_cast<FilterStage>(stage)));
+      EXPECT_EQ(report.name, filterStageName(stage));
       EXPECT_EQ(report.before, before);
       EXPECT_EQ(report.kept, filter.counts.kept[stage]);
       EXPECT_EQ(report.relaxed, filter.counts.relaxed[stage] == 1);

@@ -58,6 +58,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"tile-rule", std::string("divisors")},
                               {"pool", std::string("exact")},
                               {"batch-tiles", false},
+                              {"main-axis", std::string("largest")},
                               {"split-k", false},
                               {"tensor-maps", false},
                               {"zeta", int64_t(4)},
@@ -67,13 +68,17 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"lambda-max", 0.15},
                               {"lambda-min", 0.14},
                               {"lambda-step", 0.16},
+                              {"filter", std::string("artifact")},
                               {"psi", 0.17},
+                              {"psi-count", int64_t(7)},
+                              {"psi-count-shared", int64_t(8)},
                               {"active-blocks-per-sm", int64_t(5)},
                               {"max-candidates", int64_t(6)},
                               {"least-gain", 0.18},
                               {"c0", 7.0},
                               {"c1", 8.0},
                               {"c2", 9.0},
+                              {"bandwidths", std::string("measured")},
                               {"calibration", std::string("global")},
                               {"strategy", std::string("roller")},
                               {"cost-model", std::string("sia")},
@@ -89,6 +94,10 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.tileRule, TileRule::Divisors);
   EXPECT_EQ(options.pool, ProgramPool::Exact);
   EXPECT_FALSE(options.batchTiles);
+  EXPECT_EQ(options.mainAxis, MainAxis::Largest);
+  EXPECT_EQ(options.filter, FilterReading::Artifact);
+  EXPECT_EQ(options.psiCount, 7);
+  EXPECT_EQ(options.psiCountShared, 8);
   EXPECT_FALSE(options.splitK);
   EXPECT_FALSE(options.tensorMaps);
   EXPECT_EQ(options.zeta, 4);
@@ -106,6 +115,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   const OptionValues own = {{"c0", 7.0},
                             {"c1", 8.0},
                             {"c2", 9.0},
+                            {"bandwidths", std::string("measured")},
                             {"calibration", std::string("global")}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);

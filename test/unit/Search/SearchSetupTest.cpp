@@ -62,4 +62,27 @@ TEST(SearchSetup, SaysWhatHasNoEffect) {
       unread({{"cost-model", kSia}, {"calibration", std::string("global")}})
           .empty());
 }
+
+TEST(SearchSetup, SaysWhatNoStageOfTheFilterReads) {
+  const std::string paper = "paper", artifact = "artifact";
+  EXPECT_TRUE(unread({{"max-candidates", int64_t(9)}, {"psi", 0.75}}).empty());
+  EXPECT_EQ(unread({{"psi-count", int64_t(5)}}),
+            std::vector<std::string>{"option 'psi-count' = 5 has no effect: no "
+                                     "stage of the filter 'pareto' reads it"});
+  EXPECT_TRUE(
+      unread({{"filter", artifact}, {"psi-count", int64_t(5)}}).empty());
+  EXPECT_EQ(unread({{"filter", artifact},
+                    {"epsilon-min", 0.6},
+                    {"max-candidates", int64_t(9)},
+                    {"psi", 0.75}})
+                .size(),
+            3u);
+  EXPECT_EQ(unread({{"filter", paper}, {"max-candidates", int64_t(9)}}),
+            std::vector<std::string>{"option 'max-candidates' = 9 has no "
+                                     "effect: no stage of the filter 'paper' "
+                                     "reads it"});
+  // Who does not read the filter at all says so once.
+  EXPECT_EQ(unread({{"strategy", kRoller}, {"psi-count", int64_t(5)}}).size(),
+            1u);
+}
 } // namespace

@@ -1,0 +1,27 @@
+//===- MetricOptions.cpp - Options of the metrics -------------------------===//
+#include "FTuner/CostModel/MetricOptions.h"
+
+using namespace ftuner;
+
+const OptionTable<MetricOptions> &ftuner::metricOptions() {
+  static const OptionTable<MetricOptions> table = {
+      option("bandwidths", &MetricOptions::bandwidths,
+             "Rates that the compute-to-memory ratio divides by: the device's "
+             "'datasheet' peaks, or those that were 'measured' on it",
+             {{"datasheet", Bandwidths::Datasheet},
+              {"measured", Bandwidths::Measured}}),
+  };
+  return table;
+}
+
+llvm::Error ftuner::checkMetricOptions(const MetricOptions &options,
+                                       const DeviceSpec &device) {
+  if (options.bandwidths == Bandwidths::Datasheet ||
+      device.hasMeasuredBandwidths())
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "option 'bandwidths': expected a device with the fields "
+      "'measured_dram_gbps' and 'measured_shared_memory_gbps' for 'measured', "
+      "but device '" +
+      device.name + "' has none");
+}
