@@ -218,6 +218,7 @@ static SearchProblem underModel(const SearchProblem &problem,
                                 const CostModel &costModel) {
   SearchProblem other{problem.workload, problem.device,  problem.paths,
                       costModel,        problem.options, problem.rejected};
+  other.options.measuring = {};
   problem.predictor();
   const std::shared_ptr<CostEvaluator> &predictor =
       problem.costModel.predictsTime() ? problem.madeEvaluator

@@ -77,7 +77,15 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"strategy", std::string("roller")},
                               {"cost-model", std::string("sia")},
                               {"paths", std::string("simt")},
-                              {"proven-paths", std::string("wgmma")}};
+                              {"proven-paths", std::string("wgmma")},
+                              {"measure-top", int64_t(10)},
+                              {"measure", std::string("filter")},
+                              {"measurer", std::string("model:latency")},
+                              {"measure-budget", int64_t(11)},
+                              {"measure-log", std::string("a.jsonl")},
+                              {"measure-unsure", 0.19},
+                              {"measure-memory", int64_t(12)},
+                              {"measure-seconds", int64_t(13)}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -89,6 +97,14 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.pool, ProgramPool::Exact);
   EXPECT_FALSE(options.splitK);
   EXPECT_FALSE(options.tensorMaps);
+  EXPECT_EQ(options.measuring.top, 10);
+  EXPECT_EQ(options.measuring.set, MeasuredSet::Filter);
+  EXPECT_EQ(options.measuring.measurer, "model:latency");
+  EXPECT_EQ(options.measuring.budget, 11);
+  EXPECT_EQ(options.measuring.log, "a.jsonl");
+  EXPECT_EQ(options.measuring.unsure, 0.19);
+  EXPECT_EQ(options.measuring.memoryMib, 12);
+  EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.epsilonMin, 0.11);
   EXPECT_EQ(options.epsilonMax, 0.12);

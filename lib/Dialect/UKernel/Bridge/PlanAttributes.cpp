@@ -259,6 +259,7 @@ static constexpr std::pair<llvm::StringLiteral, std::string Plan::*>
     searchNames[] = {{"strategy", &Plan::strategy},
                      {"cost_model", &Plan::costModel},
                      {"calibration", &Plan::calibration},
+                     {"measurer", &Plan::measurer},
                      {"paths", &Plan::paths},
                      {"proven_paths", &Plan::provenPaths}};
 
