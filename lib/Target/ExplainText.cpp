@@ -102,6 +102,8 @@ private:
   void writeReason(const WorkloadExplanation &workload,
                    const ShapeExplanation &shape);
   void writeTimes(const ShapeExplanation &shape);
+  /// What was measured of the best programs, if anything was.
+  void writeMeasured(const ShapeExplanation &shape);
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
@@ -272,6 +274,26 @@ void TextWriter::writeTimes(const ShapeExplanation &shape) {
        << percent(shape.measurementGain) << " on average.\n";
 }
 
+void TextWriter::writeMeasured(const ShapeExplanation &shape) {
+  if (shape.report.measurer.empty())
+    return;
+  os << "\n  Measured by " << shape.report.measurer << ", in the order of the "
+     << "strategy; the predictions are beside it\n";
+  TextTable table({"<", "measured µs", "predicted µs", "<", "<"});
+  auto add = [&](std::string what, const ReportedProgram &program) {
+    table.add({std::move(what),
+               program.measuredMicroseconds
+                   ? fixed(*program.measuredMicroseconds)
+                   : std::string("-"),
+               fixed(program.microseconds()), partitionText(program),
+               kernelText(program)});
+  };
+  add("chosen", shape.program);
+  for (auto [index, program] : llvm::enumerate(shape.report.programs))
+    add(std::to_string(index + 1), program);
+  table.print(os, "    ");
+}
+
 /// Terms that are not 0 everywhere, by name.
 static std::vector<CostTerm>
 termsOf(llvm::ArrayRef<const CostBreakdown *> breakdowns) {
@@ -390,6 +412,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   os << "\n";
   writeLoss(workload, shape);
   writeTimes(shape);
+  writeMeasured(shape);
   writePrograms(workload, shape);
   writeStages(shape.report);
 }

@@ -85,7 +85,9 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"measure-log", std::string("a.jsonl")},
                               {"measure-unsure", 0.19},
                               {"measure-memory", int64_t(12)},
-                              {"measure-seconds", int64_t(13)}};
+                              {"measure-seconds", int64_t(13)},
+                              {"draws", int64_t(14)},
+                              {"seed", int64_t(15)}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -120,7 +122,9 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   const OptionValues own = {{"c0", 7.0},
                             {"c1", 8.0},
                             {"c2", 9.0},
-                            {"calibration", std::string("global")}};
+                            {"calibration", std::string("global")},
+                            {"draws", int64_t(14)},
+                            {"seed", int64_t(15)}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
@@ -183,7 +187,7 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
             "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
             "option 'strategy': expected one of ftuner, roller, exhaustive, "
-            "but got 'luck'");
+            "random, but got 'luck'");
 }
 
 /// Reads an option of its own, which no list knows.
