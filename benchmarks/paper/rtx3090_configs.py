@@ -231,7 +231,7 @@ def report(options, rows, logged, programs, best, curves, everything, out):
               f"{best:.0f} µs. `exhaustive` with `measure=filter` measures {everything[0]:,} and chooses one of "
               f"{everything[1]:.0f} µs.\nIn each column: microseconds of the chosen program, and in brackets how many programs were measured\n"
               "(those that are near no row are not). `ftuner` at 1 is its choice without measurements. For random\n"
-              f"search: the median of {options.seeds} seeds, and the quartiles.\n\n"
+              f"search: the median of those of {options.seeds} seeds that measured any, and the quartiles.\n\n"
               "| asked for | ftuner | roller | exhaustive | random |\n|---|---|---|---|---|\n")
     for index, count in enumerate(COUNTS):
         cells = []

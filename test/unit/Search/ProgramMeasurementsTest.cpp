@@ -1,6 +1,7 @@
 //===- ProgramMeasurementsTest.cpp - Measured times in rankings -----------===//
 #include "FTuner/Search/ProgramMeasurements.h"
 #include "DeviceTest.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/Measure/CostModelMeasurer.h"
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -33,12 +34,21 @@ public:
       }
       ++count;
       shapes.insert(request.shape);
+      if (unknown && unknown(request)) {
+        answers.push_back(llvm::make_error<NotMeasured>("not recorded"));
+        continue;
+      }
       if (objects && objects(request)) {
         answers.push_back(llvm::createStringError("no such kernel"));
         continue;
       }
       Measurement measurement;
       measurement.microseconds = timeOf(request.family, request.shape);
+      if (model)
+        measurement.microseconds =
+            llvm::cantFail(model->measure(*request.workload, request.family,
+                                          request.shape))
+                .microseconds;
       answers.push_back(measurement);
     }
     return answers;
@@ -54,7 +64,9 @@ public:
   }
 
   int64_t count = 0, failsAfter = -1;
-  std::function<bool(const MeasurementRequest &)> objects;
+  std::function<bool(const MeasurementRequest &)> objects, unknown;
+  /// Answers in place of the hash, if given.
+  CostModelMeasurer *model = nullptr;
   std::set<Shape> shapes;
 };
 
@@ -381,6 +393,95 @@ TEST_F(ProgramMeasurementsTest, WhatIsNotRecordedStaysPredicted) {
   EXPECT_EQ(statistic(plan, "measured_programs"), measurer.count);
   EXPECT_EQ(statistic(plan, "measured_unknown"), 65 * 3 - measurer.count);
   EXPECT_EQ(statistic(plan, "measured_failed"), 0);
+}
+
+TEST_F(ProgramMeasurementsTest, NoPredictionOverturnsAMeasurement) {
+  // The device is as predicted, but nobody can measure the program that is
+  // predicted fastest: a measured one is chosen.
+  CostModelMeasurer model(device, *findCostModel("latency"), {});
+  SearchProblem plain = problem({}), p = problem(top(4));
+  plain.options.topK = p.options.topK = 4;
+  const SearchStrategy &strategy = *findSearchStrategy("ftuner");
+  std::vector<Shape> shape = {{48, 256, 128}};
+  std::vector<ShapeReport> before =
+      llvm::cantFail(strategy.explain(plain, {}, shape));
+  KernelFamily fastest = before.front().programs.front().family;
+  HashMeasurer measurer;
+  measurer.model = &model;
+  measurer.unknown = [&](const MeasurementRequest &request) {
+    return request.family == fastest;
+  };
+  std::vector<ShapeReport> after =
+      llvm::cantFail(strategy.explain(p, {&measurer, 100}, shape));
+  const ReportedProgram &first = after.front().programs.front();
+  EXPECT_TRUE(first.measuredMicroseconds);
+  EXPECT_EQ(first.family.str(), before.front().programs[1].family.str());
+  EXPECT_EQ(after.front().programs[1].family.str(), fastest.str());
+  EXPECT_FALSE(after.front().programs[1].measuredMicroseconds);
+}
+
+TEST_F(ProgramMeasurementsTest, ProgramsThatFailLeaveTheRanking) {
+  SearchProblem p = problem(top(6));
+  p.options.topK = 1 << 20;
+  HashMeasurer measurer;
+  std::vector<std::string> failed;
+  measurer.objects = [&](const MeasurementRequest &request) {
+    if (measurer.count % 2 == 0)
+      return false;
+    failed.push_back(request.family.str());
+    return true;
+  };
+  std::vector<ShapeReport> reports =
+      llvm::cantFail(findSearchStrategy("ftuner")->explain(
+          p, {&measurer, 100}, std::vector<Shape>{{48, 256, 128}}));
+  EXPECT_EQ(failed.size(), 3u);
+  for (const ReportedProgram &program : reports.front().programs)
+    EXPECT_FALSE(llvm::is_contained(failed, program.family.str()));
+}
+
+TEST_F(ProgramMeasurementsTest, RatesAreOnTheScaleOfScores) {
+  // The example of ProgramMeasurements.h, and what failed.
+  HashMeasurer measurer;
+  SearchProblem p = problem(top(4));
+  SearchContext context{&measurer, 100};
+  std::unique_ptr<ProgramMeasurements> measurements =
+      llvm::cantFail(ProgramMeasurements::create(p, context));
+  std::vector<KernelFamily> families;
+  for (int64_t rows : {1, 2, 4, 8})
+    families.push_back(simtFamily({16, 16, 2, 4}, {rows}, 4, 16));
+  RankedShape near{{64, 256, 128}, {}};
+  auto measured = std::make_shared<ShapeMeasurements>();
+  auto add = [&](unsigned family, std::optional<double> time, double score) {
+    measured->programs[programKey(workload, families[family], near.shape)] = {
+        time, score};
+  };
+  add(0, 30, -10);
+  add(1, 22, -11);
+  add(3, std::nullopt, -12);
+  measured->bestScore = -10;
+  measured->unit = 30;
+  measured->bestMicroseconds = 22;
+  near.measured = measured;
+  auto rate = [&](unsigned family, llvm::ArrayRef<int64_t> shape, double score,
+                  double scoreNear) {
+    return measurements->rate(families[family], shape, near, score, scoreNear);
+  };
+  EXPECT_DOUBLE_EQ(rate(0, near.shape, -10, -10), -10);
+  EXPECT_DOUBLE_EQ(rate(1, near.shape, -11, -11), -10 * 22. / 30);
+  EXPECT_DOUBLE_EQ(rate(2, near.shape, -15, -15), -15);
+  // Better than what was measured best is no prediction.
+  EXPECT_NEAR(rate(2, near.shape, -1, -1), -10 * 22. / 30, 1e-6);
+  EXPECT_LT(rate(2, near.shape, -1, -1), -10 * 22. / 30);
+  // What failed is worse than anything.
+  EXPECT_LT(rate(3, near.shape, -12, -12), -1e6);
+  // Nearby, times change as scores do.
+  EXPECT_DOUBLE_EQ(rate(0, {65, 256, 128}, -20, -10), -20);
+  EXPECT_DOUBLE_EQ(rate(1, {65, 256, 128}, -22, -11), -20 * 22. / 30);
+  EXPECT_DOUBLE_EQ(rate(2, {65, 256, 128}, -30, -15), -30);
+
+  EXPECT_EQ(measurements->timeOf(families[1], near), 22);
+  EXPECT_EQ(measurements->timeOf(families[2], near), std::nullopt);
+  EXPECT_EQ(measurements->timeOf(families[3], near), std::nullopt);
 }
 
 TEST_F(ProgramMeasurementsTest, NobodyMeasuresWithoutAMeasurer) {
