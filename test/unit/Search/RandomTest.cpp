@@ -59,8 +59,8 @@ TEST_F(RandomTest, SeedsDecide) {
 
 TEST_F(RandomTest, CandidatesHaveEqualOdds) {
   // Shapes have draws of their own.
-  Workload range = Workload::matmul({1, 600}, SizeRange::fixed(64),
-                                    SizeRange::fixed(32));
+  Workload range =
+      Workload::matmul({1, 600}, SizeRange::fixed(64), SizeRange::fixed(32));
   SearchProblem p{range, device, simt, *findCostModel("latency"), {}};
   p.options.topK = 1 << 20;
   p.options.tileRule = TileRule::Divisors;
