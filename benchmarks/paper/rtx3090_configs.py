@@ -205,13 +205,15 @@ def compare(tools, log, seeds):
     return curves, everything
 
 
-def spread(runs):
-    """Of several runs with a time: median measurements, and quartiles of the time."""
-    times = sorted(time for _, time in runs if time)
-    if not times:
-        return None
-    return (statistics.median(count for count, _ in runs), times[len(times) // 4], statistics.median(times),
-            times[3 * len(times) // 4])
+def spread(curves, count):
+    """The quartiles over seeds of the time after at most `count` measurements, those of the seed's largest run
+    that needs no more; infinite where it has none."""
+    times = []
+    for seed in range(len(curves[0])):
+        runs = [runs[seed] for runs in curves if runs[seed][1] and runs[seed][0] <= count]
+        times.append(max(runs)[1] if runs else math.inf)
+    times.sort()
+    return times[len(times) // 4], statistics.median(times), times[3 * len(times) // 4]
 
 
 def report(options, rows, logged, programs, best, curves, everything, out):
@@ -231,15 +233,16 @@ def report(options, rows, logged, programs, best, curves, everything, out):
               f"{best:.0f} µs. `exhaustive` with `measure=filter` measures {everything[0]:,} and chooses one of "
               f"{everything[1]:.0f} µs.\nIn each column: microseconds of the chosen program, and in brackets how many programs were measured\n"
               "(those that are near no row are not). `ftuner` at 1 is its choice without measurements. For random\n"
-              f"search: the median of those of {options.seeds} seeds that measured any, and the quartiles.\n\n"
-              "| asked for | ftuner | roller | exhaustive | random |\n|---|---|---|---|---|\n")
+              f"search: after at most so many measurements, the median of {options.seeds} seeds and the quartiles;\n"
+              "`inf` where nothing was measured.\n\n"
+              "| measure-top | ftuner | roller | exhaustive | random |\n|---|---|---|---|---|\n")
     for index, count in enumerate(COUNTS):
         cells = []
         for strategy in ("ftuner", "roller", "exhaustive"):
             number, time = curves[strategy][index]
             cells.append(f"{time:.0f} ({number})" if time else f"not near a row ({number})")
-        found = spread(curves["random"][index])
-        cells.append(f"{found[2]:.0f}, {found[1]:.0f} to {found[3]:.0f} ({found[0]:.0f})" if found else "-")
+        low, middle, high = spread(curves["random"], count)
+        cells.append(f"{middle:.0f}, {low:.0f} to {high:.0f}")
         out.write(f"| {count} | " + " | ".join(cells) + " |\n")
 
 
@@ -249,12 +252,13 @@ def draw(pyplot, curves, best, path):
         points = [(count, time / best) for count, time in curves[strategy] if time]
         axis.plot([x for x, _ in points], [y for _, y in points], "o-", color=COLOURS[strategy], label=strategy,
                   markersize=3, linewidth=1.2)
-    bands = [found for found in map(spread, curves["random"]) if found]
-    counts = [found[0] for found in bands]
-    axis.plot(counts, [found[2] / best for found in bands], "o-", color=COLOURS["random"], label="random, median",
-              markersize=3, linewidth=1.2)
-    axis.fill_between(counts, [found[1] / best for found in bands], [found[3] / best for found in bands],
-                      color=COLOURS["random"], alpha=0.2, label="random, quartiles")
+    bands = [(count, *spread(curves["random"], count)) for count in COUNTS]
+    bands = [band for band in bands if math.isfinite(band[-1])]
+    axis.plot([band[0] for band in bands], [band[2] / best for band in bands], "o-", color=COLOURS["random"],
+              label="random, median", markersize=3, linewidth=1.2)
+    axis.fill_between([band[0] for band in bands], [band[1] / best for band in bands],
+                      [band[3] / best for band in bands], color=COLOURS["random"], alpha=0.2,
+                      label="random, quartiles")
     axis.set_xscale("log")
     axis.set_xlabel("programs measured")
     axis.set_ylabel("time of the chosen program\nover the best known")
