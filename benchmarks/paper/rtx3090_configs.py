@@ -54,6 +54,8 @@ func.func @gemm(%a: tensor<4096x4096xf32>, %b: tensor<4096x4096xf32>, %c: tensor
 # Rows farther from a program than this, in octaves over all fields, say nothing of it.
 FARTHEST = 1.5
 COUNTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500)
+NO_STRIPS = (" (The build had no virtual threads: the strips of a thread\n"
+             "were those that the path chooses.)")
 COLOURS = {"ftuner": "#0072B2", "roller": "#009E73", "exhaustive": "#D55E00", "random": "#7F7F7F"}
 
 
@@ -161,6 +163,38 @@ class Tools:
         return count, float(time[1]) if time else None
 
 
+def legal_rows(tools, rows):
+    """How many of the rows without needs the compiler takes as plans, with their distinct schedules, and how
+    many of these there are; and whether the strips of a thread are the row's, which needs virtual threads."""
+    schedules = collections.Counter()
+    for row in rows:
+        if not row_needs(row):
+            schedule, tile = row_schedule(row)
+            schedules[tuple(schedule.items()), tuple(tile)] += 1
+    formed = tools.run("ftuner-opt", "--ukernel-attach-device=device=rtx3090", "--ukernel-form-workloads")
+    formed = formed.replace("ukernel.workload ins", "ukernel.workload plan(@p) ins")
+
+    def is_legal(schedule, tile, strips):
+        simt = "#ukernel.simt<threads = [{threads_m}, {threads_n}], stages = {stages}, vector = {vector_width}"
+        family = f"<{simt.format(**schedule)}{strips}>, axis = 0, tiles = [{list(tile)}]>"
+        general = "<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>"
+        plan = (f"ukernel.plan @p <families = [{family}, {general}], choices = [], general = 0, "
+                "unaligned_general = 1>\n")
+        module = formed.replace("func.func @gemm", plan + "func.func @gemm", 1)
+        run = subprocess.run([os.path.join(tools.bin_dir, "ftuner-opt"), "--ukernel-plan-workloads", "-"],
+                             input=module, capture_output=True, text=True)
+        if run.returncode != 0 and "expected a legal plan" not in run.stderr:
+            return None
+        return run.returncode == 0
+
+    strips = ", virtual_threads_m = 1, virtual_threads_n = 1"
+    first_schedule, first_tile = next(iter(schedules))
+    has_strips = is_legal(dict(first_schedule), first_tile, strips) is not None
+    legal = [count for (schedule, tile), count in schedules.items()
+             if is_legal(dict(schedule), tile, strips if has_strips else "")]
+    return sum(legal), len(legal), len(schedules), has_strips
+
+
 def write_log(path, table, tools, seeds):
     """A log of all programs that some search ranks, with the table's times; how many have one, and of how
     many; and the least time of all."""
@@ -216,7 +250,7 @@ def spread(curves, count):
     return times[len(times) // 4], statistics.median(times), times[3 * len(times) // 4]
 
 
-def report(options, rows, logged, programs, best, curves, everything, out):
+def report(options, rows, legal, logged, programs, best, curves, everything, out):
     needs = collections.Counter(tuple(row_needs(row)) for row in rows)
     table_best = min(1e3 * row["time_ms"] for row in rows)
     date = datetime.date.today().isoformat()
@@ -226,7 +260,9 @@ def report(options, rows, logged, programs, best, curves, everything, out):
               "## Rows as schedules\n\n| rows | what a schedule of `simt` lacks for them |\n|---|---|\n")
     for lacking, count in sorted(needs.items(), key=lambda item: -item[1]):
         out.write(f"| {count:,} | {', '.join(lacking) or 'nothing beside the stages, see the script'} |\n")
-    out.write(f"\n{needs[()]:,} of {len(rows):,} rows are schedules with `virtual_threads_m = virtual_threads_n = 1`.\n"
+    out.write(f"\n{needs[()]:,} of {len(rows):,} rows are schedules with `virtual_threads_m = virtual_threads_n = 1`,\n"
+              f"{legal[2]} different ones. The compiler takes {legal[1]} of these as plans, which stand for {legal[0]:,} rows; the others need\n"
+              f"more registers than a thread has.{'' if legal[3] else NO_STRIPS}\n"
               "The best row of all takes "
               f"{table_best:.0f} µs.\n\n## Chosen programs\n\n"
               f"{logged:,} of the {programs:,} programs that the searches rank are near a row; the best of them takes\n"
@@ -280,13 +316,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tools = Tools(options.bin_dir, folder)
         log = os.path.join(folder, "rtx3090.jsonl")
+        legal = legal_rows(tools, rows)
         logged, programs, best = write_log(log, Table(rows), tools, options.seeds)
         curves, everything = compare(tools, log, options.seeds)
+    found = (rows, legal, logged, programs, best, curves, everything)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:
-            report(options, rows, logged, programs, best, curves, everything, file)
+            report(options, *found, file)
     else:
-        report(options, rows, logged, programs, best, curves, everything, sys.stdout)
+        report(options, *found, sys.stdout)
     if pyplot:
         draw(pyplot, curves, best, options.figure)
 

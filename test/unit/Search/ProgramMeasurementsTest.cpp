@@ -484,6 +484,20 @@ TEST_F(ProgramMeasurementsTest, RatesAreOnTheScaleOfScores) {
   EXPECT_EQ(measurements->timeOf(families[3], near), std::nullopt);
 }
 
+TEST_F(ProgramMeasurementsTest, TellsHowFarItIs) {
+  HashMeasurer measurer;
+  SearchContext context{&measurer, 1000};
+  std::vector<int64_t> steps;
+  context.progress = [&](int64_t done, int64_t total) {
+    EXPECT_EQ(total, 65);
+    steps.push_back(done);
+  };
+  solved(top(1), context);
+  ASSERT_EQ(steps.size(), 65u);
+  EXPECT_EQ(steps.front(), 1);
+  EXPECT_EQ(steps.back(), 65);
+}
+
 TEST_F(ProgramMeasurementsTest, NobodyMeasuresWithoutAMeasurer) {
   EXPECT_EQ(errorOf(top(1), {}), "expected a measurer, but got none");
   HashMeasurer measurer;
