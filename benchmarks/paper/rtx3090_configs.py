@@ -200,7 +200,7 @@ def write_log(path, table, tools, seeds):
     many; and the least time of all."""
     programs = {}
     searches = [["--strategy=exhaustive"], ["--strategy=ftuner"], ["--strategy=roller"]]
-    searches += [["--strategy=random", f"--draws={COUNTS[-1]}", f"--seed={seed}"] for seed in range(seeds)]
+    searches += [["--strategy=random", f"--draws={COUNTS[-1]}", f"--draw-seed={seed}"] for seed in range(seeds)]
     for arguments in searches:
         for program in tools.programs(*arguments):
             key = json.dumps([program["schedule"], program["axis"], program["reduce_split"],
@@ -233,7 +233,7 @@ def compare(tools, log, seeds):
     curves["random"] = []
     for count in COUNTS:
         print(f"random, {count} draws", file=sys.stderr)
-        curves["random"].append([tools.chosen("strategy=random", f"draws={count}", f"seed={seed}",
+        curves["random"].append([tools.chosen("strategy=random", f"draws={count}", f"draw-seed={seed}",
                                               "measure=filter", *measured) for seed in range(seeds)])
     everything = tools.chosen("strategy=exhaustive", "measure=filter", *measured)
     return curves, everything

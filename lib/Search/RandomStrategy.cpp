@@ -27,7 +27,8 @@ static const OptionTable<RandomOptions> &ownOptions() {
       option("draws", &Options::draws,
              "Candidates that are drawn for each shape")
           .within(1, 1 << 20),
-      option("seed", &Options::seed, "Seed of the draws").within(0, 1'000'000),
+      option("draw-seed", &Options::seed, "Seed of the draws")
+          .within(0, 1'000'000),
   };
   return table;
 }

@@ -26,7 +26,7 @@ protected:
   std::set<std::string> draws(int64_t count, int64_t seed,
                               uint64_t contextSeed = 0) const {
     SearchProblem p = problem();
-    p.options.own = {{"draws", count}, {"seed", seed}};
+    p.options.own = {{"draws", count}, {"draw-seed", seed}};
     SearchContext context;
     context.seed = contextSeed;
     std::vector<ShapeReport> reports =

@@ -87,7 +87,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"measure-memory", int64_t(12)},
                               {"measure-seconds", int64_t(13)},
                               {"draws", int64_t(14)},
-                              {"seed", int64_t(15)}};
+                              {"draw-seed", int64_t(15)}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -124,7 +124,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"c2", 9.0},
                             {"calibration", std::string("global")},
                             {"draws", int64_t(14)},
-                            {"seed", int64_t(15)}};
+                            {"draw-seed", int64_t(15)}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
