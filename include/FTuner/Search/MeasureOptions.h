@@ -20,7 +20,8 @@ struct MeasureOptions {
   /// Best programs of each sampled shape.
   int64_t top = 0;
   MeasuredSet set = MeasuredSet::None;
-  /// Who measures, see `checkMeasurerName`; empty for nobody.
+  /// Who measures, e.g. "gpu" or "model:latency" (docs/measurements.md); empty
+  /// for nobody.
   std::string measurer;
   /// Most programs that are measured for one workload. What a log knows counts,
   /// too, so that a search that goes on from one ends as it would have.
