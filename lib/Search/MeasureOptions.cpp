@@ -75,3 +75,32 @@ const OptionTable<MeasureOptions> &ftuner::measureOptions() {
   };
   return table;
 }
+
+llvm::Error MeasureOptions::checkMeasurer() const {
+  if (!isOn())
+    return llvm::Error::success();
+  if (measurer.empty())
+    return llvm::createStringError("option 'measurer': expected who measures "
+                                   "what 'measure-top' or 'measure' asks for");
+  if (llvm::is_contained({"ptxas", "log"}, measurer))
+    return llvm::createStringError(
+        "option 'measurer': expected a measurer of times for 'measure-top' or "
+        "'measure', but got '" +
+        measurer + "'");
+  return llvm::Error::success();
+}
+
+std::vector<std::string>
+ftuner::unreadMeasureOptions(const OptionValues &given,
+                             const MeasureOptions &options) {
+  std::vector<std::string> lines;
+  if (options.isOn())
+    return lines;
+  for (const OptionDecl *decl : measureOptions().decls()) {
+    auto value = given.find(decl->name);
+    if (value != given.end() && value->second != decl->defaultValue)
+      lines.push_back("option '" + decl->name + "' = " + toText(value->second) +
+                      " has no effect without 'measure-top' or 'measure'");
+  }
+  return lines;
+}

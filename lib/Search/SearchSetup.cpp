@@ -33,36 +33,6 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
   return lines;
 }
 
-/// Says why the search cannot measure what the options ask for.
-static llvm::Error checkMeasuring(const MeasureOptions &options) {
-  if (!options.isOn())
-    return llvm::Error::success();
-  if (options.measurer.empty())
-    return llvm::createStringError("option 'measurer': expected who measures "
-                                   "what 'measure-top' or 'measure' asks for");
-  if (llvm::is_contained({"ptxas", "log"}, options.measurer))
-    return llvm::createStringError(
-        "option 'measurer': expected a measurer of times for 'measure-top' or "
-        "'measure', but got '" +
-        options.measurer + "'");
-  return llvm::Error::success();
-}
-
-/// A line for each option about measuring that is given although nothing is
-/// measured.
-static void addUnreadMeasuring(const OptionValues &given,
-                               const MeasureOptions &options,
-                               std::vector<std::string> &lines) {
-  if (options.isOn())
-    return;
-  for (const OptionDecl *decl : measureOptions().decls()) {
-    auto value = given.find(decl->name);
-    if (value != given.end() && value->second != decl->defaultValue)
-      lines.push_back("option '" + decl->name + "' = " + toText(value->second) +
-                      " has no effect without 'measure-top' or 'measure'");
-  }
-}
-
 llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   if (llvm::Error error = searchOptionList().check(given))
     return error;
@@ -77,7 +47,7 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return paths.takeError();
   setup.paths = std::move(*paths);
   setup.options = readSearchOptions(given);
-  if (llvm::Error error = checkMeasuring(setup.options.measuring))
+  if (llvm::Error error = setup.options.measuring.checkMeasurer())
     return error;
   llvm::Expected<std::optional<Calibration>> calibration =
       givenCalibration(given);
@@ -85,7 +55,8 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return calibration.takeError();
   setup.calibration = std::move(*calibration);
   setup.unread = unreadOptions(given, setup);
-  addUnreadMeasuring(given, setup.options.measuring, setup.unread);
+  llvm::append_range(setup.unread,
+                     unreadMeasureOptions(given, setup.options.measuring));
   if (choice.paths != kAutoPaths && !choice.provenPaths.empty())
     setup.unread.push_back("option 'proven-paths' = " + choice.provenPaths +
                            " has no effect: 'paths' names paths");

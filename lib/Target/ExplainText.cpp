@@ -102,13 +102,13 @@ private:
   void writeReason(const WorkloadExplanation &workload,
                    const ShapeExplanation &shape);
   void writeTimes(const ShapeExplanation &shape);
-  /// What was measured of the best programs, if anything was.
-  void writeMeasured(const ShapeExplanation &shape);
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
   void writeSummary(const WorkloadExplanation &workload);
   void writeSizes(const WorkloadExplanation &workload);
+  /// What was measured of the best programs, if anything was.
+  void writeMeasured(const ShapeExplanation &shape);
 
   const ModuleExplanation &explanation;
   llvm::raw_ostream &os;
@@ -412,8 +412,8 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   os << "\n";
   writeLoss(workload, shape);
   writeTimes(shape);
-  writeMeasured(shape);
   writePrograms(workload, shape);
+  writeMeasured(shape);
   writeStages(shape.report);
 }
 

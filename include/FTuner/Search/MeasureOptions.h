@@ -37,11 +37,17 @@ struct MeasureOptions {
   int64_t commandSeconds = 600;
 
   bool isOn() const { return top > 0 || set != MeasuredSet::None; }
+  /// Says why nobody can measure what is asked for.
+  llvm::Error checkMeasurer() const;
 };
 
 /// measure-top, measure, measurer, measure-budget, measure-log, measure-unsure,
 /// measure-memory and measure-seconds.
 const OptionTable<MeasureOptions> &measureOptions();
+
+/// A line for each of these options that is given although nothing is measured.
+std::vector<std::string> unreadMeasureOptions(const OptionValues &given,
+                                              const MeasureOptions &options);
 
 /// The kind of a measurer and what follows the colon: "recorded:a.jsonl" is
 /// {"recorded", "a.jsonl"}.
