@@ -3,18 +3,11 @@
 
 using namespace ftuner;
 
-llvm::Expected<Measurement> Measurer::measure(const Workload &workload,
-                                              const KernelFamily &family,
-                                              llvm::ArrayRef<int64_t> shape) {
-  MeasurementRequest request{&workload, family, Shape(shape)};
-  std::vector<llvm::Expected<Measurement>> answers = measure(request);
-  return std::move(answers.front());
-}
-
 CostModelMeasurer::CostModelMeasurer(const DeviceSpec &device,
                                      const CostModel &model,
                                      const CostModelOptions &options)
-    : device(device), model(model), options(options) {}
+    : device(device), model(model), options(options),
+      title(("model:" + model.name()).str()) {}
 
 std::vector<llvm::Expected<Measurement>>
 CostModelMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {

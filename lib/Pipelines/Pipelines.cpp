@@ -3,6 +3,7 @@
 
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Pipelines/Passes.h"
+#include "FTuner/Pipelines/SearchMeasurer.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/Passes.h"
 
@@ -109,11 +110,13 @@ void buildPlanningPipeline(OpPassManager &pm, const FTunerOptions &options,
     packing.anyConstant = isPartial;
     pm.addPass(createUKernelPackWeightsPass(packing));
   }
-  pm.addPass(createUKernelPlanWorkloadsPass(options.search()));
+  pm.addPass(
+      createUKernelPlanWorkloadsPass(options.search(), makeSearchMeasurer));
   if (!options.settings().ptxasFeedback)
     return;
   OpPassManager search(ModuleOp::getOperationName());
-  search.addPass(createUKernelPlanWorkloadsPass(options.search()));
+  search.addPass(
+      createUKernelPlanWorkloadsPass(options.search(), makeSearchMeasurer));
   UKernelPtxasFeedbackPassOptions feedback;
   feedback.search = {search};
   pm.addPass(createUKernelPtxasFeedbackPass(feedback));

@@ -25,29 +25,53 @@ static LogicalResult lowerToBuffers(ModuleOp module) {
   return pm.run(module);
 }
 
-FailureOr<PlannedOperators>
-ftuner::collectPlannedOperators(ModuleOp module, OperatorRegistry &operators) {
+/// Calls a function for each operator of a copy on buffers, with the workload
+/// of the registry.
+static LogicalResult forEachOperator(
+    ModuleOp module, OperatorRegistry &operators,
+    llvm::function_ref<bool(ukernel::OperatorOpInterface)> isWanted,
+    llvm::function_ref<void(ukernel::OperatorOpInterface, const Workload &)>
+        visit) {
   OwningOpRef<ModuleOp> copy = module.clone();
   if (failed(lowerToBuffers(*copy)))
     return failure();
   SmallVector<ukernel::OperatorOpInterface> found;
   copy->walk([&](ukernel::OperatorOpInterface op) {
-    if (op.getPlanAttr() && !op->getParentOfType<ukernel::KernelOp>())
+    if (isWanted(op) && !op->getParentOfType<ukernel::KernelOp>())
       found.push_back(op);
   });
-  PlannedOperators result;
   llvm::StringMap<int64_t> workloadsOfFunction;
   for (ukernel::OperatorOpInterface op : found) {
     makeInnermostContiguous(op);
     std::string name =
         toIdentifier(op->getParentOfType<FunctionOpInterface>().getName());
     name += "_" + std::to_string(workloadsOfFunction[name]++);
-    const Workload *workload = &operators.add(op, name);
-    result[op.getPlanAttr().getAttr()].insert(workload);
-    auto plan = SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
-        *copy, op.getPlanAttr());
-    if (plan && plan.getPortableAttr())
-      result[plan.getPortableAttr().getAttr()].insert(workload);
+    visit(op, operators.add(op, name));
   }
+  return success();
+}
+
+FailureOr<PlannedOperators>
+ftuner::collectPlannedOperators(ModuleOp module, OperatorRegistry &operators) {
+  PlannedOperators result;
+  auto visit = [&](ukernel::OperatorOpInterface op, const Workload &workload) {
+    result[op.getPlanAttr().getAttr()].insert(&workload);
+    auto plan = SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
+        op, op.getPlanAttr());
+    if (plan && plan.getPortableAttr())
+      result[plan.getPortableAttr().getAttr()].insert(&workload);
+  };
+  auto isPlanned = [](ukernel::OperatorOpInterface op) {
+    return op.getPlanAttr() != nullptr;
+  };
+  if (failed(forEachOperator(module, operators, isPlanned, visit)))
+    return failure();
   return result;
+}
+
+LogicalResult ftuner::collectOperators(ModuleOp module,
+                                       OperatorRegistry &operators) {
+  return forEachOperator(
+      module, operators, [](ukernel::OperatorOpInterface) { return true; },
+      [](ukernel::OperatorOpInterface, const Workload &) {});
 }

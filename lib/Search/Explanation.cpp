@@ -142,6 +142,16 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
   explanation.family = plan.familyFor(shape, alignment);
   explanation.program =
       reportProgram(problem, plan.families[explanation.family], shape);
+  // What is known of it from the report, or else from the search of the plan.
+  for (const ReportedProgram &program : explanation.report.programs)
+    if (runsTheSame(program, explanation.program))
+      explanation.program.measuredMicroseconds = program.measuredMicroseconds;
+  for (const ShapePrediction &prediction : plan.predictions)
+    if (!explanation.program.measuredMicroseconds &&
+        prediction.measuredMicroseconds > 0 && prediction.shape == shape &&
+        prediction.family == explanation.family)
+      explanation.program.measuredMicroseconds =
+          prediction.measuredMicroseconds;
   explanation.scoreLoss =
       explanation.best().score.score - explanation.program.score.score;
   explanation.planHasBest =
@@ -218,6 +228,7 @@ static SearchProblem underModel(const SearchProblem &problem,
                                 const CostModel &costModel) {
   SearchProblem other{problem.workload, problem.device,  problem.paths,
                       costModel,        problem.options, problem.rejected};
+  other.options.measuring = {};
   problem.predictor();
   const std::shared_ptr<CostEvaluator> &predictor =
       problem.costModel.predictsTime() ? problem.madeEvaluator

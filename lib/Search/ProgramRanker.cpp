@@ -1,11 +1,44 @@
 //===- ProgramRanker.cpp - Programs of shapes, best first -----------------===//
 #include "FTuner/Search/ProgramRanker.h"
+#include "FTuner/Search/ProgramMeasurements.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <set>
 
 using namespace ftuner;
+
+ProgramRanker::ProgramRanker(const SearchProblem &problem, CandidateSet set)
+    : problem(problem), set(std::move(set)), table(problem, this->set) {}
+
+ProgramRanker::~ProgramRanker() = default;
+
+void ProgramRanker::measureBy(
+    std::unique_ptr<ProgramMeasurements> measurements) {
+  measuring = std::move(measurements);
+}
+
+llvm::Expected<RankedShape>
+ProgramRanker::rankMeasured(llvm::ArrayRef<int64_t> shape) {
+  llvm::Expected<RankedShape> ranked = rank(shape);
+  if (ranked && measuring)
+    if (llvm::Error error = measuring->measure(table, *ranked))
+      return error;
+  return ranked;
+}
+
+double ProgramRanker::rateMeasured(const KernelFamily &family,
+                                   const KernelResources &resources,
+                                   llvm::ArrayRef<int64_t> shape,
+                                   const RankedShape &near) const {
+  double score = rate(family, resources, shape, near);
+  if (!near.measured)
+    return score;
+  double scoreNear = shape == llvm::ArrayRef<int64_t>(near.shape)
+                         ? score
+                         : rate(family, resources, near.shape, near);
+  return measuring->rate(family, shape, near, score, scoreNear);
+}
 
 RangeSamples::RangeSamples(const Workload &workload) {
   unsigned mainAxis = workload.mainAxis();
@@ -66,6 +99,8 @@ static void reportRanking(const ProgramRanker &ranker,
       continue;
     ReportedProgram program = reportProgram(problem, family, report.shape);
     program.rating = rated.score;
+    if (const ProgramMeasurements *measurements = ranker.measurements())
+      program.measuredMicroseconds = measurements->timeOf(family, ranked);
     if (isBestSingle)
       report.bestSingle = program;
     if (isTop)
@@ -89,13 +124,17 @@ int64_t ftuner::countRated(llvm::ArrayRef<RankedShape> shapes) {
 llvm::Expected<std::vector<ShapeReport>>
 ftuner::reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes) {
   ranker.prepare(RangeSamples(ranker.problem.workload).shapes);
+  if (ProgramMeasurements *measurements = ranker.measurements())
+    measurements->expectShapes(shapes.size());
   std::vector<ShapeReport> reports;
   for (const Shape &shape : shapes) {
-    llvm::Expected<RankedShape> ranked = ranker.rank(shape);
+    llvm::Expected<RankedShape> ranked = ranker.rankMeasured(shape);
     if (!ranked)
       return ranked.takeError();
     ShapeReport &report = reports.emplace_back();
     report.shape = shape;
+    if (const ProgramMeasurements *measurements = ranker.measurements())
+      report.measurer = measurements->measurerName().str();
     report.candidates = ranker.set.candidates.size();
     reportRanking(ranker, *ranked, report);
     ranker.describe(*ranked, report);

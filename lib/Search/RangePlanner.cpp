@@ -1,6 +1,7 @@
 //===- RangePlanner.cpp - From ranked shapes to a plan --------------------===//
 #include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/ProgramMeasurements.h"
 #include "FamilySelection.h"
 #include "SearchTuning.h"
 #include "ShapeAssignment.h"
@@ -32,6 +33,12 @@ private:
   /// Keeps the best programs of a shape in the plan.
   void keepBest(const RankedShape &sample);
   llvm::Error chooseForRange(const KernelFamily &unaligned);
+  /// Whether there is such a range, and a family to choose for what is beyond.
+  bool hasGeneral() const {
+    const SizeRange &range = workload.axes[mainAxis].range;
+    return !range.isFixed() && !range.isOpen() &&
+           problem.options.maxKernels > 1;
+  }
   /// A shape far beyond a closed range.
   Shape generalShape() const;
   /// A family without alignment requirements.
@@ -41,7 +48,10 @@ private:
   /// The best programs of samples that break the alignment, as families without
   /// alignment requirements.
   std::vector<KernelFamily> unalignedFamilies() const;
-  /// Predicted times of the plan for the samples.
+  /// Of a family's program for a sample; 0 where it was not measured.
+  double measuredTime(const KernelFamily &family,
+                      const RankedShape &sample) const;
+  /// Predicted times of the plan for the samples, and measured ones.
   void predictSamples();
   void reportSamples();
   void reportPlan();
@@ -75,8 +85,10 @@ static void keepProposals(std::vector<RankedFamily> &programs) {
 
 llvm::Error RangePlanner::rankSamples() {
   ranker.prepare(samples.shapes);
+  if (ProgramMeasurements *measurements = ranker.measurements())
+    measurements->expectShapes(samples.shapes.size() + hasGeneral());
   for (const Shape &shape : samples.shapes) {
-    llvm::Expected<RankedShape> sample = ranker.rank(shape);
+    llvm::Expected<RankedShape> sample = ranker.rankMeasured(shape);
     if (!sample)
       return sample.takeError();
     if (problem.options.topK > 1)
@@ -124,8 +136,9 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
     KernelResources resources = single.path().resources(workload, single);
     double total = 0;
     for (size_t i : chosen)
-      total += samples.weights[i] *
-               ranker.rate(single, resources, ranked[i].shape, ranked[i]);
+      total +=
+          samples.weights[i] *
+          ranker.rateMeasured(single, resources, ranked[i].shape, ranked[i]);
     if (best && total <= bestRating)
       return;
     best = single;
@@ -197,10 +210,9 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     columns.push_back(&sample);
   std::vector<double> weights = samples.weights;
   RankedShape general;
-  const SizeRange &range = workload.axes[mainAxis].range;
-  bool isClosed = !range.isFixed() && !range.isOpen();
+  bool isClosed = hasGeneral();
   if (isClosed) {
-    llvm::Expected<RankedShape> answer = ranker.rank(generalShape());
+    llvm::Expected<RankedShape> answer = ranker.rankMeasured(generalShape());
     if (!answer)
       return answer.takeError();
     general = std::move(*answer);
@@ -229,9 +241,9 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     bool takesAll = !isMixed || family.takesAnyAlignment();
     for (auto [column, of] : llvm::enumerate(columns)) {
       bool isServed = takesAll || areAligned[column];
-      scores.at(row, column) = isServed
-                                   ? ranker.rate(family, needs, of->shape, *of)
-                                   : scores.at(proposed.size() - 1, column);
+      scores.at(row, column) =
+          isServed ? ranker.rateMeasured(family, needs, of->shape, *of)
+                   : scores.at(proposed.size() - 1, column);
     }
   }
 
@@ -301,6 +313,8 @@ void RangePlanner::reportPlan() {
   }
   plan.statistics.push_back({"mean_regret", sum / total});
   plan.statistics.push_back({"worst_regret", worst});
+  if (const ProgramMeasurements *measurements = ranker.measurements())
+    measurements->report(plan);
   const CandidateSet &set = ranker.set;
   if (set.alignment > guaranteedAlignment(workload))
     plan.remarks.push_back("sizes may break the alignment of vector accesses: "
@@ -316,6 +330,12 @@ static double rounded(double value) {
   return std::round(value * unit) / unit;
 }
 
+double RangePlanner::measuredTime(const KernelFamily &family,
+                                  const RankedShape &sample) const {
+  const ProgramMeasurements *measurements = ranker.measurements();
+  return measurements ? measurements->timeOf(family, sample).value_or(0) : 0;
+}
+
 void RangePlanner::keepBest(const RankedShape &sample) {
   const Shape &shape = sample.shape;
   ShapeRanking kept{shape, {}};
@@ -325,7 +345,8 @@ void RangePlanner::keepBest(const RankedShape &sample) {
     const KernelFamily &program = family(rated.family);
     kept.programs.push_back({program, partitionShape(program, shape),
                              rated.score,
-                             rounded(-problem.predict(program, shape).score)});
+                             rounded(-problem.predict(program, shape).score),
+                             rounded(measuredTime(program, sample))});
   }
   plan.rankings.push_back(std::move(kept));
 }
@@ -356,8 +377,11 @@ void RangePlanner::predictSamples() {
                                 .confidence(-best, -next)
                                 .value_or(ChoiceConfidence())
                                 .probability;
+    prediction.measuredMicroseconds =
+        measuredTime(plan.families[prediction.family], sample);
     for (double *figure :
-         {&prediction.microseconds, &prediction.regret, &prediction.confidence})
+         {&prediction.microseconds, &prediction.regret, &prediction.confidence,
+          &prediction.measuredMicroseconds})
       *figure = rounded(*figure);
     plan.predictions.push_back(std::move(prediction));
   }

@@ -1,8 +1,23 @@
 //===- RankedStrategy.cpp - A strategy that ranks programs ----------------===//
 #include "FTuner/Search/RankedStrategy.h"
+#include "FTuner/Search/ProgramMeasurements.h"
 #include "FTuner/Search/RangePlanner.h"
 
 using namespace ftuner;
+
+/// Gives the ranker what measures for it, if anything is to be measured.
+static llvm::Error prepareMeasuring(ProgramRanker &ranker,
+                                    const SearchProblem &problem,
+                                    const SearchContext &context) {
+  if (!problem.options.measuring.isOn())
+    return llvm::Error::success();
+  llvm::Expected<std::unique_ptr<ProgramMeasurements>> measurements =
+      ProgramMeasurements::create(problem, context);
+  if (!measurements)
+    return measurements.takeError();
+  ranker.measureBy(std::move(*measurements));
+  return llvm::Error::success();
+}
 
 llvm::Expected<Plan>
 RankedStrategy::search(const SearchProblem &problem,
@@ -13,6 +28,8 @@ RankedStrategy::search(const SearchProblem &problem,
     return ranker.takeError();
   if (llvm::Error error =
           (*ranker)->check(RangeSamples(problem.workload).shapes.size()))
+    return error;
+  if (llvm::Error error = prepareMeasuring(**ranker, problem, context))
     return error;
   return planRange(**ranker);
 }
@@ -26,6 +43,8 @@ RankedStrategy::explain(const SearchProblem &problem,
   if (!ranker)
     return ranker.takeError();
   if (llvm::Error error = (*ranker)->check(shapes.size()))
+    return error;
+  if (llvm::Error error = prepareMeasuring(**ranker, problem, context))
     return error;
   return reportShapes(**ranker, shapes);
 }

@@ -10,10 +10,10 @@ SearchContext::openMeasurer(const DeviceSpec &device) const {
   if (!measurer->measuresTime())
     return llvm::createStringError("expected a measurer of times, but got '" +
                                    measurer->name() + "'");
-  MeasurementLog known(device.name);
+  MeasurementLog known(device.name, measurer->name());
   if (!log.empty()) {
     llvm::Expected<MeasurementLog> read =
-        MeasurementLog::read(log, device.name);
+        MeasurementLog::read(log, device.name, measurer->name());
     if (!read)
       return read.takeError();
     known = std::move(*read);

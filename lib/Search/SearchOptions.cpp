@@ -203,6 +203,7 @@ const OptionList &ftuner::searchOptionList() {
     OptionList list;
     list.add({"search", ""}, searchChoiceOptions().decls());
     list.add({"search", ""}, commonOptions().decls());
+    list.add({"search", ""}, measureOptions().decls());
     for (const SearchStrategy *strategy : searchStrategies())
       list.add({"strategy", strategy->name().str()}, strategy->options());
     for (const CostModel *model : costModels())
@@ -226,7 +227,9 @@ SearchOptions ftuner::readSearchOptions(const OptionValues &given) {
     for (const OptionDecl *decl : table->decls())
       options.own.erase(decl->name);
   }
-  for (const OptionDecl *decl : searchChoiceOptions().decls())
+  measureOptions().read(given, options.measuring);
+  for (const OptionDecl *decl :
+       joined({searchChoiceOptions().decls(), measureOptions().decls()}))
     options.own.erase(decl->name);
   options.cost.own = options.own;
   return options;
@@ -236,5 +239,5 @@ llvm::Error SearchOptions::check() const {
   for (const OptionTable<SearchOptions> *table : memberTables())
     if (llvm::Error error = table->check(*this))
       return error;
-  return llvm::Error::success();
+  return measureOptions().check(measuring);
 }

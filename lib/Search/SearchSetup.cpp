@@ -82,6 +82,8 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return paths.takeError();
   setup.paths = std::move(*paths);
   setup.options = readSearchOptions(given);
+  if (llvm::Error error = setup.options.measuring.checkMeasurer())
+    return error;
   llvm::Expected<std::optional<Calibration>> calibration =
       givenCalibration(given);
   if (!calibration)
@@ -89,6 +91,8 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   setup.calibration = std::move(*calibration);
   setup.unread = unreadOptions(given, setup);
   llvm::append_range(setup.unread, unreadByFilter(given, setup));
+  llvm::append_range(setup.unread,
+                     unreadMeasureOptions(given, setup.options.measuring));
   if (choice.paths != kAutoPaths && !choice.provenPaths.empty())
     setup.unread.push_back("option 'proven-paths' = " + choice.provenPaths +
                            " has no effect: 'paths' names paths");

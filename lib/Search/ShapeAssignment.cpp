@@ -33,8 +33,9 @@ unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
   unsigned best = candidates.front();
   double bestRating = -std::numeric_limits<double>::infinity();
   for (unsigned family : candidates) {
-    double rating = ranker.rate(plan.families[family], familyResources[family],
-                                shape, ranked[row * cells.size() + cell]);
+    double rating =
+        ranker.rateMeasured(plan.families[family], familyResources[family],
+                            shape, ranked[row * cells.size() + cell]);
     if (rating <= bestRating)
       continue;
     best = family;

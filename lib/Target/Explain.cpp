@@ -129,6 +129,7 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
 /// Fills in the shapes and what is said about them.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            llvm::ArrayRef<NamedSizes> sizes,
+                           const SearchContext &context,
                            WorkloadExplanation &workload) {
   ShapeSamples samples;
   if (sizes.empty())
@@ -142,7 +143,7 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   }
   llvm::Expected<std::vector<ShapeExplanation>> explanations =
       explainShapes(setup.problem(workload.workload, device, workload.rejected),
-                    *setup.strategy, workload.plan, samples.shapes);
+                    *setup.strategy, workload.plan, samples.shapes, context);
   if (!explanations)
     return explanations.takeError();
   workload.shapes = std::move(*explanations);
@@ -179,10 +180,9 @@ static std::optional<double> timeOf(const ModuleExplanation &explanation,
   return std::nullopt;
 }
 
-llvm::Expected<ModuleExplanation>
-ftuner::explainModule(ModuleOp module, ModuleOp launching,
-                      const SearchSetup &setup,
-                      llvm::ArrayRef<NamedSizes> sizes) {
+llvm::Expected<ModuleExplanation> ftuner::explainModule(
+    ModuleOp module, ModuleOp launching, const SearchSetup &setup,
+    llvm::ArrayRef<NamedSizes> sizes, const SearchContext &context) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
@@ -200,7 +200,8 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
       std::move(*device),    setup, calibration.name,    sizes.vec(),
       std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
-    if (llvm::Error error = explain(setup, result.device, sizes, workload))
+    if (llvm::Error error =
+            explain(setup, result.device, sizes, context, workload))
       return error;
   auto workloadTime = [&](const LaunchWork &item,
                           llvm::ArrayRef<int64_t> shape) {

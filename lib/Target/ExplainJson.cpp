@@ -101,6 +101,8 @@ void JsonWriter::writeProgram(const ReportedProgram &program) {
 void JsonWriter::writePrediction(const ReportedProgram &program) {
   double time = program.microseconds();
   json.attribute("predicted_us", time);
+  if (program.measuredMicroseconds)
+    json.attribute("measured_us", *program.measuredMicroseconds);
   json.attributeArray("predicted_terms", [&] {
     for (const CostTerm &term : program.predicted.terms)
       json.object([&] {
@@ -149,6 +151,8 @@ void JsonWriter::writeShape(const ShapeExplanation &shape, double weight,
   json.object([&] {
     writeSizes(json, "shape", report.shape);
     json.attribute("weight", weight);
+    if (!report.measurer.empty())
+      json.attribute("measurer", report.measurer);
     json.attribute("family", shape.family);
     json.attribute("aligned", shape.isAligned);
     if (shape.entry)

@@ -117,6 +117,8 @@ private:
   void writeStages(const ShapeReport &report);
   void writeSummary(const WorkloadExplanation &workload);
   void writeSizes(const WorkloadExplanation &workload);
+  /// What was measured of the best programs, if anything was.
+  void writeMeasured(const ShapeExplanation &shape);
 
   const ModuleExplanation &explanation;
   llvm::raw_ostream &os;
@@ -284,6 +286,26 @@ void TextWriter::writeTimes(const WorkloadExplanation &workload,
        << percent(shape.measurementGain) << " on average.\n";
 }
 
+void TextWriter::writeMeasured(const ShapeExplanation &shape) {
+  if (shape.report.measurer.empty())
+    return;
+  os << "\n  Measured by " << shape.report.measurer << ", in the order of the "
+     << "strategy; the predictions are beside it\n";
+  TextTable table({"<", "measured µs", "predicted µs", "<", "<"});
+  auto add = [&](std::string what, const ReportedProgram &program) {
+    table.add({std::move(what),
+               program.measuredMicroseconds
+                   ? fixed(*program.measuredMicroseconds)
+                   : std::string("-"),
+               fixed(program.microseconds()), partitionText(program),
+               kernelText(program)});
+  };
+  add("chosen", shape.program);
+  for (auto [index, program] : llvm::enumerate(shape.report.programs))
+    add(std::to_string(index + 1), program);
+  table.print(os, "    ");
+}
+
 /// Terms that are not 0 everywhere, by name.
 static std::vector<CostTerm>
 termsOf(llvm::ArrayRef<const CostBreakdown *> breakdowns) {
@@ -402,6 +424,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   writeLoss(workload, shape);
   writeTimes(workload, shape);
   writePrograms(workload, shape);
+  writeMeasured(shape);
   writeStages(shape.report);
 }
 

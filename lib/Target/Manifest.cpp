@@ -440,7 +440,8 @@ void ManifestWriter::writePrograms(const Plan &plan) {
   });
 }
 
-/// Predicted times of the shapes that the search looked at, a line for each.
+/// Predicted times of the shapes that the search looked at, a line for each,
+/// and the measured ones.
 void ManifestWriter::writePredictions(const Plan &plan) {
   json.attributeArray("predictions", [&] {
     for (const ShapePrediction &prediction : plan.predictions)
@@ -448,9 +449,13 @@ void ManifestWriter::writePredictions(const Plan &plan) {
         os << "{\"shape\": [";
         llvm::interleaveComma(prediction.shape, os);
         os << llvm::format("], \"family\": %u, \"predicted_us\": %.6g, "
-                           "\"regret\": %.6g, \"confidence\": %.6g}",
+                           "\"regret\": %.6g, \"confidence\": %.6g",
                            prediction.family, prediction.microseconds,
                            prediction.regret, prediction.confidence);
+        if (prediction.measuredMicroseconds > 0)
+          os << llvm::format(", \"measured_us\": %.6g",
+                             prediction.measuredMicroseconds);
+        os << '}';
       });
   });
 }
@@ -471,6 +476,8 @@ void ManifestWriter::writeRankings(const Plan &plan) {
                 json.attribute("predicted_us", program.microseconds);
               else
                 json.attribute("predicted_us", nullptr);
+              if (program.measuredMicroseconds > 0)
+                json.attribute("measured_us", program.measuredMicroseconds);
             });
         });
       });
@@ -488,6 +495,8 @@ void ManifestWriter::writeSearch(const Plan &plan) {
         json.attribute(key, nullptr);
       else
         json.attribute(key, name);
+    if (!plan.measurer.empty())
+      json.attribute("measurer", plan.measurer);
     auto writeNames = [&](StringRef key, StringRef names) {
       json.attributeArray(key, [&] {
         for (StringRef name : llvm::split(names, ","))

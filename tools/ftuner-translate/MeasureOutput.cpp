@@ -4,11 +4,11 @@
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Kernel/Measure/GpuMeasurer.h"
 #include "FTuner/Kernel/Measure/PtxasMeasurer.h"
-#include "FTuner/Measure/CostModelMeasurer.h"
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Pipelines/PlannedOperators.h"
+#include "FTuner/Search/MeasurerFactory.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,18 +19,7 @@ using namespace mlir;
 namespace ftuner::tool {
 
 MeasureCommandLine::MeasureCommandLine(llvm::cl::OptionCategory &category)
-    : measurer("measurer", llvm::cl::desc("What --ftuner-measure asks:"),
-               llvm::cl::values(
-                   clEnumValN(MeasurerKind::CostModel, "cost-model",
-                              "The cost model, which must predict time"),
-                   clEnumValN(MeasurerKind::Ptxas, "ptxas",
-                              "The assembler: registers and spills"),
-                   clEnumValN(MeasurerKind::Gpu, "gpu", "The first GPU: times"),
-                   clEnumValN(MeasurerKind::Log, "log",
-                              "The log alone, given by --log")),
-               llvm::cl::init(MeasurerKind::CostModel),
-               llvm::cl::cat(category)),
-      log("log",
+    : log("log",
           llvm::cl::desc("Measurements to go on from; new ones are added"),
           llvm::cl::value_desc("file"), llvm::cl::cat(category)),
       budget("budget",
@@ -44,7 +33,7 @@ static llvm::Error makeError(const llvm::Twine &text) {
 }
 
 llvm::Error MeasureCommandLine::expectNone() const {
-  const llvm::cl::Option *options[] = {&measurer, &log, &budget};
+  const llvm::cl::Option *options[] = {&log, &budget};
   for (const llvm::cl::Option *option : options)
     if (option->getNumOccurrences() > 0)
       return makeError("option --" + option->ArgStr +
@@ -63,9 +52,14 @@ public:
 
   OperatorRegistry operators;
   std::unique_ptr<Measurer> measurer;
+  /// Who measured, for lines of the log.
+  std::string measuredBy;
 
 private:
   llvm::Error createCompiler(ModuleOp module, const DeviceSpec &device);
+  llvm::Error createPtxas(ModuleOp module, const DeviceSpec &device);
+  llvm::Error createGpu(ModuleOp module, const DeviceSpec &device,
+                        llvm::StringRef programPath);
 
   std::unique_ptr<KernelCompiler> compiler;
   std::unique_ptr<Gpu> gpu;
@@ -83,62 +77,75 @@ llvm::Error MeasurerSetup::createCompiler(ModuleOp module,
   return llvm::Error::success();
 }
 
+llvm::Error MeasurerSetup::createPtxas(ModuleOp module,
+                                       const DeviceSpec &device) {
+  std::optional<std::string> ptxas = findPtxas();
+  if (!ptxas)
+    return makeError("option --measurer: expected a ptxas on PATH or in "
+                     "CUDA_HOME");
+  if (llvm::Error error = createCompiler(module, device))
+    return error;
+  inner = std::make_unique<PtxasMeasurer>(operators, *compiler, *ptxas);
+  return llvm::Error::success();
+}
+
+llvm::Error MeasurerSetup::createGpu(ModuleOp module, const DeviceSpec &device,
+                                     llvm::StringRef programPath) {
+  // PREFIX/bin/ftuner-translate and PREFIX/lib/libftrt.so.1.
+  llvm::SmallString<128> library =
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(programPath));
+  llvm::sys::path::append(library, "lib", "libftrt.so.1");
+  llvm::Expected<std::unique_ptr<Gpu>> found = Gpu::create(library.str().str());
+  if (!found)
+    return found.takeError();
+  gpu = std::move(*found);
+  if (llvm::Error error = createCompiler(module, device))
+    return error;
+  inner = std::make_unique<GpuMeasurer>(operators, *compiler, *gpu);
+  return llvm::Error::success();
+}
+
 llvm::Error MeasurerSetup::create(ModuleOp module, const DeviceSpec &device,
                                   const SearchSetup &setup,
                                   const MeasureCommandLine &commandLine,
                                   llvm::StringRef programPath) {
-  switch (commandLine.measurer) {
-  case MeasurerKind::Log:
+  llvm::StringRef name = setup.options.measuring.measurer;
+  if (name == "log") {
     if (commandLine.log.empty())
       return makeError("option --measurer=log: expected a log, by --log");
-    break;
-  case MeasurerKind::CostModel: {
-    if (!setup.costModel->predictsTime())
-      return makeError("option --measurer: cost model '" +
-                       setup.costModel->name() + "' predicts no time");
-    CostModelOptions options = setup.options.cost;
-    options.calibration = setup.calibrationFor(device);
-    inner =
-        std::make_unique<CostModelMeasurer>(device, *setup.costModel, options);
-    break;
+    llvm::Expected<MeasurementLog> log =
+        MeasurementLog::read(commandLine.log, device.name);
+    if (!log)
+      return log.takeError();
+    measuredBy = log->measurers();
+    measurer = std::make_unique<RecordedMeasurer>(std::move(*log));
+    return llvm::Error::success();
   }
-  case MeasurerKind::Ptxas: {
-    std::optional<std::string> ptxas = findPtxas();
-    if (!ptxas)
-      return makeError("option --measurer: expected a ptxas on PATH or in "
-                       "CUDA_HOME");
-    if (llvm::Error error = createCompiler(module, device))
+  if (name == "ptxas") {
+    if (llvm::Error error = createPtxas(module, device))
       return error;
-    inner = std::make_unique<PtxasMeasurer>(operators, *compiler, *ptxas);
-    break;
-  }
-  case MeasurerKind::Gpu: {
-    // PREFIX/bin/ftuner-translate and PREFIX/lib/libftrt.so.1.
-    llvm::SmallString<128> library =
-        llvm::sys::path::parent_path(llvm::sys::path::parent_path(programPath));
-    llvm::sys::path::append(library, "lib", "libftrt.so.1");
-    llvm::Expected<std::unique_ptr<Gpu>> found =
-        Gpu::create(library.str().str());
-    if (!found)
-      return found.takeError();
-    gpu = std::move(*found);
-    if (llvm::Error error = createCompiler(module, device))
+  } else if (name == "gpu") {
+    if (llvm::Error error = createGpu(module, device, programPath))
       return error;
-    inner = std::make_unique<GpuMeasurer>(operators, *compiler, *gpu);
-    break;
+  } else {
+    SearchSetup named = setup;
+    if (name.empty())
+      named.options.measuring.measurer = "cost-model";
+    llvm::Expected<std::unique_ptr<Measurer>> made =
+        makeMeasurer(named, device);
+    if (!made)
+      return made.takeError();
+    inner = std::move(*made);
   }
-  }
+  measuredBy = inner->name().str();
   llvm::Expected<MeasurementLog> log =
       commandLine.log.empty()
-          ? MeasurementLog(device.name)
-          : MeasurementLog::read(commandLine.log, device.name);
+          ? MeasurementLog(device.name, inner->name())
+          : MeasurementLog::read(commandLine.log, device.name, inner->name());
   if (!log)
     return log.takeError();
-  if (!inner)
-    measurer = std::make_unique<RecordedMeasurer>(std::move(*log));
-  else
-    measurer = std::make_unique<LoggingMeasurer>(
-        *inner, std::move(*log), commandLine.log, commandLine.budget);
+  measurer = std::make_unique<LoggingMeasurer>(
+      *inner, std::move(*log), commandLine.log, commandLine.budget);
   return llvm::Error::success();
 }
 
@@ -173,7 +180,7 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
         requests.push_back({workload, plan.families[number], *shape});
     }
   }
-  MeasurementLog format(device->name);
+  MeasurementLog format(device->name, measuring.measuredBy);
   std::string text;
   auto answers = measuring.measurer->measure(requests);
   for (auto [request, answer] : llvm::zip_equal(requests, answers)) {

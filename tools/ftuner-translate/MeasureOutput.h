@@ -10,13 +10,10 @@
 
 namespace ftuner::tool {
 
-enum class MeasurerKind { CostModel, Ptxas, Gpu, Log };
-
 /// The options of `--ftuner-measure`.
 struct MeasureCommandLine {
   explicit MeasureCommandLine(llvm::cl::OptionCategory &category);
 
-  llvm::cl::opt<MeasurerKind> measurer;
   llvm::cl::opt<std::string> log;
   llvm::cl::opt<int64_t> budget;
 

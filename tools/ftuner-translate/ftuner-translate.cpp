@@ -5,8 +5,11 @@
 // `--ftuner-front-end`. Nothing is written on failure.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
+#include "FTuner/Pipelines/SearchMeasurer.h"
+#include "FTuner/Search/MeasurerFactory.h"
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Iree.h"
 #include "FTuner/Target/IreeReport.h"
@@ -287,6 +290,32 @@ readPlanned(const Options &options, const FTunerOptions &given,
   return module;
 }
 
+namespace {
+/// What measures for explanations, with its device.
+struct DeviceMeasurer {
+  std::unique_ptr<DeviceSpec> device;
+  /// Null where nothing is measured.
+  std::unique_ptr<Measurer> measurer;
+};
+} // namespace
+
+static llvm::Expected<DeviceMeasurer> measurerFor(ModuleOp module,
+                                                  const SearchSetup &setup) {
+  DeviceMeasurer result;
+  if (!setup.options.measuring.isOn())
+    return result;
+  FailureOr<DeviceSpec> device = deviceOf(module);
+  if (failed(device))
+    return makeError("the module has no valid device");
+  result.device = std::make_unique<DeviceSpec>(std::move(*device));
+  llvm::Expected<std::unique_ptr<Measurer>> measurer =
+      makeSearchMeasurer(module, setup, *result.device);
+  if (!measurer)
+    return measurer.takeError();
+  result.measurer = std::move(*measurer);
+  return result;
+}
+
 static llvm::Error explain(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
   llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
@@ -306,8 +335,12 @@ static llvm::Error explain(const Options &options,
   if (!setup)
     return setup.takeError();
   OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);
-  llvm::Expected<ModuleExplanation> explanation = explainModule(
-      **module, launching ? *launching : ModuleOp(), *setup, *sizes);
+  llvm::Expected<DeviceMeasurer> measurer = measurerFor(**module, *setup);
+  if (!measurer)
+    return measurer.takeError();
+  llvm::Expected<ModuleExplanation> explanation =
+      explainModule(**module, launching ? *launching : ModuleOp(), *setup,
+                    *sizes, measuringContext(*setup, measurer->measurer.get()));
   if (!explanation)
     return explanation.takeError();
   std::string text, json;
@@ -335,14 +368,17 @@ static llvm::Error measure(const Options &options,
   FTunerOptions given;
   if (llvm::Error error = pipeline.apply(given))
     return error;
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
+  if (!setup)
+    return setup.takeError();
+  // For the plans nobody need measure.
+  if (!setup->options.measuring.isOn())
+    given.set("measurer", std::string());
   tool::ModuleTool moduleTool(options.remarks);
   auto module = readPlanned(options, given, *sizes, moduleTool);
   if (!module)
     return module.takeError();
   moduleTool.beginStage("measurement");
-  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
-  if (!setup)
-    return setup.takeError();
   llvm::Expected<std::string> text = tool::measureModule(
       **module, *setup, sizes->front(), options.measure, options.programPath);
   if (!text)

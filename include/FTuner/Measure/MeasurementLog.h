@@ -13,7 +13,9 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Measure/Measurer.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
 #include <memory>
+#include <set>
 #include <string>
 
 namespace ftuner {
@@ -21,14 +23,18 @@ namespace ftuner {
 /// Measurements of one device by workload, family and shape.
 class MeasurementLog {
 public:
-  /// Of the device of that name.
-  explicit MeasurementLog(llvm::StringRef device) : device(device.str()) {}
+  /// Of the device of that name, by the measurer of that name; by any without
+  /// one.
+  explicit MeasurementLog(llvm::StringRef device, llvm::StringRef measurer = {})
+      : device(device.str()), measurer(measurer.str()) {}
 
-  /// Reads the lines of the device; those of others are left aside. Later lines
-  /// replace earlier ones of the same kernel and shape. An error names the
-  /// line. A missing file is an empty log.
+  /// Reads the lines of the device and the measurer; those of others are left
+  /// aside, but not those that name no measurer. Later lines replace earlier
+  /// ones of the same kernel and shape. An error names the line; a last line
+  /// that was cut off is none. A missing file is an empty log.
   static llvm::Expected<MeasurementLog> read(llvm::StringRef path,
-                                             llvm::StringRef device);
+                                             llvm::StringRef device,
+                                             llvm::StringRef measurer = {});
 
   /// What was found, or the reason why nothing was; null for what was never
   /// asked.
@@ -37,26 +43,36 @@ public:
     std::string failure;
   };
   const Entry *find(const MeasurementRequest &request) const;
+  /// Equal for requests that have one entry.
+  static std::string keyOf(const MeasurementRequest &request);
   void add(const MeasurementRequest &request, const Entry &entry);
   size_t size() const { return entries.size(); }
+  /// Who measured what was read, joined by commas; empty if no line says.
+  std::string measurers() const;
 
   /// The line of a measurement, without the line's end.
   std::string line(const MeasurementRequest &request, const Entry &entry) const;
 
 private:
-  static std::string keyOf(const MeasurementRequest &request);
   llvm::Error readLine(llvm::StringRef text);
 
-  std::string device;
+  std::string device, measurer;
   llvm::StringMap<Entry> entries;
+  /// Named by lines that were read.
+  std::set<std::string> named;
 };
+
+/// `device`, `workload`, `family` and `shape`, as fields of the open object.
+void writeRequest(llvm::json::OStream &json, llvm::StringRef device,
+                  const MeasurementRequest &request);
 
 /// Answers from a log alone: a table of recorded measurements.
 class RecordedMeasurer final : public Measurer {
 public:
-  explicit RecordedMeasurer(MeasurementLog log) : log(std::move(log)) {}
+  explicit RecordedMeasurer(MeasurementLog log);
 
-  llvm::StringRef name() const override { return "recorded"; }
+  /// "recorded", and in brackets who measured, if the log knows.
+  llvm::StringRef name() const override { return title; }
   bool measuresTime() const override { return true; }
   using Measurer::measure;
   std::vector<llvm::Expected<Measurement>>
@@ -64,11 +80,14 @@ public:
 
 private:
   MeasurementLog log;
+  std::string title;
 };
 
 /// Asks another measurer for what the log does not know, at most `budget`
-/// times, and adds the answers to the log and its file. An answer whose time is
-/// none (0, negative, not finite) is a failure.
+/// times, and adds the answers to the log and its file, batch by batch. An
+/// answer whose time is none (0, negative, not finite) is a failure. What was
+/// not measured (`NotMeasured`) costs nothing and is not kept; after a
+/// `MeasurerFailed` nothing more is asked.
 class LoggingMeasurer final : public Measurer {
 public:
   /// The other measurer outlives this one. Without a path nothing is written.
@@ -86,10 +105,19 @@ public:
   int64_t budgetLeft() const { return budget; }
 
 private:
+  /// Asks for requests that the log does not know.
+  llvm::Error ask(llvm::ArrayRef<MeasurementRequest> requests);
+  llvm::Error append(llvm::StringRef lines);
+
   Measurer &inner;
   MeasurementLog log;
   std::string path;
   int64_t budget;
+  /// Why nothing is asked any more; empty as long as the measurer answers.
+  std::string failure;
+  bool hasAppended = false;
+  /// By the request's place in the log, why it was not measured.
+  llvm::StringMap<std::string> unanswered;
 };
 
 } // namespace ftuner

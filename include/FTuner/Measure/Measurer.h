@@ -13,8 +13,10 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace ftuner {
@@ -37,16 +39,50 @@ struct Measurement {
   std::optional<int64_t> spillBytes;
 };
 
+/// Why a kernel has no measurement although nothing is wrong with it: it is not
+/// recorded, the budget is spent, or the measurer cannot run its kind. Other
+/// errors of a measurement speak against the kernel.
+class NotMeasured : public llvm::ErrorInfo<NotMeasured> {
+public:
+  static char ID;
+  explicit NotMeasured(std::string reason) : reason(std::move(reason)) {}
+  void log(llvm::raw_ostream &os) const override { os << reason; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+
+private:
+  std::string reason;
+};
+
+/// Why nothing can be measured any more: the measurer itself failed.
+class MeasurerFailed : public llvm::ErrorInfo<MeasurerFailed> {
+public:
+  static char ID;
+  explicit MeasurerFailed(std::string reason) : reason(std::move(reason)) {}
+  void log(llvm::raw_ostream &os) const override { os << reason; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+
+private:
+  std::string reason;
+};
+
 class Measurer {
 public:
   virtual ~Measurer() = default;
-  /// E.g. "ptxas", for logs and messages.
+  /// E.g. "ptxas" or "model:latency", for logs, plans and messages.
   virtual llvm::StringRef name() const = 0;
   /// Whether measurements have times.
   virtual bool measuresTime() const = 0;
+  /// Requests that are worth asking at once. Answers are kept from batch to
+  /// batch, so who takes long for each says 1.
+  virtual size_t batchSize() const { return 64; }
   /// Measures each request; answers are in the order of the requests. An error
   /// says why that one could not be measured: an infeasible family, a kernel
-  /// that does not compile, a row that the table lacks.
+  /// that does not compile, a row that the table lacks (`NotMeasured`); or that
+  /// there is no measuring any more (`MeasurerFailed`).
   virtual std::vector<llvm::Expected<Measurement>>
   measure(llvm::ArrayRef<MeasurementRequest> requests) = 0;
 

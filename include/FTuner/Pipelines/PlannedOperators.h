@@ -18,6 +18,10 @@ using PlannedOperators =
 mlir::FailureOr<PlannedOperators>
 collectPlannedOperators(mlir::ModuleOp module, OperatorRegistry &operators);
 
+/// Adds the operators of a module on tensors, planned or not, in the same way.
+llvm::LogicalResult collectOperators(mlir::ModuleOp module,
+                                     OperatorRegistry &operators);
+
 } // namespace ftuner
 
 #endif // FTUNER_PIPELINES_PLANNEDOPERATORS_H

@@ -36,6 +36,8 @@ struct RankedProgram {
   double score = 0;
   /// Predicted time; 0 if not known.
   double microseconds = 0;
+  /// Measured time; 0 if the search did not have it measured.
+  double measuredMicroseconds = 0;
 };
 
 /// The best programs of one shape, best first, whether their families were
@@ -58,6 +60,9 @@ struct ShapePrediction {
   /// the next one, by the cost model that predicted their times
   /// (`ChoiceConfidence`); 0.5 to 1.
   double confidence = 1;
+  /// Measured time of that family's program; 0 if the search did not have it
+  /// measured.
+  double measuredMicroseconds = 0;
 };
 
 /// Kernel families and which of them serves which shape.
@@ -83,6 +88,9 @@ struct Plan {
   /// Who made the plan: names of the search strategy and of the cost model, and
   /// of the calibration that predicted times are of. Empty if not known.
   std::string strategy, costModel, calibration;
+  /// Who measured programs for the search, e.g. "gpu" or "model:latency"; empty
+  /// where nobody did.
+  std::string measurer;
   /// Codegen paths that the search could take, and those of them that it could
   /// since they were proven on the card; names separated by commas.
   std::string paths, provenPaths;

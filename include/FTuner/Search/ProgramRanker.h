@@ -20,6 +20,9 @@
 
 namespace ftuner {
 
+struct ShapeMeasurements;
+class ProgramMeasurements;
+
 /// A family of a FamilyTable with the rating of its program: its score, less
 /// what the strategy holds against it.
 struct RankedFamily {
@@ -40,6 +43,8 @@ struct RankedShape {
   /// Programs that were rated, whether they are among `programs` or not.
   int64_t numRated = 0;
   std::shared_ptr<const Notes> notes = nullptr;
+  /// What was measured; null where nothing was (ProgramMeasurements.h).
+  std::shared_ptr<const ShapeMeasurements> measured = nullptr;
 };
 
 /// How a strategy ranks programs. Not for several threads at once.
@@ -47,11 +52,10 @@ class ProgramRanker {
 public:
   /// The problem outlives the ranker. Programs are made of the set's
   /// candidates.
-  ProgramRanker(const SearchProblem &problem, CandidateSet set)
-      : problem(problem), set(std::move(set)), table(problem, this->set) {}
+  ProgramRanker(const SearchProblem &problem, CandidateSet set);
   ProgramRanker(const ProgramRanker &) = delete;
   ProgramRanker &operator=(const ProgramRanker &) = delete;
-  virtual ~ProgramRanker() = default;
+  virtual ~ProgramRanker();
 
   /// An error if the ranker cannot walk so many shapes.
   virtual llvm::Error check(size_t numShapes) const {
@@ -78,9 +82,25 @@ public:
   /// best may be there.
   virtual void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const {}
 
+  /// What measures for this ranker, before any shape is ranked. Without it the
+  /// functions below say what `rank` and `rate` do.
+  void measureBy(std::unique_ptr<ProgramMeasurements> measurements);
+  /// Null where nothing measures.
+  ProgramMeasurements *measurements() const { return measuring.get(); }
+  /// `rank`, by measured times where there are such.
+  llvm::Expected<RankedShape> rankMeasured(llvm::ArrayRef<int64_t> shape);
+  /// `rate`, by measured times; `near` is an answer of `rankMeasured`.
+  double rateMeasured(const KernelFamily &family,
+                      const KernelResources &resources,
+                      llvm::ArrayRef<int64_t> shape,
+                      const RankedShape &near) const;
+
   const SearchProblem &problem;
   const CandidateSet set;
   FamilyTable table;
+
+private:
+  std::unique_ptr<ProgramMeasurements> measuring;
 };
 
 /// The shapes of a workload's range that strategies rank, and their weights

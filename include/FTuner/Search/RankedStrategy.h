@@ -19,7 +19,8 @@ public:
   makeRanker(const SearchProblem &problem,
              const SearchContext &context) const = 0;
 
-  /// `planRange` and `reportShapes` of a ranker.
+  /// `planRange` and `reportShapes` of a ranker, which measures what the
+  /// problem's options ask for (ProgramMeasurements.h).
   llvm::Expected<Plan> search(const SearchProblem &problem,
                               const SearchContext &context) const override;
   llvm::Expected<std::vector<ShapeReport>>

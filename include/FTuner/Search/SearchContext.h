@@ -5,6 +5,7 @@
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/Measure/Measurer.h"
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,13 +16,16 @@ struct SearchContext {
   /// What measures for the search; null where there is nothing to measure with.
   /// It outlives the search and serves no other one at the same time.
   Measurer *measurer = nullptr;
-  /// Most kernels that the measurer may be asked for, over the whole search.
+  /// Most kernels that the measurer may be asked for, over the whole search;
+  /// ranked strategies count those that the log knows, too.
   int64_t budget = 0;
   /// Of random choices.
   uint64_t seed = 0;
   /// A file of measurements (MeasurementLog.h) that the search goes on from and
   /// adds to; empty for none.
   std::string log = {};
+  /// Hears how many of how many shapes are measured; may be empty.
+  std::function<void(int64_t done, int64_t total)> progress = {};
 
   /// The measurer with budget and log: what the log knows of the device costs
   /// nothing, and beyond the budget answers are errors. An error where there is

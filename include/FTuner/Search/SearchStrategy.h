@@ -9,6 +9,7 @@
 
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/MeasureOptions.h"
 #include "FTuner/Search/Plan.h"
 #include "FTuner/Search/SearchContext.h"
 #include "FTuner/Search/ShapeReport.h"
@@ -82,6 +83,8 @@ struct SearchOptions {
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).
   int64_t activeBlocksPerSm = 2;
   CostModelOptions cost;
+  /// What is measured, by strategies that rank.
+  MeasureOptions measuring;
   ProgramPool pool = ProgramPool::Tight;
   MainAxis mainAxis = MainAxis::Dynamic;
   /// Whether families may split the reduce axis into slices.

@@ -49,6 +49,8 @@ struct ReportedProgram {
   /// The score, less what the strategy holds against the program, e.g. that it
   /// misses a demand of the filter.
   double rating = 0;
+  /// The measured time, where the strategy had it measured.
+  std::optional<double> measuredMicroseconds;
 
   /// The predicted time.
   double microseconds() const { return -predicted.score; }
@@ -56,6 +58,8 @@ struct ReportedProgram {
 
 struct ShapeReport {
   Shape shape;
+  /// Who measured programs; empty where nobody did.
+  std::string measurer;
   /// Candidates that the stages began with.
   int64_t candidates = 0;
   std::vector<StageReport> stages;

@@ -76,10 +76,12 @@ llvm::Error checkSizeNames(mlir::ModuleOp module,
 /// `setup`. `launching` is the same module after `buildLaunchPipeline`, and
 /// tells of the functions as a whole; null where that is not known. An error
 /// for modules without such workloads, which tells what they launch instead,
-/// and for workloads that a size is missing for.
+/// and for workloads that a size is missing for. `context` is for what the
+/// setup measures.
 llvm::Expected<ModuleExplanation>
 explainModule(mlir::ModuleOp module, mlir::ModuleOp launching,
-              const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes);
+              const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes,
+              const SearchContext &context = {});
 
 void writeExplanationText(const ModuleExplanation &explanation,
                           llvm::raw_ostream &os);

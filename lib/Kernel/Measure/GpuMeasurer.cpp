@@ -327,11 +327,12 @@ GpuMeasurer::measure(llvm::ArrayRef<MeasurementRequest> requests) {
       continue;
     }
     auto [entry, kernel] = *known;
-    std::string failure = kernel->failure;
-    if (failure.empty())
-      failure = objectionTo(*entry, request);
-    if (!failure.empty()) {
-      answers.push_back(llvm::createStringError(failure));
+    if (!kernel->failure.empty()) {
+      answers.push_back(llvm::createStringError(kernel->failure));
+      continue;
+    }
+    if (std::string reason = objectionTo(*entry, request); !reason.empty()) {
+      answers.push_back(llvm::make_error<NotMeasured>(reason));
       continue;
     }
     llvm::Expected<double> microseconds = time(*entry, *kernel, request);

@@ -120,6 +120,7 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
   SmallVector<const CodegenModel *> paths(problem.paths);
   llvm::append_range(paths, waiting);
   problem.paths = paths;
+  problem.options.measuring = {};
   llvm::Expected<Plan> other = solve(problem, *setup.strategy);
   if (!other || other->predictions.empty())
     return llvm::consumeError(other.takeError());

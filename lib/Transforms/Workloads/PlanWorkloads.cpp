@@ -1,6 +1,7 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Search/MeasurerFactory.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Transforms/Passes.h"
@@ -44,12 +45,13 @@ struct UKernelPlanWorkloadsPass
     : public ftuner::impl::UKernelPlanWorkloadsPassBase<
           UKernelPlanWorkloadsPass> {
   UKernelPlanWorkloadsPass() = default;
-  explicit UKernelPlanWorkloadsPass(const OptionValues &values) {
+  UKernelPlanWorkloadsPass(const OptionValues &values, MeasurerSource measurers)
+      : measurers(std::move(measurers)) {
     options.set(values);
   }
   /// Values of options are copied by MLIR.
   UKernelPlanWorkloadsPass(const UKernelPlanWorkloadsPass &other)
-      : UKernelPlanWorkloadsPassBase(other) {}
+      : UKernelPlanWorkloadsPassBase(other), measurers(other.measurers) {}
 
   void runOnOperation() override {
     if (failed(planModule(getOperation())))
@@ -77,19 +79,31 @@ private:
     support->add(setup->paths.models);
     if (!workloads->unplanned.empty())
       remarkUnread(module, *setup);
-    WorkloadPlanner planner(module, *setup, *device, *support);
+    std::unique_ptr<Measurer> measurer;
+    if (setup->options.measuring.isOn()) {
+      auto made = measurers ? measurers(module, *setup, *device)
+                            : makeMeasurer(*setup, *device);
+      if (!made)
+        return emitError(UnknownLoc::get(module.getContext()),
+                         llvm::toString(made.takeError()));
+      measurer = std::move(*made);
+    }
+    WorkloadPlanner planner(module, *setup, *device, *support, measurer.get());
     for (ukernel::OperatorOpInterface op : workloads->planned)
       if (failed(planner.takePlan(op)))
         return failure();
     return planner.planAll(workloads->unplanned);
   }
 
+  MeasurerSource measurers;
   PassOptionList options =
       PassOptionList::make<Option>(*this, searchOptionList().options());
 };
 } // namespace
 
 std::unique_ptr<Pass>
-ftuner::createUKernelPlanWorkloadsPass(const OptionValues &options) {
-  return std::make_unique<UKernelPlanWorkloadsPass>(options);
+ftuner::createUKernelPlanWorkloadsPass(const OptionValues &options,
+                                       MeasurerSource measurers) {
+  return std::make_unique<UKernelPlanWorkloadsPass>(options,
+                                                    std::move(measurers));
 }

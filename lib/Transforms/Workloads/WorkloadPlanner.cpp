@@ -1,9 +1,11 @@
 //===- WorkloadPlanner.cpp - Plans of a module's workloads ----------------===//
 #include "WorkloadPlanner.h"
+#include "MeasuringProgress.h"
 #include "PlanRemarks.h"
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
+#include "FTuner/Search/MeasurerFactory.h"
 #include "FTuner/Workload/Sampling.h"
 
 #include "mlir/IR/Builders.h"
@@ -133,7 +135,12 @@ WorkloadPlanner::search(const Workload &workload, Paths paths,
     return llvm::createStringError("option 'paths' names none that runs "
                                    "there");
   problem.paths = allowed;
-  llvm::Expected<Plan> plan = solve(problem, *setup.strategy);
+  SearchContext context = measuringContext(setup, measurer);
+  MeasuringProgress progress(workload.name);
+  context.progress = [&](int64_t done, int64_t total) {
+    progress.show(done, total);
+  };
+  llvm::Expected<Plan> plan = solve(problem, *setup.strategy, context);
   if (plan) {
     SmallVector<const CodegenModel *> proven(setup.paths.proven);
     llvm::erase_if(proven, [&](const CodegenModel *path) {
@@ -196,12 +203,17 @@ WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> workloads) {
   llvm::stable_sort(largestFirst, [](const Question *a, const Question *b) {
     return largestResult(a->workload) > largestResult(b->workload);
   });
-  parallelForEach(module.getContext(), largestFirst, [&](Question *question) {
+  auto answerQuestion = [&](Question *question) {
     question->answer.emplace(search(question->workload, Paths::All));
     llvm::Expected<Plan> &answer = *question->answer;
     if (answer && answer->needsExactArchitecture())
       question->portable.emplace(search(question->workload, Paths::Portable));
-  });
+  };
+  // A measurer serves one search at a time.
+  if (measurer)
+    llvm::for_each(largestFirst, answerQuestion);
+  else
+    parallelForEach(module.getContext(), largestFirst, answerQuestion);
   LogicalResult result = success();
   SymbolTable symbols(module);
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());

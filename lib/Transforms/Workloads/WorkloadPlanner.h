@@ -14,15 +14,19 @@ namespace ftuner {
 /// into the module. What fails is reported at the workload.
 class WorkloadPlanner {
 public:
+  /// `measurer` measures for the search; null where nothing is measured.
   WorkloadPlanner(mlir::ModuleOp module, const SearchSetup &setup,
-                  const DeviceSpec &device, const PathSupport &support)
-      : module(module), setup(setup), device(device), support(support) {}
+                  const DeviceSpec &device, const PathSupport &support,
+                  Measurer *measurer = nullptr)
+      : module(module), setup(setup), device(device), support(support),
+        measurer(measurer) {}
 
   /// Checks the plans that the workload has, and replaces what they reject.
   mlir::LogicalResult takePlan(ukernel::OperatorOpInterface op);
 
   /// Plans workloads without plans, equal ones once and different ones in
-  /// parallel. Plans are numbered in the order of the workloads.
+  /// parallel, but one after the other where a measurer serves them. Plans are
+  /// numbered in the order of the workloads.
   mlir::LogicalResult
   planAll(llvm::ArrayRef<ukernel::OperatorOpInterface> workloads);
 
@@ -55,6 +59,7 @@ private:
   const SearchSetup &setup;
   const DeviceSpec &device;
   const PathSupport &support;
+  Measurer *measurer;
   unsigned numPlans = 0;
 };
 

@@ -175,6 +175,21 @@ ukernel.plan @only_predicted <
   families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
   choices = [], general = 0, unaligned_general = 0,
   predictions = #ukernel.predictions<shapes = [[7, 8, 9]], families = [0], microseconds = [2.5], regrets = [0.0], confidences = [0.75]>>
+// Measured times stand beside predicted ones; 0 is for what was not measured.
+// CHECK: ukernel.plan @measured <{{.*}}, search = {measurer = "gpu"}, predictions = <shapes = {{\[\[}}7, 8, 9], [8, 8, 9]], families = [0, 0], microseconds = [2.5, 2.5], regrets = [0.0, 0.0], confidences = [0.75, 0.75], measured = [0.0, 3.25]>, rankings = [<[1, 2, 3],
+// CHECK-SAME: scores = [1.000000e+00], microseconds = [1.5], measured = [2.0]>, <[1, 2, 4],
+// CHECK-SAME: scores = [1.000000e+00], measured = [2.0]>]>
+ukernel.plan @measured <
+  families = [<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>],
+  choices = [], general = 0, unaligned_general = 0,
+  search = {measurer = "gpu"},
+  predictions = #ukernel.predictions<shapes = [[7, 8, 9], [8, 8, 9]], families = [0, 0], microseconds = [2.5, 2.5], regrets = [0.0, 0.0], confidences = [0.75, 0.75], measured = [0.0, 3.25]>,
+  rankings = [<[1, 2, 3],
+                families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
+                scores = [1.0], measured = [2.0], microseconds = [1.5]>,
+              <[1, 2, 4],
+                families = [<#ukernel.simt<threads = [2, 16], stages = 2, vector = 1>, axis = 0, tiles = [[8, 32, 8]]>],
+                scores = [1.0], measured = [2.0]>]>
 
 // CHECK: func.func @extents
 // CHECK: } {ukernel.extents = [{{\[}}16, "S", "T"], unit, unit]}

@@ -2017,6 +2017,36 @@ module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], f
 
 // -----
 
+// predictions_c5: one for each
+// expected-error @below {{expected 1 measured microseconds, but got 2}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0], measured = [1.0, 2.0]>} {}
+
+// -----
+
+// predictions_c5: at least 0
+// expected-error @below {{expected finite measured microseconds of at least 0, but got -1.000000e+00}}
+module attributes {test.attribute = #ukernel.predictions<shapes = [[1, 2, 3]], families = [0], microseconds = [1.0], regrets = [0.0], confidences = [1.0], measured = [-1.0]>} {}
+
+// -----
+
+// ranking_c5
+// expected-error @below {{expected 1 measured microseconds, but got 2}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], measured = [1.0, 2.0]>} {}
+
+// -----
+
+// ranking_c5: finite
+// expected-error @below {{expected finite measured microseconds of at least 0, but got INF}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], microseconds = [1.0], measured = [1.0e999]>} {}
+
+// -----
+
+// Times of one kind twice.
+// expected-error @below {{expected times of one kind once}}
+module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], measured = [1.0], measured = [1.0]>} {}
+
+// -----
+
 // ranking_c4: one for each
 // expected-error @below {{expected microseconds for each of 1 families, but got 2}}
 module attributes {test.attribute = #ukernel.ranking<[1, 2, 3], families = [#ukernel.family<#ukernel.simt<threads = [8, 16], stages = 2, vector = 1>, axis = 0, tiles = [[32, 32, 8]]>], scores = [1.0], microseconds = [1.0, 2.0]>} {}

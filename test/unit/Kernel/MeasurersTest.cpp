@@ -229,6 +229,28 @@ TEST_F(GpuMeasurerTest, LaunchesComputeTheProduct) {
   EXPECT_EQ(llvm::count(launched, "w1_k0"), 5);
 }
 
+TEST_F(GpuMeasurerTest, RunsOneKernelAtATime) {
+  auto gpu = Gpu::create(FTRT_PATH);
+  ASSERT_TRUE(bool(gpu)) << llvm::toString(gpu.takeError());
+  GpuMeasurerOptions options;
+  options.warmUps = 1;
+  options.repetitions = 3;
+  GpuMeasurer measurer(operators, compiler, **gpu, options);
+  std::vector<std::string> runs;
+  onLaunch = [&](const fake::Launch &launch) {
+    fake::fake_driver_control()->microseconds += 100;
+    std::string run = launch.kernel;
+    run += " " + std::to_string(launch.grid);
+    if (runs.empty() || runs.back() != run)
+      runs.push_back(run);
+  };
+  // All launches of a request are over before those of the next one begin.
+  for (auto &answer : measurer.measure(
+           {request(0, 0, 5), request(1, 1, 5), request(0, 0, 300)}))
+    EXPECT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
+  EXPECT_EQ(runs.size(), 3u);
+}
+
 TEST_F(GpuMeasurerTest, EncodesTensorMaps) {
   auto product = mlir::parseSourceString<mlir::ModuleOp>(R"(
     #lhs = affine_map<(m, n, k) -> (m, k)>

@@ -204,4 +204,60 @@ TEST_F(MeasureTest, DamagedLogsNameTheLine) {
         << damaged(from, to);
 }
 
+TEST_F(MeasureTest, ALogKeepsMeasurersApart) {
+  CountingMeasurer inner;
+  CostModelMeasurer model(device, *findCostModel("latency"), {});
+  EXPECT_EQ(model.name(), "model:latency");
+  auto ask = [&](Measurer &measurer) {
+    LoggingMeasurer logging(
+        measurer,
+        llvm::cantFail(MeasurementLog::read(path, "h200", measurer.name())),
+        path, 10);
+    return llvm::cantFail(logging.measure(workload, pair, {53, 2304, 768}))
+        .microseconds;
+  };
+  std::optional<double> predicted = ask(model);
+  EXPECT_NE(predicted, 0.1 * 53);
+  EXPECT_EQ(ask(inner), 0.1 * 53);
+  EXPECT_EQ(inner.count, 1);
+  // Each goes on from its own lines.
+  EXPECT_EQ(ask(model), predicted);
+  EXPECT_EQ(ask(inner), 0.1 * 53);
+  EXPECT_EQ(inner.count, 1);
+  // Who reads all of them says so.
+  MeasurementLog log = llvm::cantFail(MeasurementLog::read(path, "h200"));
+  EXPECT_EQ(log.measurers(), "counting,model:latency");
+  EXPECT_EQ(RecordedMeasurer(log).name(), "recorded (counting,model:latency)");
+}
+
+TEST_F(MeasureTest, ALineThatWasCutOffIsNone) {
+  MeasurementLog log("h200");
+  std::string first = log.line(request(pair, 53), {{5.5, 90, 0}, ""});
+  std::string second = log.line(request(pair, 54), {{6.5, 90, 0}, ""});
+  CountingMeasurer inner;
+  auto sizeOf = [&](llvm::StringRef text) {
+    write(text);
+    return llvm::cantFail(MeasurementLog::read(path, "h200")).size();
+  };
+  auto goOn = [&](llvm::StringRef text) {
+    write(text);
+    LoggingMeasurer logging(
+        inner, llvm::cantFail(MeasurementLog::read(path, "h200")), path, 10);
+    llvm::cantFail(logging.measure(workload, pair, {60, 2304, 768}));
+    llvm::cantFail(logging.measure(workload, pair, {61, 2304, 768}));
+    return llvm::cantFail(MeasurementLog::read(path, "h200")).size();
+  };
+  EXPECT_EQ(sizeOf(first + "\n" + second), 2u);
+  EXPECT_EQ(sizeOf(first + "\n" + second.substr(0, 40)), 1u);
+  EXPECT_EQ(sizeOf(first.substr(0, 40)), 0u);
+  // Elsewhere it is an error.
+  write(first.substr(0, 40) + "\n" + second + "\n");
+  EXPECT_EQ(readError().rfind(path + ":1: ", 0), 0u);
+  // New lines begin behind a whole line, and in place of another.
+  EXPECT_EQ(goOn(first + "\n" + second + "\n"), 4u);
+  EXPECT_EQ(goOn(first + "\n" + second), 4u);
+  EXPECT_EQ(goOn(first + "\n" + second.substr(0, 40)), 3u);
+  EXPECT_EQ(goOn(""), 2u);
+}
+
 } // namespace

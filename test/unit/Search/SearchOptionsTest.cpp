@@ -83,7 +83,17 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"strategy", std::string("roller")},
                               {"cost-model", std::string("sia")},
                               {"paths", std::string("simt")},
-                              {"proven-paths", std::string("wgmma")}};
+                              {"proven-paths", std::string("wgmma")},
+                              {"measure-top", int64_t(10)},
+                              {"measure", std::string("filter")},
+                              {"measurer", std::string("model:latency")},
+                              {"measure-budget", int64_t(11)},
+                              {"measure-log", std::string("a.jsonl")},
+                              {"measure-unsure", 0.19},
+                              {"measure-memory", int64_t(12)},
+                              {"measure-seconds", int64_t(13)},
+                              {"draws", int64_t(14)},
+                              {"draw-seed", int64_t(15)}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -100,6 +110,14 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.psiCountShared, 8);
   EXPECT_FALSE(options.splitK);
   EXPECT_FALSE(options.tensorMaps);
+  EXPECT_EQ(options.measuring.top, 10);
+  EXPECT_EQ(options.measuring.set, MeasuredSet::Filter);
+  EXPECT_EQ(options.measuring.measurer, "model:latency");
+  EXPECT_EQ(options.measuring.budget, 11);
+  EXPECT_EQ(options.measuring.log, "a.jsonl");
+  EXPECT_EQ(options.measuring.unsure, 0.19);
+  EXPECT_EQ(options.measuring.memoryMib, 12);
+  EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
   EXPECT_EQ(options.epsilonMin, 0.11);
   EXPECT_EQ(options.epsilonMax, 0.12);
@@ -116,7 +134,9 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"c1", 8.0},
                             {"c2", 9.0},
                             {"bandwidths", std::string("measured")},
-                            {"calibration", std::string("global")}};
+                            {"calibration", std::string("global")},
+                            {"draws", int64_t(14)},
+                            {"draw-seed", int64_t(15)}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
@@ -179,7 +199,7 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
             "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
             "option 'strategy': expected one of ftuner, roller, exhaustive, "
-            "but got 'luck'");
+            "random, but got 'luck'");
 }
 
 /// Reads an option of its own, which no list knows.

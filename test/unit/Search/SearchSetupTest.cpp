@@ -41,6 +41,43 @@ TEST(SearchSetup, ErrorsNameTheOption) {
             0u);
 }
 
+TEST(SearchSetup, SaysWhyNothingCanBeMeasured) {
+  const OptionValue two = int64_t(2);
+  const std::string names = "option 'measurer': expected 'gpu', "
+                            "'recorded:FILE', 'command:CMD' or 'model:NAME', "
+                            "but got ";
+  auto text = [](const char *value) { return OptionValue(std::string(value)); };
+  EXPECT_EQ(errorOf({{"measurer", text("stopwatch")}}), names + "'stopwatch'");
+  EXPECT_EQ(errorOf({{"measurer", text("gpu:0")}}), names + "'gpu:0'");
+  EXPECT_EQ(errorOf({{"measurer", text("recorded:")}}), names + "'recorded:'");
+  EXPECT_EQ(errorOf({{"measurer", text("command: ")}}), names + "'command: '");
+  for (const char *model : {"model:sia", "model:dice", "model:"})
+    EXPECT_EQ(errorOf({{"measurer", text(model)}}),
+              "option 'measurer': expected a cost model that predicts time, "
+              "but got '" +
+                  std::string(model + 6) + "'");
+  for (const char *good :
+       {"gpu", "recorded:a b", "command:x: y", "model:latency", "cost-model"})
+    EXPECT_EQ(errorOf({{"measurer", text(good)}, {"measure-top", two}}), "");
+  EXPECT_EQ(errorOf({{"measure-top", two}}),
+            "option 'measurer': expected who measures what 'measure-top' or "
+            "'measure' asks for");
+  EXPECT_EQ(errorOf({{"measure", text("filter")}}),
+            "option 'measurer': expected who measures what 'measure-top' or "
+            "'measure' asks for");
+  EXPECT_EQ(errorOf({{"measure-top", two}, {"measurer", text("ptxas")}}),
+            "option 'measurer': expected a measurer of times for 'measure-top' "
+            "or 'measure', but got 'ptxas'");
+  EXPECT_EQ(errorOf({{"measure-unsure", 1.5}}),
+            "option 'measure-unsure': expected 0 to 1, but got 1.5");
+  EXPECT_EQ(unread({{"measurer", text("gpu")}, {"measure-budget", two}}),
+            (std::vector<std::string>{
+                "option 'measurer' = gpu has no effect without 'measure-top' "
+                "or 'measure'",
+                "option 'measure-budget' = 2 has no effect without "
+                "'measure-top' or 'measure'"}));
+}
+
 TEST(SearchSetup, SaysWhatHasNoEffect) {
   EXPECT_TRUE(unread({}).empty());
   // Defaults of other strategies' options are no wishes.

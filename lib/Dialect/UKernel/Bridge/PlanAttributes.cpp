@@ -179,10 +179,18 @@ KernelFamily ftuner::toKernelFamily(ukernel::FamilyAttr attribute) {
 // Plans
 //===----------------------------------------------------------------------===//
 
+/// Null where nothing was measured.
+static DenseF64ArrayAttr toMeasured(MLIRContext *context,
+                                    ArrayRef<double> microseconds) {
+  if (llvm::all_of(microseconds, [](double time) { return time == 0; }))
+    return {};
+  return DenseF64ArrayAttr::get(context, microseconds);
+}
+
 static llvm::Expected<ukernel::RankingAttr>
 toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
   SmallVector<ukernel::FamilyAttr> families;
-  SmallVector<double> scores, microseconds;
+  SmallVector<double> scores, microseconds, measured;
   for (const RankedProgram &program : ranking.programs) {
     llvm::Expected<ukernel::FamilyAttr> family =
         toAttribute(context, program.family);
@@ -191,13 +199,15 @@ toRankingAttribute(MLIRContext *context, const ShapeRanking &ranking) {
     families.push_back(*family);
     scores.push_back(program.score);
     microseconds.push_back(program.microseconds);
+    measured.push_back(program.measuredMicroseconds);
   }
   bool isPredicted =
       llvm::all_of(microseconds, [](double time) { return time > 0; });
   return ukernel::RankingAttr::get(
       context, ranking.shape, families, DenseF64ArrayAttr::get(context, scores),
       isPredicted ? DenseF64ArrayAttr::get(context, microseconds)
-                  : DenseF64ArrayAttr());
+                  : DenseF64ArrayAttr(),
+      toMeasured(context, measured));
 }
 
 static ShapeRanking toRanking(ukernel::RankingAttr attribute) {
@@ -214,6 +224,10 @@ static ShapeRanking toRanking(ukernel::RankingAttr attribute) {
     for (auto [program, time] :
          llvm::zip_equal(ranking.programs, times.asArrayRef()))
       program.microseconds = time;
+  if (DenseF64ArrayAttr times = attribute.getMeasured())
+    for (auto [program, time] :
+         llvm::zip_equal(ranking.programs, times.asArrayRef()))
+      program.measuredMicroseconds = time;
   return ranking;
 }
 
@@ -224,20 +238,21 @@ toPredictionsAttribute(MLIRContext *context,
   if (predictions.empty())
     return {};
   SmallVector<int64_t> sizes, families;
-  SmallVector<double> microseconds, regrets, confidences;
+  SmallVector<double> microseconds, regrets, confidences, measured;
   for (const ShapePrediction &prediction : predictions) {
     llvm::append_range(sizes, prediction.shape);
     families.push_back(prediction.family);
     microseconds.push_back(prediction.microseconds);
     regrets.push_back(prediction.regret);
     confidences.push_back(prediction.confidence);
+    measured.push_back(prediction.measuredMicroseconds);
   }
   auto toArray = [&](ArrayRef<double> values) {
     return DenseF64ArrayAttr::get(context, values);
   };
-  return ukernel::PredictionsAttr::get(context, sizes, families,
-                                       toArray(microseconds), toArray(regrets),
-                                       toArray(confidences));
+  return ukernel::PredictionsAttr::get(
+      context, sizes, families, toArray(microseconds), toArray(regrets),
+      toArray(confidences), toMeasured(context, measured));
 }
 
 static std::vector<ShapePrediction>
@@ -250,6 +265,8 @@ toPredictions(ukernel::PredictionsAttr attribute) {
     prediction.microseconds = attribute.getMicroseconds()[i];
     prediction.regret = attribute.getRegrets()[i];
     prediction.confidence = attribute.getConfidences()[i];
+    if (DenseF64ArrayAttr measured = attribute.getMeasured())
+      prediction.measuredMicroseconds = measured[i];
   }
   return predictions;
 }
@@ -259,6 +276,7 @@ static constexpr std::pair<llvm::StringLiteral, std::string Plan::*>
     searchNames[] = {{"strategy", &Plan::strategy},
                      {"cost_model", &Plan::costModel},
                      {"calibration", &Plan::calibration},
+                     {"measurer", &Plan::measurer},
                      {"paths", &Plan::paths},
                      {"proven_paths", &Plan::provenPaths}};
 

@@ -101,10 +101,27 @@ static LogicalResult verifyTimes(EmitError emitError,
   return success();
 }
 
+/// Measured times are as many as expected, or absent; 0 stands for none.
+static LogicalResult verifyMeasured(EmitError emitError,
+                                    DenseF64ArrayAttr measured, int64_t count) {
+  if (!measured)
+    return success();
+  if (measured.size() != count)
+    return emitError() << "expected " << count
+                       << " measured microseconds, but got " << measured.size();
+  for (double time : measured.asArrayRef())
+    if (!std::isfinite(time) || time < 0)
+      return emitError() << "expected finite measured microseconds of at least "
+                            "0, but got "
+                         << time;
+  return success();
+}
+
 LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
                                   ArrayRef<FamilyAttr> families,
                                   DenseF64ArrayAttr scores,
-                                  DenseF64ArrayAttr microseconds) {
+                                  DenseF64ArrayAttr microseconds,
+                                  DenseF64ArrayAttr measured) {
   if (families.empty() ||
       static_cast<int64_t>(families.size()) != scores.size())
     return emitError() << "expected families with one score for each, but got "
@@ -125,6 +142,8 @@ LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
     if (failed(verifyTimes(emitError, microseconds)))
       return failure();
   }
+  if (failed(verifyMeasured(emitError, measured, scores.size())))
+    return failure();
   for (int64_t size : shape)
     if (size < 1)
       return emitError() << "expected sizes of at least 1, but got " << size;
@@ -135,12 +154,10 @@ LogicalResult RankingAttr::verify(EmitError emitError, ArrayRef<int64_t> shape,
   return success();
 }
 
-LogicalResult PredictionsAttr::verify(EmitError emitError,
-                                      ArrayRef<int64_t> sizes,
-                                      ArrayRef<int64_t> families,
-                                      DenseF64ArrayAttr microseconds,
-                                      DenseF64ArrayAttr regrets,
-                                      DenseF64ArrayAttr confidences) {
+LogicalResult PredictionsAttr::verify(
+    EmitError emitError, ArrayRef<int64_t> sizes, ArrayRef<int64_t> families,
+    DenseF64ArrayAttr microseconds, DenseF64ArrayAttr regrets,
+    DenseF64ArrayAttr confidences, DenseF64ArrayAttr measured) {
   size_t count = families.size();
   if (count == 0 || sizes.empty() || sizes.size() % count != 0)
     return emitError() << "expected shapes with a family for each, but got "
@@ -167,6 +184,8 @@ LogicalResult PredictionsAttr::verify(EmitError emitError,
     if (!(confidence >= 0.5 && confidence <= 1))
       return emitError() << "expected confidences from 0.5 to 1, but got "
                          << confidence;
+  if (failed(verifyMeasured(emitError, measured, microseconds.size())))
+    return failure();
   return verifyTimes(emitError, microseconds);
 }
 

@@ -80,6 +80,36 @@ static void printFigures(AsmPrinter &printer, DenseF64ArrayAttr figures) {
   printer << "]";
 }
 
+/// `, microseconds = […]` and `, measured = […]`, where they are.
+static ParseResult parseTimes(AsmParser &parser,
+                              DenseF64ArrayAttr &microseconds,
+                              DenseF64ArrayAttr &measured) {
+  while (succeeded(parser.parseOptionalComma())) {
+    bool isPredicted = succeeded(parser.parseOptionalKeyword("microseconds"));
+    if (!isPredicted && parser.parseKeyword("measured"))
+      return failure();
+    DenseF64ArrayAttr &times = isPredicted ? microseconds : measured;
+    if (times)
+      return parser.emitError(parser.getCurrentLocation(),
+                              "expected times of one kind once");
+    if (parser.parseEqual() || parseFigures(parser, times))
+      return failure();
+  }
+  return success();
+}
+
+static void printTimes(AsmPrinter &printer, DenseF64ArrayAttr microseconds,
+                       DenseF64ArrayAttr measured) {
+  if (microseconds) {
+    printer << ", microseconds = ";
+    printFigures(printer, microseconds);
+  }
+  if (measured) {
+    printer << ", measured = ";
+    printFigures(printer, measured);
+  }
+}
+
 /// `shapes = [[…], …], families = […]`.
 static ParseResult parseShapes(AsmParser &parser,
                                SmallVectorImpl<int64_t> &sizes,

@@ -158,6 +158,9 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
       family.
     * `ranking_c4`: predicted times, in microseconds, are there for all families
       or none; each is finite and above 0.
+    * `ranking_c5`: `measured` times, in microseconds, are there for all families
+      or none; each is finite and at least 0, and 0 where the search did not have
+      the program measured.
 
     ```mlir
     #ukernel.ranking<[53, 2304, 768],
@@ -172,11 +175,13 @@ def UKernel_RankingAttr : UKernel_Attr<"Ranking", "ranking"> {
     /// One score for each family.
     "::mlir::DenseF64ArrayAttr":$scores,
     /// One predicted time for each family, or null.
-    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$microseconds);
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$microseconds,
+    /// One measured time for each family, or null.
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$measured);
   let assemblyFormat = [{
     `<` `[` $shape `]` `,` `families` `=` `[` $families `]` `,`
-    `scores` `=` custom<Scores>($scores)
-    (`,` `microseconds` `=` custom<Figures>($microseconds)^)? `>`
+    `scores` `=` custom<Scores>($scores) ``
+    custom<Times>($microseconds, $measured) `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -187,7 +192,8 @@ def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
     For some shapes: the family that serves each, for aligned operands; the
     predicted time of its program; that time over the time of the fastest program
     that the search found, less 1 (regret), and the probability that the fastest
-    is really at least as fast as the next one (confidence).
+    is really at least as fast as the next one (confidence). Where the search had
+    programs measured, also the measured time of the family's program.
 
     * `predictions_c1`: there is at least one shape, and as many families,
       microseconds, regrets and confidences as shapes.
@@ -196,6 +202,9 @@ def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
     * `predictions_c3`: families are at least 0.
     * `predictions_c4`: microseconds are finite and above 0, regrets finite and
       at least 0, confidences from 0.5 to 1.
+    * `predictions_c5`: `measured` times, in microseconds, are there for all
+      shapes or none; each is finite and at least 0, and 0 where the program was
+      not measured.
 
     ```mlir
     #ukernel.predictions<shapes = [[1, 2304, 768], [53, 2304, 768]], families = [8, 11],
@@ -208,12 +217,15 @@ def UKernel_PredictionsAttr : UKernel_Attr<"Predictions", "predictions"> {
     ArrayRefParameter<"int64_t">:$families,
     "::mlir::DenseF64ArrayAttr":$microseconds,
     "::mlir::DenseF64ArrayAttr":$regrets,
-    "::mlir::DenseF64ArrayAttr":$confidences);
+    "::mlir::DenseF64ArrayAttr":$confidences,
+    /// One measured time for each shape, or null.
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$measured);
   let assemblyFormat = [{
     `<` custom<Shapes>($sizes, $families) `,`
     `microseconds` `=` custom<Figures>($microseconds) `,`
     `regrets` `=` custom<Figures>($regrets) `,`
-    `confidences` `=` custom<Figures>($confidences) `>`
+    `confidences` `=` custom<Figures>($confidences)
+    (`,` `measured` `=` custom<Figures>($measured)^)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -235,7 +247,8 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     `choices` whose box holds the shape, or else by `general`. Other operands are
     served by the first such entry of `unaligned`, whose families take any
     alignment, or else by `unaligned_general`. `search` says who made the plan:
-    `strategy`, `cost_model`, the `calibration` of the predicted times, the `paths`
+    `strategy`, `cost_model`, the `calibration` of the predicted times, the
+    `measurer` of measured ones, the `paths`
     that it could take, and, of these, the `proven_paths` that it could take since
     they were proven on the card.
     `statistics` are figures of the search, `predictions` are times, and
