@@ -35,9 +35,11 @@ int64_t largestSize(const Axis &axis);
 /// else at most `limit`, with the smallest and the largest among them.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
-/// Ends and geometric middle of an axis's range, ascending, without repetition;
-/// the ends of an open one are taken to be 64 and 4096.
-std::vector<int64_t> representativeSizes(const Axis &axis);
+/// Sizes of a constant ratio (as far as the step allows) from one end of an
+/// axis's range to the other, at most `count` (≥ 2), ascending: by default the
+/// ends and their geometric middle. The ends of an open one are taken to be 64
+/// and 4096.
+std::vector<int64_t> representativeSizes(const Axis &axis, unsigned count = 3);
 
 /// Shapes of these axes: the least, a middle and the largest of their
 /// representative sizes, or fewer.

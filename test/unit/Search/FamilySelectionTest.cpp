@@ -8,7 +8,7 @@ using namespace ftuner;
 
 TEST(RangeSamples, WeighAsBothAxes) {
   Workload workload =
-      Workload::matmul({1, 4}, SizeRange::fixed(64), {16, 1024});
+      Workload::matmul({1, 4}, SizeRange::fixed(64), {16, 1024, 504});
   RangeSamples uniform(workload);
   ASSERT_EQ(uniform.shapes.size(), 12u);
   ASSERT_EQ(uniform.sizes.size(), 4u);
@@ -16,7 +16,7 @@ TEST(RangeSamples, WeighAsBothAxes) {
   for (double weight : uniform.weights)
     EXPECT_DOUBLE_EQ(weight, 1.0 / 3);
   workload.axes[0].weights = {{1, 1}, {2, 1}, {3, 2}, {4, 4}};
-  workload.axes[2].weights = {{16, 1}, {128, 1}, {1024, 6}};
+  workload.axes[2].weights = {{16, 1}, {520, 1}, {1024, 6}};
   RangeSamples weighted(workload);
   ASSERT_EQ(weighted.shapes, uniform.shapes);
   for (size_t size = 0; size < 4; ++size)
