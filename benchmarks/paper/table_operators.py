@@ -1,0 +1,380 @@
+"""Tables of tables.py for the paper's operators: Dense, BatchMatmul, padding and traffic, SM utilisation.
+
+Each function takes a Context and returns a section of the page. Columns `paper …` are published numbers,
+`predicted …` ours.
+"""
+
+from table_tools import (COLOURS, K, LENGTHS, N, ROWS, SEARCHES, device_of, geometric_mean, listed, percent, published,
+                         roofline_us, source_line, table, traffic_us)
+
+SYSTEMS = {"vendor": "cuBLAS", "roller": "Roller", "haotuner": "HAOTuner", "ftuner": "FTuner"}
+DENSE_DEVICES = ("v100", "k80", "a100", "rtx4090")
+BATCH_DEVICES = ("v100", "k80", "a100", "rtx3090", "rtx4090")
+PRODUCTS = {"scores NT": "192 × [T, 64] × [T, 64] transposed", "scores NN": "192 × [T, 64] × [64, T]",
+            "values NN": "192 × [T, T] × [T, 64]"}
+
+
+def ratios(times, baseline):
+    """(geometric mean, share within 10 % of the baseline or below it, worst ratio, its T) of times over a baseline."""
+    over = {t: times[t] / baseline[t] for t in times}
+    worst = max(over, key=over.get)
+    return geometric_mean(over.values()), sum(r <= 1.1 for r in over.values()) / len(over), over[worst], worst
+
+
+def measured(name, lengths=None):
+    """Published milliseconds of Dense by system and T."""
+    rows = [row for row in published(name) if not lengths or int(row["T"]) in lengths]
+    return {system: {int(row["T"]): float(row[f"{system}_ms"]) for row in rows} for system in SYSTEMS}
+
+
+def ratio_row(device, what, kind, times, paper):
+    mean, close, worst, at = ratios(times, paper["vendor"])
+    return [device, what, kind, f"{mean:.2f}", percent(close), f"{worst:.2f} (T = {at})",
+            f"{geometric_mean([times[t] / paper['ftuner'][t] for t in times]):.2f}"]
+
+
+def dense_rows(context, device, per_length):
+    """From search to T to predicted milliseconds; None for a search without a feasible uKernel."""
+    found = {}
+    for search in SEARCHES:
+        shapes = context.dense_shapes(device, per_length, search, context.lengths)
+        found[search] = shapes and {t: shape["program"]["predicted_us"] / 1e3 for t, shape in shapes.items()}
+    return found
+
+
+def dense(context):
+    devices = DENSE_DEVICES if not context.lengths else ("v100",)
+    jobs = [(device, factor) for device in devices for factor in ROWS.values()]
+
+    def run(job):
+        context.say(f"  {job[0]}, M = {job[1]}·T")
+        return dense_rows(context, *job)
+
+    predicted = dict(zip(jobs, context.map(run, jobs)))
+    lengths = sorted(predicted["v100", 16]["default"])
+    papers = {device: measured(f"dense_{device}.csv", lengths) for device in ("v100", "k80") if device in devices}
+    text = [f"[M, {K}] × [{K}, {N}]. The published figures have M = 16·T, T = 1 to 128. No numbers of the A100 and the RTX 4090 "
+            "are in the authors' repository, and none for M = T, which is the harder case since few rows leave "
+            "little to share; these are predictions alone.", ""]
+    summary = []
+    for device, paper in papers.items():
+        summary += [ratio_row(device, SYSTEMS[system], "paper, measured", paper[system], paper)
+                    for system in ("ftuner", "haotuner", "roller")]
+        summary += [ratio_row(device, f"ours, {search}", "predicted", times, paper)
+                    for search, times in predicted[device, 16].items() if times]
+    text += [f"Times over cuBLAS's published time, {len(lengths)} values of T, M = 16·T:", "",
+             table(["device", "system", "kind", "geometric mean", "within 10 % of cuBLAS, or faster", "worst",
+                    "mean over the paper's FTuner"], summary), ""]
+    for device, paper in papers.items():
+        text += [worse_sentence(device, predicted[device, 16]["default"], paper["ftuner"]), ""]
+    for device in papers:
+        text += dense_table(device, predicted[device, 16]) + [""]
+    text += ["Predictions alone, over the roofline of [explanations](explain.md#roofline) (each operand moved once):", "",
+             table(["device", "rows", "predicted default over roofline", "worst", "predicted near the paper over default",
+                    "worst", "predicted Roller over default", "worst"],
+                   [row for job in jobs for row in [roofline_row(context, *job, predicted[job])]])]
+    write_dense(context, predicted, papers)
+    if context.pyplot:
+        draw_dense(context, predicted, papers)
+        text += ["", "![Throughput of Dense by T](figures/paper-dense.svg)", "",
+                 "Throughput of Dense, M = 16·T: published measurements are thin, predictions are thick."]
+    return "\n".join(text)
+
+
+def worse_sentence(device, times, paper):
+    worse = [t for t in times if times[t] > paper[t]]
+    if not worse:
+        return f"On {device} no default prediction is above the published time of the paper's FTuner."
+    most = max(worse, key=lambda t: times[t] / paper[t])
+    return (f"On {device} the default is predicted slower than the paper's FTuner was measured at {len(worse)} of "
+            f"{len(times)} values of T, by {percent(times[most] / paper[most] - 1)} at most (T = {most}): "
+            f"T = {listed(worse)}.")
+
+
+def dense_table(device, predicted):
+    name = f"dense_{device}.csv"
+    rows = []
+    for row in published(name):
+        t = int(row["T"])
+        if t in LENGTHS and t in predicted["default"]:
+            rows.append([t, *(row[f"{system}_ms"] for system in SYSTEMS),
+                         *(f"{times[t]:.4f}" if times else "none" for times in predicted.values())])
+    header = ["T", *(f"paper `{system}_ms`" for system in SYSTEMS), *(f"predicted {search}, ms" for search in predicted)]
+    return [f"{device}, M = 16·T. {source_line(name, ['T'])}", "", table(header, rows)]
+
+
+def roofline_row(context, device, factor, predicted):
+    shapes = context.dense_shapes(device, factor, "default", context.lengths)
+    roof = {t: shape["roofline_us"] / 1e3 for t, shape in shapes.items()}
+    cells = [device, f"M = {factor}·T" if factor > 1 else "M = T"]
+    for times, base in ((predicted["default"], roof), (predicted["near the paper"], predicted["default"]),
+                        (predicted["roller"], predicted["default"])):
+        if times:
+            mean, _, worst, at = ratios(times, base)
+            cells += [f"{mean:.2f}", f"{worst:.2f} (T = {at})"]
+        else:
+            cells += ["no feasible uKernel", ""]
+    return cells
+
+
+def write_dense(context, predicted, papers):
+    rows = []
+    for (device, factor), searches in predicted.items():
+        paper = papers.get(device) if factor == 16 else None
+        for t in searches["default"]:
+            rows.append([device, factor * t, t, *(paper[system][t] if paper else "" for system in SYSTEMS),
+                         *(f"{times[t]:.6g}" if times else "" for times in searches.values())])
+    context.write_csv("dense.csv", ["device", "M", "T", *(f"paper_{system}_ms" for system in SYSTEMS),
+                                    *(f"predicted_{search.replace(' ', '_')}_ms" for search in SEARCHES)], rows)
+
+
+def draw_dense(context, predicted, papers):
+    devices = [device for device, factor in predicted if factor == 16]
+    figure, axes = context.pyplot.subplots(2, -(-len(devices) // 2), figsize=(10.4, 6), squeeze=False,
+                                           layout="constrained")
+    for axis, device in zip(axes.flat, devices):
+        for system, times in papers.get(device, {}).items():
+            axis.plot(times, [speed(t, ms) for t, ms in times.items()], color=COLOURS[system], linewidth=0.8,
+                      label=f"paper: {SYSTEMS[system]}, measured")
+        for search, times in predicted[device, 16].items():
+            if times:
+                axis.plot(times, [speed(t, ms) for t, ms in times.items()], color=COLOURS[search], linewidth=1.8,
+                          linestyle=":" if search == "roller" else "-", label=f"ours: {search}, predicted")
+        axis.set_title(f"{device}, M = 16·T" + ("" if device in papers else " (predictions alone)"), fontsize=9)
+        axis.set_xlabel("T")
+        axis.grid(alpha=0.3)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("TFLOP/s")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    context.save(figure, "paper-dense.svg")
+
+
+def speed(t, milliseconds):
+    """TFLOP/s of Dense with M = 16·T."""
+    return 2 * 16 * t * N * K / milliseconds / 1e9
+
+
+def batch_times(context, device, product):
+    """For each T the explained programs with and without batch tiles, and predicted milliseconds by two models."""
+    lengths = context.lengths or LENGTHS
+    figures = device_of(device)
+    result = {}
+    for name, arguments in (("tiles", []), ("none", ["--batch-tiles=false"])):
+        for t, shape in context.batch_shapes(device, product, arguments, lengths).items():
+            program = shape["program"]
+            tile = max(ukernel["block_tile"][3] for ukernel in program["ukernels"])
+            result.setdefault(t, {})[name] = (program["predicted_us"] / 1e3,
+                                              roofline_us(figures, program, shape["shape"]) / 1e3, tile)
+    return result
+
+
+def batch_matmul(context):
+    devices = BATCH_DEVICES if not context.lengths else ("v100",)
+    jobs = [(device, product) for device in devices for product in PRODUCTS]
+
+    def run(job):
+        context.say(f"  {job[0]}, {job[1]}")
+        return batch_times(context, *job)
+
+    found = dict(zip(jobs, context.map(run, jobs)))
+    rows = published("batch_matmul.csv")
+    text = ["192 products, f32, at the eight lengths of the paper. The published numbers are of "
+            f"{PRODUCTS['scores NT']} (*scores NT*); they have no A100. *latency* is our cost model, which also chose the "
+            "programs. *roofline* is another model, which shares no constant with it: a roofline for each wave of "
+            "blocks, by the data sheet alone, without a launch, caches or latencies (`roofline_us` in "
+            "[table_tools.py](../benchmarks/paper/table_tools.py)). It is a check of the trend, not a better prediction.", "",
+            batch_summary(found, rows), ""]
+    worse = batch_worse(found, rows)
+    text += [*worse, "", f"Scores NT. {source_line('batch_matmul.csv', ['device', 'T'])} Ours are predicted milliseconds.", "",
+             batch_details(found, rows), "",
+             "What tiles of the batch save, predicted time without them over that with them (`--batch-tiles=false`), "
+             "geometric mean over the lengths and the greatest:", "", batch_gains(found)]
+    write_batch(context, found, rows)
+    if context.pyplot:
+        draw_batch(context, found, rows)
+        text += ["", "![BatchMatmul by T](figures/paper-batch-matmul.svg)", "",
+                 "Time over cuBLAS's published time: published measurements are thin, predictions are thick."]
+    return "\n".join(text)
+
+
+def batch_paper(rows, device, system, lengths):
+    return {int(row["T"]): float(row[f"{system}_ms"]) for row in rows
+            if row["device"] == device and int(row["T"]) in lengths}
+
+
+def batch_ours(found, device):
+    """From a label to predicted milliseconds by T."""
+    times = found[device, "scores NT"]
+    return {f"{label}, {model}": {t: times[t][name][index] for t in sorted(times)}
+            for index, model in enumerate(("latency", "roofline"))
+            for name, label in (("tiles", "ours"), ("none", "ours without batch tiles"))}
+
+
+def batch_summary(found, rows):
+    summary = []
+    for device in dict.fromkeys(device for device, _ in found):
+        ours = batch_ours(found, device)
+        paper = {system: batch_paper(rows, device, system, found[device, "scores NT"]) for system in SYSTEMS}
+        if not paper["vendor"]:
+            continue
+        for system in ("ftuner", "haotuner", "roller"):
+            summary.append(ratio_row(device, SYSTEMS[system], "paper, measured", paper[system], paper))
+        summary += [ratio_row(device, label, "predicted", times, paper) for label, times in ours.items()]
+    return table(["device", "system", "kind", "geometric mean over cuBLAS", "within 10 % of cuBLAS, or faster", "worst",
+                  "mean over the paper's FTuner"], summary)
+
+
+def batch_worse(found, rows):
+    sentences = []
+    for device in dict.fromkeys(device for device, _ in found):
+        paper = batch_paper(rows, device, "ftuner", found[device, "scores NT"])
+        if paper:
+            sentences.append(worse_sentence(device, batch_ours(found, device)["ours, latency"], paper))
+    return sentences
+
+
+def batch_details(found, rows):
+    lines = []
+    for row in rows:
+        t, times = int(row["T"]), found.get((row["device"], "scores NT"), {})
+        if t in times:
+            lines.append([row["device"], t, *(row[f"{system}_ms"] for system in SYSTEMS),
+                          *(f"{times[t][name][index]:.4f}" for index in (0, 1) for name in ("tiles", "none")),
+                          times[t]["tiles"][2]])
+    return table(["device", "T", *(f"paper `{system}_ms`" for system in SYSTEMS), "latency", "latency, no batch tiles",
+                  "roofline", "roofline, no batch tiles", "batch tile"], lines)
+
+
+def batch_gains(found):
+    lines = []
+    for (device, product), times in found.items():
+        cells = [device, f"{product}: {PRODUCTS[product]}"]
+        for model in (0, 1):
+            gain = {t: times[t]["none"][model] / times[t]["tiles"][model] for t in times}
+            most = max(gain, key=gain.get)
+            cells += [f"{geometric_mean(gain.values()):.3f}", f"{gain[most]:.2f} (T = {most})"]
+        tiled = [t for t in times if times[t]["tiles"][2] > 1]
+        lines.append([*cells, listed(tiled) if tiled else "none"])
+    return table(["device", "product", "latency, mean", "most", "roofline, mean", "most", "T with a batch tile above 1"],
+                 lines)
+
+
+def write_batch(context, found, rows):
+    paper = {(row["device"], int(row["T"])): row for row in rows}
+    lines = []
+    for (device, product), times in found.items():
+        for t in sorted(times):
+            row = paper.get((device, t)) if product == "scores NT" else None
+            lines.append([device, product, t, *(row[f"{system}_ms"] if row else "" for system in SYSTEMS),
+                          *(f"{times[t][name][index]:.6g}" for index in (0, 1) for name in ("tiles", "none")),
+                          times[t]["tiles"][2]])
+    context.write_csv("batch_matmul.csv",
+                      ["device", "product", "T", *(f"paper_{system}_ms" for system in SYSTEMS), "predicted_latency_ms",
+                       "predicted_latency_no_batch_tiles_ms", "predicted_roofline_ms",
+                       "predicted_roofline_no_batch_tiles_ms", "batch_tile"], lines)
+
+
+def draw_batch(context, found, rows):
+    devices = [device for device in dict.fromkeys(device for device, _ in found)
+               if batch_paper(rows, device, "vendor", LENGTHS)]
+    figure, axes = context.pyplot.subplots(2, -(-len(devices) // 2), figsize=(10.4, 6), squeeze=False,
+                                           layout="constrained")
+    for axis, device in zip(axes.flat, devices):
+        vendor = batch_paper(rows, device, "vendor", found[device, "scores NT"])
+        for system in ("ftuner", "haotuner", "roller"):
+            times = batch_paper(rows, device, system, vendor)
+            axis.plot(times, [ms / vendor[t] for t, ms in times.items()], color=COLOURS[system], linewidth=0.8,
+                      marker="o", markersize=2, label=f"paper: {SYSTEMS[system]}, measured")
+        for (label, times), colour in zip(batch_ours(found, device).items(), ("#0072B2", "#D55E00") * 2):
+            axis.plot(times, [ms / vendor[t] for t, ms in times.items()], color=colour, linewidth=1.8,
+                      linestyle=":" if "roofline" in label else "-", label=f"{label}, predicted")
+        axis.axhline(1, color="#000000", linewidth=0.8)
+        axis.set_yscale("log", base=2)
+        axis.set_title(device, fontsize=9)
+        axis.set_xlabel("T")
+        axis.grid(alpha=0.3)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("time over cuBLAS's")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    context.save(figure, "paper-batch-matmul.svg")
+
+
+def dense_programs(context):
+    """From search to T to (program, extents) of Dense on V100, M = 16·T, planned for T = 1…128."""
+    lengths = context.lengths or LENGTHS
+    found = {}
+    for search in SEARCHES:
+        context.say(f"  v100, {search}")
+        shapes = context.dense_shapes("v100", 16, search, context.lengths)
+        found[search] = {t: (shapes[t]["program"], shapes[t]["shape"]) for t in lengths}
+    return found
+
+
+def padding(context):
+    rows = published("padding.csv")
+    programs = dense_programs(context)
+    device = device_of("v100")
+    lengths = context.lengths or LENGTHS
+    cells = {(int(row["T"]), row["system"]): row for row in rows}
+    share = {search: {t: 1 - program["metrics"]["pad"] for t, (program, _) in found.items()}
+             for search, found in programs.items()}
+    text = ["Dense on V100, M = 16·T. The paper's figure has padding as a part of the time of computing. Ours is the "
+            "share of computed points that are padding, 1 − Pad, of the program that is chosen: a property of the "
+            "program, not a measurement. The published numbers look derived rather than measured "
+            "([README](../benchmarks/paper/data/README.md)).", "", source_line("padding.csv", ["T"], "system"), "",
+            table(["T", *(f"paper {system} `padding_over_compute`" for system in SYSTEMS), *(f"ours, {search}" for search in share)],
+                  [[t, *(cells[t, system]["padding_over_compute"] for system in SYSTEMS),
+                    *(f"{share[search][t]:.4f}" for search in share)] for t in lengths]), "",
+            padding_sentence(cells, share, lengths), "",
+            "Traffic in microseconds. The paper: time of accesses to device memory, and between shared memory and "
+            "registers. Ours: equation 7's bytes of the default program over the data sheet's bandwidths, as if both were used "
+            "alone; caches are not in it.", "", source_line("padding.csv", ["T"], "system"), ""]
+    traffic = []
+    for t in lengths:
+        device_us, shared_us = traffic_us(device, *programs["default"][t])
+        traffic.append([t, *(cells[t, system]["global_access"] for system in SYSTEMS), f"{device_us:.1f}",
+                        *(cells[t, system]["smem_reg_access"] for system in SYSTEMS), f"{shared_us:.1f}"])
+    text += [table(["T", *(f"paper {system} `global_access`" for system in SYSTEMS), "predicted device memory",
+                    *(f"paper {system} `smem_reg_access`" for system in SYSTEMS), "predicted shared memory"], traffic)]
+    return "\n".join(text)
+
+
+def padding_sentence(cells, share, lengths):
+    paper = [float(cells[t, "ftuner"]["padding_over_compute"]) for t in lengths]
+    ours = list(share["default"].values())
+    worse = [t for t in lengths if share["default"][t] > float(cells[t, "ftuner"]["padding_over_compute"])]
+    return (f"At most, padding is {percent(max(paper), 1)} of the paper's FTuner, {percent(max(ours), 1)} of our default, "
+            f"{percent(max(share['near the paper'].values()), 1)} near the paper and {percent(max(share['roller'].values()), 1)} "
+            "of our Roller. " + (f"The default pads more than the paper's FTuner at T = {listed(worse)}." if worse else
+                                 "The default pads less than the paper's FTuner at each of these T."))
+
+
+def sm_use(context):
+    """Table VI: SM utilisation."""
+    programs = dense_programs(context)
+    peak = device_of("v100")["fp32_tflops"]
+    rows = [row for row in published("sm_utilization.csv") if int(row["T"]) in (context.lengths or LENGTHS)]
+    lines, worse = [], []
+    for row in rows:
+        t = int(row["T"])
+        cells = [t, *(row[f"{system}_pct"] for system in SYSTEMS)]
+        for search in ("default", "near the paper"):
+            program, (m, n, k) = programs[search][t]
+            busy = 100 * program["metrics"]["occ"]
+            cells += [f"{busy:.1f}", f"{100 * 2 * m * n * k / program['predicted_us'] / 1e6 / peak:.1f}"]
+            if search == "default" and busy < float(row["ftuner_pct"]):
+                worse.append(t)
+        lines.append(cells)
+    paper = [float(row["ftuner_pct"]) for row in rows]
+    ours = [float(cells[len(SYSTEMS) + 1]) for cells in lines]
+    sentence = (f"The mean of Occ is {sum(ours) / len(ours):.1f} % by default, that of the paper's FTuner is "
+                f"{sum(paper) / len(paper):.1f} %. ")
+    sentence += (f"Occ of the default is below it at T = {listed(worse)}." if worse else "Occ of the default is below it at no T.")
+    return "\n".join([
+        "Table VI, Dense on V100, M = 16·T, in %. The paper does not say what its utilisation is. Occ is blocks over the "
+        "blocks that full waves would have (equation 3). *Share of the peak* is the program's predicted throughput over "
+        f"{peak} TFLOP/s. Neither is a counter of a GPU.", "", source_line("sm_utilization.csv", ["T"]), "",
+        table(["T", *(f"paper `{system}_pct`" for system in SYSTEMS), "Occ, default", "predicted share of the peak, default",
+               "Occ, near the paper", "predicted share of the peak, near the paper"], lines), "", sentence])
