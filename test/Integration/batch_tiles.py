@@ -10,9 +10,11 @@ The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on bot
 """
 
 import batches
+import json
+
 import harness
 from batches import Batched, grid
-from kernel_families import family, run
+from kernel_families import family, form, run
 from models import Matmul
 
 LENGTHS = (1, 5, 12, 21)
@@ -38,6 +40,41 @@ TILES = {
     "32 x 1 x 1": ((1, 1, 8, 32), (1, 1), {"threads_batch": 32}),
     "4 x 8 x 32, k in fives": ((8, 32, 5, 4), (2, 4), {"threads_batch": 4, "virtual_threads_n": 4}),
 }
+
+
+def shared_loads(h, label, model, given, size):
+    """Wavefronts of loads from shared memory, and the least that they could take; (counts, problems)."""
+    plan = f"<families = [{given}], choices = [], general = 0, unaligned_general = 0>"
+    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan)
+    if not planned:
+        return None, problems
+    result = h.tool("ftuner-run", planned, f"--function={model.name}", "--device=h200", "--executor=emulator",
+                    "--counters", "--json", f"--args={model.args(**size)}")
+    if result.returncode != 0:
+        return None, [result.stderr]
+    loads = json.loads(result.stdout)["counters"][0]["requests"]["shared_load"]
+    return (loads["wavefronts"], loads["ideal_wavefronts"]), []
+
+
+def without_conflicts(h, label, model, given, size):
+    counts, problems = shared_loads(h, label, model, given, size)
+    if counts and counts[0] != counts[1]:
+        problems.append(f"expected loads without bank conflicts, but got {counts[0]} wavefronts for {counts[1]}")
+    return problems
+
+
+def strip_conflicts(h):
+    """Gensor's formula 3 (docs/search.md): of 8 lanes with 8 columns each, 64 words, one strip meets each of 32 banks
+    twice, and two strips meet none."""
+    model = Matmul(n=128, k=32)
+    ratios = {}
+    for strips in (1, 2):
+        given = family([((32, 128, 16), (4, 8, 1))], virtual_threads_n=strips)
+        counts, problems = shared_loads(h, f"strips {strips}", model, given, {"T": 32})
+        if not counts:
+            return problems
+        ratios[strips] = counts[0] / counts[1]
+    return [] if ratios[2] == 1 and ratios[1] > 1.3 else [f"expected conflicts of one strip alone, but got {ratios}"]
 
 
 def strips(h, devices):
@@ -80,6 +117,14 @@ def main():
         for layout, model in products():
             wide = 4 if all(size % 4 == 0 for size in tile[:3]) else 1
             add(f"{label} {layout}", model, sizes, 1, [(tile, (*register, 1))], vector=wide, **fields)
+    for label, (tile, register, fields) in TILES.items():
+        if tile[3] == 32:  # A warp that reads 32 matrices.
+            continue
+        for layout, model in products(b=16, n=64, k=48):
+            given = family([(tile, (*register, 1))], batch_axes=1, **fields)
+            h.add(f"conflicts {label} {layout}", without_conflicts, h, f"conflicts {label} {layout}", model, given,
+                  {"S": 66})
+    h.add("conflicts of strips", strip_conflicts, h)
     # Rows of lengths that change the alignment from element to element, and an epilogue with a batch axis.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for label in ("8 x 8 x 2", "6 x 8 x 8 by three"):
