@@ -13,7 +13,10 @@ import time
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
 import workloads  # noqa: E402
-import batches  # noqa: E402  (test/Integration, whose path workloads adds)
+# Of test/Integration, whose path workloads adds.
+import batches  # noqa: E402
+import kernel_families  # noqa: E402
+import published_kernels  # noqa: E402
 
 DATA = os.path.join(ROOT, "benchmarks", "paper", "data")
 #: The eight lengths of all tables of the paper.
@@ -56,6 +59,7 @@ class Context:
         return [os.path.join(self.bin_dir, "ftuner-translate"), path, f"--device={device}", *arguments]
 
     def write(self, name, text):
+        """As the harness of test/Integration, whose functions take a Context in its place."""
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
@@ -109,6 +113,32 @@ class Context:
             shapes = self.explain(self.batch_matmul(product, *part), device, arguments) or []
             found.update({shape["shape"][0]: shape for shape in shapes})
         return found
+
+    def tool(self, name, *arguments):
+        return subprocess.run([os.path.join(self.bin_dir, name), *arguments], capture_output=True, text=True)
+
+    def published_plans(self, file, lengths):
+        """From T to predicted milliseconds on V100 of the kernel that the authors' dispatcher `file` gives to it."""
+        with open(published_kernels.CSV, encoding="utf-8", newline="") as rows:
+            kernels = [published_kernels.Kernel(row) for row in csv.DictReader(rows) if row["file"] == file]
+        found = {}
+        for kernel in kernels:
+            for size in kernel.sizes:
+                if size["T"] in lengths:
+                    found[size["T"]] = self.published_plan(kernel, size) / 1e3
+        return dict(sorted(found.items()))
+
+    def published_plan(self, kernel, size):
+        whole = kernel.extents(size)
+        plan = f"<families = [{kernel.family()}], choices = [], general = 0, unaligned_general = 0>"
+        name = f"{kernel.label}-{size['T']}".replace(" ", "_")
+        planned, problems = kernel_families.form(self, name, kernel.model(whole).text(), plan)
+        sizes = ",".join(f"{symbol}={value}" for symbol, value in published_kernels.sizes_of(whole).items())
+        run = planned and self.tool("ftuner-translate", planned, "--ftuner-explain", "--json", "--device=v100",
+                                    "--cost-model=sia", "--paths=simt", "--strategy=roller", f"--size={sizes}")
+        if problems or run.returncode != 0:
+            sys.exit("\n".join(problems) or run.stderr)
+        return json.loads(run.stdout)["workloads"][0]["shapes"][0]["program"]["predicted_us"]
 
     def timed(self, command):
         """Seconds of wall time, peak memory in MiB, and output of a command, from the child's own usage."""
