@@ -8,7 +8,6 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
@@ -32,6 +31,15 @@ SEARCHES = {
 COLOURS = {"vendor": "#000000", "ftuner": "#CC79A7", "haotuner": "#56B4E9", "roller": "#009E73",
            "default": "#0072B2", "near the paper": "#D55E00"}
 
+#: Runs its arguments as a command; the last line of standard error has seconds and KiB.
+TIMED = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+status = subprocess.call(sys.argv[1:])
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(status)
+"""
+
 
 def published(name, folder=DATA):
     """The rows of a published CSV, its cells as they are written there."""
@@ -45,7 +53,7 @@ class Context:
     def __init__(self, bin_dir, folder, figures, predicted, pyplot, lengths=None):
         self.bin_dir, self.folder, self.figures, self.predicted = bin_dir, folder, figures, predicted
         self.pyplot, self.lengths = pyplot, lengths
-        self.known = {}
+        self.known, self.calibrations = {}, {}
 
     def say(self, text):
         print(text, file=sys.stderr, flush=True)
@@ -93,8 +101,22 @@ class Context:
                                  capture_output=True, text=True)
             if run.returncode != 0 and "found no feasible uKernel" not in run.stderr:
                 sys.exit(run.stderr)
-            self.known[key] = json.loads(run.stdout)["workloads"][0]["shapes"] if run.returncode == 0 else None
+            self.known[key] = None
+            if run.returncode == 0:
+                explained = json.loads(run.stdout)
+                self.known[key] = explained["workloads"][0]["shapes"]
+                self.calibrations[device] = explained["calibration"]
         return self.known[key]
+
+    def calibration_sentence(self, devices):
+        """Which constants predict times on which device."""
+        names = ", ".join(f"`{self.calibrations[device]}` on {device}" for device in devices)
+        text = f"Constants of the cost model ([calibrations](calibration.md)): {names}."
+        common = [device for device in devices if self.calibrations[device] == "global"]
+        if common:
+            text += (" The global constants were fitted to other cards, so predictions are least certain on "
+                     + " and ".join(common) + ".")
+        return text
 
     def dense_shapes(self, device, per_length, search, lengths=None):
         """From T to the explained shape of Dense, of a search for T = 1…128, or for the eight lengths alone."""
@@ -141,19 +163,15 @@ class Context:
         return json.loads(run.stdout)["workloads"][0]["shapes"][0]["program"]["predicted_us"]
 
     def timed(self, command):
-        """Seconds of wall time, peak memory in MiB, and output of a command, from the child's own usage."""
-        with open(os.path.join(self.folder, "stdout"), "w+", encoding="utf-8") as out, \
-                open(os.path.join(self.folder, "stderr"), "w+", encoding="utf-8") as err:
-            start = time.perf_counter()
-            child = subprocess.Popen(command, stdout=out, stderr=err)
-            _, status, usage = os.wait4(child.pid, 0)
-            seconds = time.perf_counter() - start
-            child.returncode = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            err.seek(0)
-            if child.returncode != 0:
-                sys.exit(err.read())
-            return seconds, usage.ru_maxrss / 1024, out.read()
+        """Seconds of wall time, peak memory in MiB, and output of a command; from its own usage of resources.
+
+        A small process starts it: the peak of a child counts what its parent had when it forked.
+        """
+        run = subprocess.run([sys.executable, "-S", "-c", TIMED, *command], capture_output=True, text=True)
+        if run.returncode != 0:
+            sys.exit(run.stderr)
+        seconds, kibibytes = run.stderr.splitlines()[-1].split()
+        return float(seconds), int(kibibytes) / 1024, run.stdout
 
     def write_csv(self, name, header, rows):
         """The numbers of a table in full, beside the page."""
