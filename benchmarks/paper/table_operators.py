@@ -56,7 +56,8 @@ def dense(context):
     predicted = dict(zip(jobs, context.map(run, jobs)))
     lengths = sorted(predicted["v100", 16]["default"])
     papers = {device: measured(f"dense_{device}.csv", lengths) for device in ("v100", "k80") if device in devices}
-    text = [f"[M, {K}] × [{K}, {N}]. The published figures have M = 16·T, T = 1 to 128. No numbers of the A100 and the RTX 4090 "
+    text = [f"[M, {K}] × [{K}, {N}]. The published figures have M = 16·T, T = 1 to 128. No numbers of the A100 and "
+            f"the RTX 4090 "
             "are in the authors' repository, and none for M = T, which is harder since there are few rows; "
             "for these there are predictions alone.", ""]
     summary = []
@@ -69,7 +70,9 @@ def dense(context):
              table(["device", "system", "kind", "geometric mean", "within 10 % of cuBLAS, or faster", "worst",
                     "mean over the paper's FTuner"], summary), ""]
     for device, paper in papers.items():
-        text += [worse_sentence(device, predicted[device, 16]["default"], paper["ftuner"]), ""]
+        text += [worse_sentence(device, f"the search {search}" if search == "near the paper" else f"the {search}", times,
+                                paper["ftuner"]) for search, times in predicted[device, 16].items()
+                 if times and search != "roller"] + [""]
     plans = context.published_plans("Gemm_16xTx768x2304", [t for t in LENGTHS if t in lengths])
     text += [plan_sentence(plans, papers["v100"]["ftuner"]), "", context.calibration_sentence(devices), ""]
     for device in papers:
@@ -86,14 +89,15 @@ def dense(context):
     return "\n".join(text)
 
 
-def worse_sentence(device, times, paper):
+def worse_sentence(device, what, times, paper):
+    """Where a prediction is above the published time of the paper's FTuner."""
     worse = [t for t in times if times[t] > paper[t]]
     if not worse:
-        return f"On {device} no default prediction is above the published time of the paper's FTuner."
+        return f"On {device} no prediction of {what} is above the published time of the paper's FTuner."
     most = max(worse, key=lambda t: times[t] / paper[t])
-    return (f"On {device} the default is predicted slower than the paper's FTuner was measured at {len(worse)} of "
-            f"{len(times)} values of T, by {percent(times[most] / paper[most] - 1)} at most (T = {most}): "
-            f"T = {listed(worse)}.")
+    return (f"On {device} {what} is predicted slower than the paper's FTuner was measured at {len(worse)} of "
+            f"{len(times)} values of T, at most {times[most] / paper[most]:.2f} times as long (T = {most})"
+            + (f": T = {listed(worse)}." if len(worse) <= 16 else "."))
 
 
 def plan_sentence(plans, paper):
@@ -101,9 +105,12 @@ def plan_sentence(plans, paper):
     over = {t: ms / paper[t] for t, ms in plans.items()}
     low, high = min(over, key=over.get), max(over, key=over.get)
     return ("**How far the model is off here.** The authors published plans, for a device with 80 SMs "
-            "([published_kernels.csv](../benchmarks/paper/published_kernels.csv)). As kernels of ours, with two stages, they are predicted "
-            f"to take {geometric_mean(over.values()):.2f} of the published time of the paper's FTuner on v100 (geometric mean of "
-            f"{len(over)} values of T), {over[low]:.2f} (T = {low}) to {over[high]:.2f} (T = {high}). The published times may be of other "
+            "([published_kernels.csv](../benchmarks/paper/published_kernels.csv)). As kernels of ours, with two "
+            "stages, they are predicted "
+            f"to take {geometric_mean(over.values()):.2f} of the published time of the paper's FTuner on v100 "
+            f"(geometric mean of "
+            f"{len(over)} values of T), {over[low]:.2f} (T = {low}) to {over[high]:.2f} (T = {high}). The published "
+            f"times may be of other "
             "plans. Read ratios of predictions to published times with this one in mind; those between predictions do "
             "not have it.")
 
@@ -199,19 +206,23 @@ def batch_matmul(context):
     found = dict(zip(jobs, context.map(run, jobs)))
     rows = published("batch_matmul.csv")
     text = ["192 products, f32, at the eight lengths of the paper. The published numbers are of "
-            f"{PRODUCTS['scores NT']} (*scores NT*); they have no A100. Ours are plans for 5 to 119 and one for 128. *latency* is our cost model, which also chose the "
-            "programs of the default. *roofline* is another model, which shares no constant with it: a roofline for each wave of "
+            f"{PRODUCTS['scores NT']} (*scores NT*); they have no A100. Ours are plans for 5 to 119 and one for 128. "
+            f"*latency* is our cost model, which also chose the "
+            "programs of the default. *roofline* is another model, which shares no constant with it: a roofline for "
+            "each wave of "
             "blocks, by the data sheet alone, without a launch, caches or latencies (`roofline_us` in "
-            "[table_tools.py](../benchmarks/paper/table_tools.py)). It is a check of the trend, not a better prediction.", "",
+            "[table_tools.py](../benchmarks/paper/table_tools.py)). It is a check of the trend, not a better "
+            "prediction.", "",
             batch_summary(found, rows), ""]
     plans = context.published_plans("batch_matmul_nt_192xTx64xT", context.lengths or LENGTHS)
-    text += ["\n\n".join(batch_worse(found, rows)), "",
+    text += ["\n".join(batch_worse(found, rows)), "",
              plan_sentence(plans, batch_paper(rows, "v100", "ftuner", plans)), "", warm_sentence(rows, found), "",
              context.calibration_sentence(devices), "",
              f"Scores NT. {source_line('batch_matmul.csv', ['device', 'T'])} Ours are predicted milliseconds.", "",
              batch_details(found, rows, plans), "",
              "What tiles of the batch save, predicted time without them over that with them (`--batch-tiles=false`), "
-             "geometric mean over the lengths, the least and the greatest. Below 1 the plan with them is slower:", "", batch_gains(found), "", gains_sentence(found)]
+             "geometric mean over the lengths, the least and the greatest. Below 1 the plan with them is "
+             "slower:", "", batch_gains(found), "", gains_sentence(found)]
     write_batch(context, found, rows)
     if context.pyplot:
         draw_batch(context, found, rows)
@@ -251,7 +262,8 @@ def batch_worse(found, rows):
     for device in dict.fromkeys(device for device, _ in found):
         paper = batch_paper(rows, device, "ftuner", found[device, "scores NT"])
         if paper:
-            sentences.append(worse_sentence(device, batch_ours(found, device)["ours, latency"], paper))
+            for label, what in (("ours", "the default"), ("ours near the paper", "the search near the paper")):
+                sentences.append(worse_sentence(device, what, batch_ours(found, device)[f"{label}, latency"], paper))
     return sentences
 
 
@@ -306,14 +318,18 @@ def gains_sentence(found):
     agree = sum(gain > 1 for gain in gains[1])
     worse = [f"{device}, {product}, T = {t}" for (device, product), times in found.items() for t, time in times.items()
              if time["none"][0] < 0.98 * time["tiles"][0]]
-    text = (f"{len(tiled)} of {sum(map(len, found.values()))} programs have a tile of the batch above 1. Over these alone the "
-            f"gain is {geometric_mean(gains[0]):.3f} by latency and {geometric_mean(gains[1]):.3f} by the roofline, which sees a gain "
-            f"in {agree} of them. The roofline knows nothing that a larger block saves (starts of blocks, loads of little "
+    text = (f"{len(tiled)} of {sum(map(len, found.values()))} programs have a tile of the batch above 1. Over these "
+            f"alone the "
+            f"gain is {geometric_mean(gains[0]):.3f} by latency and {geometric_mean(gains[1]):.3f} by the roofline, "
+            f"which sees a gain "
+            f"in {agree} of them. The roofline knows nothing that a larger block saves (starts of blocks, loads of "
+            f"little "
             "width), only that fewer blocks fill SMs less evenly.")
     if not agree:
         text += " So the gain of tiles of the batch rests on our model alone."
     if worse:
-        text += (" The lengths of a plan share its kernels, and with tiles of the batch others are chosen. By our own model the plan "
+        text += (" The lengths of a plan share its kernels, and with tiles of the batch others are chosen. By our "
+                 "own model the plan "
                  "with them is over 2 % slower at: " + "; ".join(worse) + ".")
     return text
 
@@ -389,7 +405,8 @@ def padding(context):
                     *(f"{share[search][t]:.4f}" for search in share)] for t in lengths]), "",
             padding_sentence(cells, share, lengths), "",
             "Traffic in microseconds. The paper: time of accesses to device memory, and between shared memory and "
-            "registers. Ours: equation 7's bytes of the default program over the data sheet's bandwidths, as if both were used "
+            "registers. Ours: equation 7's bytes of the default program over the data sheet's bandwidths, as if both "
+            "were used "
             "alone; caches are not in it.", "", source_line("padding.csv", ["T"], "system"), ""]
     traffic = []
     for t in lengths:
@@ -401,7 +418,8 @@ def padding(context):
     whole = measured("dense_v100.csv")["ftuner"]
     over = [t for t in lengths if float(cells[t, "ftuner"]["global_access"]) > 1e3 * whole[t]]
     text += ["", f"At {len(over)} of {len(lengths)} values of T, the published time of accesses to device memory of the paper's FTuner is "
-             "above its published time of the whole product (the table of Dense), so the two cannot be compared by size."]
+             "above its published time of the whole product (the table of Dense), so the two cannot be compared by "
+             "size."]
     return "\n".join(text)
 
 
@@ -409,8 +427,10 @@ def padding_sentence(cells, share, lengths):
     paper = [float(cells[t, "ftuner"]["padding_over_compute"]) for t in lengths]
     ours = list(share["default"].values())
     worse = [t for t in lengths if share["default"][t] > float(cells[t, "ftuner"]["padding_over_compute"])]
-    return (f"At most, padding is {percent(max(paper), 1)} of the paper's FTuner, {percent(max(ours), 1)} of our default, "
-            f"{percent(max(share['near the paper'].values()), 1)} near the paper and {percent(max(share['roller'].values()), 1)} "
+    return (f"At most, padding is {percent(max(paper), 1)} of the paper's FTuner, {percent(max(ours), 1)} of our "
+            f"default, "
+            f"{percent(max(share['near the paper'].values()), 1)} near the paper and "
+            f"{percent(max(share['roller'].values()), 1)} "
             "of our Roller. " + (f"The default pads more than the paper's FTuner at T = {listed(worse)}." if worse else
                                  "The default pads less than the paper's FTuner at each of these T."))
 
@@ -437,8 +457,10 @@ def sm_use(context):
                 f"{sum(paper) / len(paper):.1f} %. ")
     sentence += (f"Occ of the default is below it at T = {listed(worse)}." if worse else "Occ of the default is below it at no T.")
     return "\n".join([
-        "Table VI, Dense on V100, M = 16·T, in %. The paper does not say what its utilisation is. Occ is blocks over the "
-        "blocks that full waves would have (equation 3). *Share of the peak* is the program's predicted throughput over "
+        "Table VI, Dense on V100, M = 16·T, in %. The paper does not say what its utilisation is. Occ is blocks over "
+        "the "
+        "blocks that full waves would have (equation 3). *Share of the peak* is the program's predicted throughput "
+        "over "
         f"{peak} TFLOP/s. Neither is a counter of a GPU.", "", source_line("sm_utilization.csv", ["T"]), "",
         table(["T", *(f"paper `{system}_pct`" for system in SYSTEMS), "Occ, default", "predicted share of the peak, default",
                "Occ, near the paper", "predicted share of the peak, near the paper"], lines), "", sentence])

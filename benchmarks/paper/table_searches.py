@@ -146,15 +146,19 @@ def sia(context):
             "fastest of the ten with the greatest SIA, both as a share of the fastest program of the pool. The paper's "
             "throughput is measured, and its SIA has two decimals "
             "([sia_vs_gflops.csv](../benchmarks/paper/data/sia_vs_gflops.csv)). **Ours is predicted by the cost model "
-            "`latency`**: our columns say how far SIA agrees with that model, not with a GPU.", "", table(header, lines), "",
+            "`latency`**: our columns say how far SIA agrees with that model, not with a "
+            "GPU.", "", table(header, lines), "",
             f"In the paper's pools Spearman's correlation is {low:.2f} to {high:.2f}, in ours near the paper " +
             "{:.2f} to {:.2f}.".format(*(pick(row[1] for row in figures["near the paper"].values()) for pick in (min, max)))
-            + " The paper says that SIA's choice is within 10 % of the best measured program. In its own numbers the best "
-            f"score is, at {sum(row[2] >= 0.9 for row in figures['paper'].values())} of {len(lengths)} values of T, and "
+            + " The paper says that SIA's choice is within 10 % of the best measured program. In its own numbers the "
+              "best "
+            f"score is, at {sum(row[2] >= 0.9 for row in figures['paper'].values())} of {len(lengths)} values of T, "
+            f"and "
             f"the best of ten at {sum(row[3] >= 0.9 for row in figures['paper'].values())}; in ours near the paper at "
             f"{sum(row[2] >= 0.9 for row in figures['near the paper'].values())} and at "
             f"{sum(row[3] >= 0.9 for row in figures['near the paper'].values())}.", "",
-            "Equation 1 leaves its parts open, and the scales differ: the published scores go from {:.2f} to {:.2f}, ours near "
+            "Equation 1 leaves its parts open, and the scales differ: the published scores go from {:.2f} to {:.2f}, "
+            "ours near "
             "the paper from {:.2f} to {:.2f}.".format(*(pick(score for scores, _ in pools[name].values() for score in scores)
                                                        for name in ("paper", "near the paper") for pick in (min, max)))]
     if context.pyplot:
@@ -214,12 +218,15 @@ def padded_batches(context):
                   for batch in BATCHES}
         first += [[dataset, batch, paper[dataset, batch], f"{float(paper[dataset, batch]) / float(paper[dataset, 1]):.2f}",
                    f"{cost[batch] / cost[1]:.2f}", percent(padded[batch])] for batch in BATCHES]
-    text = ["Figure 1(b). The paper's values have no unit. They grow far less than the batch does, so they are read as a cost for each "
+    text = ["Figure 1(b). The paper's values have no unit. They grow far less than the batch does, so they are read "
+            "as a cost for each "
             "sentence. Ours is the predicted time of 192 products [L, 64] × [L, 64] transposed on V100, where L is the "
             "length of the longest of so many sentences, drawn by the published lengths "
             "([glue_lengths.csv](../benchmarks/paper/data/glue_lengths.csv)), mean over the draws. Both are shown over "
-            "those of a batch of one. *Padded* is the share of such products' points that pad a sentence to the longest; "
-            "it is lost to any kernel, and a kernel for each length avoids it only if sentences of one length are batched.",
+            "those of a batch of one. *Padded* is the share of such products' points that pad a sentence to the "
+            "longest; "
+            "it is lost to any kernel, and a kernel for each length avoids it only if sentences of one length are "
+            "batched.",
             "", source_line("padding_vs_batch.csv", ["dataset", "batch"]), "",
             table(["dataset", "batch", "paper `value`", "over a batch of one", "predicted time over a batch of one", "padded"],
                   first)]
@@ -247,10 +254,13 @@ def sentence_lengths(context):
     def mean(label, kernels, plan, dataset):
         return sum(share * times[label, kernels, plan][length] for length, share in distributions[dataset].items())
 
-    text = ["A range of a symbol may have `weights` ([range](reference/ukernel.md#rangeattr)), here the published lengths "
+    text = ["A range of a symbol may have `weights` ([range](reference/ukernel.md#rangeattr)), here the published "
+            "lengths "
             "of sentences, 1 to 127 ([glue_lengths.csv](../benchmarks/paper/data/glue_lengths.csv)). The table has the "
-            "weighted mean of predicted times on V100 of the plan that does not know them (all lengths weigh the same) over "
-            "that of the plan that does, less 1, for plans of at most 2, 4 and 16 kernels. The paper has no numbers for this.", ""]
+            "weighted mean of predicted times on V100 of the plan that does not know them (all lengths weigh the "
+            "same) over "
+            "that of the plan that does, less 1, for plans of at most 2, 4 and 16 kernels. The paper has no numbers "
+            "for this.", ""]
     lines, gains = [], {kernels: [] for kernels in MAX_KERNELS}
     for dataset in datasets:
         cells = [dataset, f"{sum(length * share for length, share in distributions[dataset].items()):.1f}"]
@@ -269,5 +279,6 @@ def sentence_lengths(context):
     slower = [gain for gain in every if gain < -0.0005]
     if slower:
         text[-1] += (f" In {len(slower)} of {len(every)} cases the plan that knows the lengths is slower, by {percent(-min(slower), 1)} "
-                     "at most: kernels are added by what they lower the mean regret, one after the other, not by the mean time.")
+                     "at most: kernels are added by what they lower the mean regret, one after the other, not by the "
+                     "mean time.")
     return "\n".join(text)
