@@ -191,7 +191,7 @@ def batch_times(context, device, product):
             program = shape["program"]
             tile = max(ukernel["block_tile"][3] for ukernel in program["ukernels"])
             result.setdefault(t, {})[name] = (program["predicted_us"] / 1e3,
-                                              roofline_us(figures, program, shape["shape"]) / 1e3, tile)
+                                              roofline_us(figures, program, shape["shape"]) / 1e3, tile, program)
     return result
 
 
@@ -264,7 +264,22 @@ def batch_worse(found, rows):
         if paper:
             for label, what in (("ours", "the default"), ("ours near the paper", "the search near the paper")):
                 sentences.append(worse_sentence(device, what, batch_ours(found, device)[f"{label}, latency"], paper))
+    sentences += ["", near_sentence(found)]
     return sentences
+
+
+def near_sentence(found):
+    """What the search near the paper runs where it is slowest beside the default."""
+    times = found["v100", "scores NT"]
+    worst = max(times, key=lambda t: times[t]["near"][0] / times[t]["tiles"][0])
+    program = times[worst]["near"][3]
+    m, n, _, batch = program["ukernels"][0]["block_tile"]
+    rm, rn = program["ukernels"][0]["register_tile"][:2]
+    return (f"Beside the default, the search near the paper is slowest on v100 at T = {worst}. It takes blocks of "
+            f"{batch} × {m} × {n} (batch, m, n) with {rm} × {rn} elements a thread and {program['ukernels'][0]['workers']} "
+            f"threads: Pad {program['metrics']['pad']:.2f}, Occ {program['metrics']['occ']:.2f} and CMR "
+            f"{program['metrics']['cmr']:.2f} (equations 2, 3 and 6), {times[worst]['near'][0] / times[worst]['tiles'][0]:.1f} "
+            "times the default's predicted time.")
 
 
 def warm_sentence(rows, found):
@@ -279,7 +294,8 @@ def warm_sentence(rows, found):
     if not parts:
         return "No published time of FTuner is below that of moving each operand once at the data sheet's bandwidth."
     return ("Published times of FTuner are below that of moving each operand once at the data sheet's bandwidth on "
-            + "; ".join(parts) + ". So there the operands came from caches, or the result had not left them, whereas our predictions "
+            + "; ".join(parts) + ". So there the operands came from caches, or the result had not left them, "
+            "whereas our predictions "
             "have both in device memory.")
 
 
@@ -291,7 +307,8 @@ def batch_details(found, rows, plans):
             lines.append([row["device"], t, *(row[f"{system}_ms"] for system in SYSTEMS),
                           *(f"{times[t][name][index]:.4f}" for index in (0, 1) for name in BATCH_SEARCHES),
                           times[t]["tiles"][2], f"{plans[t]:.4f}" if row["device"] == "v100" else ""])
-    return table(["device", "T", *(f"paper `{system}_ms`" for system in SYSTEMS), *(f"{model}{label}" for model in ("latency", "roofline")
+    return table(["device", "T", *(f"paper `{system}_ms`" for system in SYSTEMS),
+                  *(f"{model}{label}" for model in ("latency", "roofline")
                     for label in ("", ", no batch tiles", ", near the paper")), "batch tile", "latency, published plan"], lines)
 
 
@@ -302,11 +319,12 @@ def batch_gains(found):
         for model in (0, 1):
             gain = {t: times[t]["none"][model] / times[t]["tiles"][model] for t in times}
             least, most = min(gain, key=gain.get), max(gain, key=gain.get)
-            cells += [f"{geometric_mean(gain.values()):.3f}", f"{gain[least]:.2f} (T = {least})", f"{gain[most]:.2f} (T = {most})"]
+            cells += [f"{geometric_mean(gain.values()):.3f}", f"{gain[least]:.2f} (T = {least})",
+                      f"{gain[most]:.2f} (T = {most})"]
         tiled = [t for t in times if times[t]["tiles"][2] > 1]
         lines.append([*cells, listed(tiled) if tiled else "none"])
-    return table(["device", "product", "latency, mean", "least", "most", "roofline, mean", "least", "most", "T with a batch tile above 1"],
-                 lines)
+    return table(["device", "product", "latency, mean", "least", "most", "roofline, mean", "least", "most",
+                  "T with a batch tile above 1"], lines)
 
 
 def gains_sentence(found):
@@ -344,7 +362,8 @@ def write_batch(context, found, rows):
                           *(f"{times[t][name][index]:.6g}" for index in (0, 1) for name in BATCH_SEARCHES),
                           times[t]["tiles"][2]])
     context.write_csv("batch_matmul.csv",
-                      ["device", "product", "T", *(f"paper_{system}_ms" for system in SYSTEMS), *(f"predicted_{model}{label}_ms" for model in ("latency", "roofline")
+                      ["device", "product", "T", *(f"paper_{system}_ms" for system in SYSTEMS),
+                       *(f"predicted_{model}{label}_ms" for model in ("latency", "roofline")
                          for label in ("", "_no_batch_tiles", "_near_the_paper")), "batch_tile"], lines)
 
 
@@ -360,7 +379,8 @@ def draw_batch(context, found, rows):
             axis.plot(list(times), [ms / vendor[t] for t, ms in times.items()], color=COLOURS[system], linewidth=0.8,
                       marker="o", markersize=2, label=f"paper: {SYSTEMS[system]}, measured")
         ours = batch_ours(found, device)
-        for label, colour in (("ours near the paper, latency", COLOURS["near the paper"]), ("ours, latency", COLOURS["default"]),
+        for label, colour in (("ours near the paper, latency", COLOURS["near the paper"]),
+                              ("ours, latency", COLOURS["default"]),
                               ("ours without batch tiles, latency", "#999999"), ("ours, roofline", COLOURS["default"])):
             times = ours[label]
             axis.plot(list(times), [ms / vendor[t] for t, ms in times.items()], color=colour, linewidth=1.8,
@@ -400,7 +420,8 @@ def padding(context):
             "share of computed points that are padding, 1 − Pad, of the program that is chosen: a property of the "
             "program, not a measurement. The published numbers look derived rather than measured "
             "([README](../benchmarks/paper/data/README.md)).", "", source_line("padding.csv", ["T"], "system"), "",
-            table(["T", *(f"paper {system} `padding_over_compute`" for system in SYSTEMS), *(f"ours, {search}" for search in share)],
+            table(["T", *(f"paper {system} `padding_over_compute`" for system in SYSTEMS),
+                   *(f"ours, {search}" for search in share)],
                   [[t, *(cells[t, system]["padding_over_compute"] for system in SYSTEMS),
                     *(f"{share[search][t]:.4f}" for search in share)] for t in lengths]), "",
             padding_sentence(cells, share, lengths), "",
@@ -455,7 +476,7 @@ def sm_use(context):
     ours = [float(cells[len(SYSTEMS) + 1]) for cells in lines]
     sentence = (f"The mean of Occ is {sum(ours) / len(ours):.1f} % by default, that of the paper's FTuner is "
                 f"{sum(paper) / len(paper):.1f} %. ")
-    sentence += (f"Occ of the default is below it at T = {listed(worse)}." if worse else "Occ of the default is below it at no T.")
+    sentence += f"Occ of the default is below it at {f'T = {listed(worse)}' if worse else 'no T'}."
     return "\n".join([
         "Table VI, Dense on V100, M = 16·T, in %. The paper does not say what its utilisation is. Occ is blocks over "
         "the "
