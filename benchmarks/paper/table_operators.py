@@ -20,7 +20,7 @@ BATCH_LABELS = {"tiles": "ours", "none": "ours without batch tiles", "near": "ou
 def ratios(times, baseline):
     """(geometric mean, share within 10 % of the baseline or below it, worst ratio, its T) of times over a baseline."""
     over = {t: times[t] / baseline[t] for t in times}
-    worst = max(over, key=over.get)
+    worst = max(over, key=over.__getitem__)
     return geometric_mean(over.values()), sum(r <= 1.1 for r in over.values()) / len(over), over[worst], worst
 
 
@@ -103,7 +103,7 @@ def worse_sentence(device, what, times, paper):
 def plan_sentence(plans, paper):
     """How the model predicts the authors' own kernels."""
     over = {t: ms / paper[t] for t, ms in plans.items()}
-    low, high = min(over, key=over.get), max(over, key=over.get)
+    low, high = min(over, key=over.__getitem__), max(over, key=over.__getitem__)
     return ("**How far the model is off here.** The authors published plans, for a device with 80 SMs "
             "([published_kernels.csv](../benchmarks/paper/published_kernels.csv)). As kernels of ours, with two "
             "stages, they are predicted "
@@ -185,7 +185,7 @@ def batch_times(context, device, product):
     """For each T the explained programs with and without batch tiles, and predicted milliseconds by two models."""
     lengths = context.lengths or LENGTHS
     figures = device_of(device)
-    result = {}
+    result: dict = {}
     for name, arguments in BATCH_SEARCHES.items():
         for t, shape in context.batch_shapes(device, product, arguments, lengths).items():
             program = shape["program"]
@@ -318,7 +318,7 @@ def batch_gains(found):
         cells = [device, f"{product}: {PRODUCTS[product]}"]
         for model in (0, 1):
             gain = {t: times[t]["none"][model] / times[t]["tiles"][model] for t in times}
-            least, most = min(gain, key=gain.get), max(gain, key=gain.get)
+            least, most = min(gain, key=gain.__getitem__), max(gain, key=gain.__getitem__)
             cells += [f"{geometric_mean(gain.values()):.3f}", f"{gain[least]:.2f} (T = {least})",
                       f"{gain[most]:.2f} (T = {most})"]
         tiled = [t for t in times if times[t]["tiles"][2] > 1]
