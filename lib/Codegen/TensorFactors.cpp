@@ -206,7 +206,7 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   // Of windows as if they did not overlap and nothing lay outside: which
   // elements neighbours share depends on loops that tiles do not know.
   work.globalBytes += double((copy.globalBytes + copy.prologue.globalBytes) *
-                             tile.outer * tile.inner);
+                             tile.matrices * tile.outer * tile.inner);
   if (!isAsynchronous)
     work.loadedRegisters +=
         copies *
