@@ -58,12 +58,12 @@ class Batched:
         return ",".join(scalar if axes is None else "".join(f"{extent(axis)}x" for axis in axes) + self._type_of(name)
                         for name, axes in self.operands())
 
-    def _dim(self, axis, lines):
+    def _dim(self, axis, lines, of=""):
         """The extent of a dynamic axis."""
         name, axes = next((name, axes) for name, axes in self.operands() if axes and axis in axes)
-        lines.append(f"%at_{axis} = arith.constant {axes.index(axis)} : index")
-        lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {self._type(axes, name)}")
-        return f"%size_{axis}"
+        lines.append(f"%at_{of}{axis} = arith.constant {axes.index(axis)} : index")
+        lines.append(f"%size_{of}{axis} = tensor.dim %{name}, %at_{of}{axis} : {self._type(axes, name)}")
+        return f"%size_{of}{axis}"
 
     def _generic(self, value, loops, inputs, output, destination, body, result):
         maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
@@ -78,6 +78,20 @@ class Batched:
                 f"  ^bb0({elements}):", *(f"    {line}" for line in body),
                 f"    linalg.yield {result} : {self.sums}", f"}} -> {type}"]
 
+    def _scaled_lhs(self):
+        lines = []
+        sizes = ", ".join(self._dim(axis, lines, "lhs") for axis in self.lhs if isinstance(self.extents[axis], str))
+        type = self._type(self.lhs, "a")
+        maps = ", ".join(f"affine_map<({', '.join(self.lhs)}) -> ({', '.join(axes)})>"
+                         for axes in (self.lhs, self.scales, self.lhs))
+        kinds = ", ".join(['"parallel"'] * len(self.lhs))
+        return [*lines, f"%empty_lhs = tensor.empty({sizes}) : {type}",
+                f"%scaled_lhs = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
+                f"    ins(%a, %z : {type}, {self._type(self.scales, 'z')}) outs(%empty_lhs : {type}) {{",
+                "  ^bb0(%a_: {0}, %z_: {0}, %out_: {0}):".format(self.factors),
+                f"    %az = arith.mulf %a_, %z_ : {self.factors}", f"    linalg.yield %az : {self.factors}",
+                f"}} -> {type}"]
+
     def _product(self, start):
         if self.named:
             type = self._type(self.out)
@@ -90,11 +104,7 @@ class Batched:
                     f"{self._type(self.rhs, 'b')}) outs(%{start} : {type}) -> {type}"]
         loops = list(dict.fromkeys(self.out + self.lhs + self.rhs))
         body, suffix = [], "i" if self.sums == "i32" else "f"
-        inputs, lhs, rhs = [("a", self.lhs), ("b", self.rhs)], "%a_", "%b_"
-        if self.scales:
-            inputs.append(("z", self.scales))
-            body.append(f"%ap = arith.mul{suffix} %a_, %z_ : {self.factors}")
-            lhs = "%ap"
+        lhs, rhs = "%a_", "%b_"
         if self.factors != self.sums:
             cast = "extsi" if self.sums == "i32" else "extf"
             body += [f"%{name}e = arith.{cast} {factor} : {self.factors} to {self.sums}"
@@ -102,7 +112,10 @@ class Batched:
             lhs, rhs = "%ae", "%be"
         body += [f"%p = arith.mul{suffix} {lhs}, {rhs} : {self.sums}",
                  f"%q = arith.add{suffix} %out_, %p : {self.sums}"]
-        return self._generic("product", loops, inputs, self.out, start, body, "%q")
+        lines = self._generic("product", loops, [("a", self.lhs), ("b", self.rhs)], self.out, start, body, "%q")
+        if not self.scales:
+            return lines
+        return [*self._scaled_lhs(), *(line.replace("ins(%a,", "ins(%scaled_lhs,") for line in lines)]
 
     def _epilogue(self):
         body, value = [], "%product_"
