@@ -10,11 +10,12 @@ compared with the reference's, with bounds and race checks and shuffled threads.
 The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on all.
 """
 
+import json
 import math
 
 import harness
 from batches import Batched, grid
-from kernel_families import family, run
+from kernel_families import family, form, run
 from models import Matmul
 
 LENGTHS = (1, 5, 12, 21)
@@ -40,6 +41,41 @@ TILES = {
     "32 x 1 x 1": ((1, 1, 8, 32), (1, 1), {"threads_batch": 32}),
     "4 x 8 x 32, k in fives": ((8, 32, 5, 4), (2, 4), {"threads_batch": 4, "virtual_threads_n": 4}),
 }
+
+
+def shared_loads(h, label, model, given, size):
+    """Wavefronts of loads from shared memory, and the least that they could take; (counts, problems)."""
+    plan = f"<families = [{given}], choices = [], general = 0, unaligned_general = 0>"
+    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan)
+    if not planned:
+        return None, problems
+    result = h.tool("ftuner-run", planned, f"--function={model.name}", "--device=h200", "--executor=emulator",
+                    "--counters", "--json", f"--args={model.args(**size)}")
+    if result.returncode != 0:
+        return None, [result.stderr]
+    loads = json.loads(result.stdout)["counters"][0]["requests"]["shared_load"]
+    return (loads["wavefronts"], loads["ideal_wavefronts"]), []
+
+
+def without_conflicts(h, label, model, given, size):
+    counts, problems = shared_loads(h, label, model, given, size)
+    if counts and counts[0] != counts[1]:
+        problems.append(f"expected loads without bank conflicts, but got {counts[0]} wavefronts for {counts[1]}")
+    return problems
+
+
+def strip_conflicts(h):
+    """Gensor's formula 3 (docs/search.md): of 8 lanes with 8 columns each, 64 words, one strip meets each of 32 banks
+    twice, and two strips meet none."""
+    model = Matmul(n=128, k=32)
+    ratios = {}
+    for strips in (1, 2):
+        given = family([((32, 128, 16), (4, 8, 1))], virtual_threads_n=strips)
+        counts, problems = shared_loads(h, f"strips {strips}", model, given, {"T": 32})
+        if not counts:
+            return problems
+        ratios[strips] = counts[0] / counts[1]
+    return [] if ratios[2] == 1 and ratios[1] > 1.3 else [f"expected conflicts of one strip alone, but got {ratios}"]
 
 
 def strips(h, devices):
@@ -84,6 +120,17 @@ MMA_TILES = [((1, 1), (1, 2), 4, False), ((1, 2), (1, 2), 2, False), ((2, 1), (2
              ((1, 1), (2, 2), 8, True), ((1, 1), (1, 2), 3, False), ((3, 1), (1, 2), 2, False)]
 
 
+def same_wavefronts(h, label, model, given, size):
+    """Loads from shared memory take the same wavefronts by each of the families."""
+    counts = []
+    for number, one in enumerate(given):
+        found, problems = shared_loads(h, f"{label} {number}", model, one, size)
+        if not found:
+            return problems
+        counts.append(found)
+    return [] if len(set(counts)) == 1 else [f"expected equal wavefronts of loads, but got {counts}"]
+
+
 def tensor_cores(h):
     """Groups of warps of the mma path."""
     def add(label, model, sizes, batch_axes, tile, factors="f16", flags=(), **options):
@@ -110,6 +157,16 @@ def tensor_cores(h):
             for layout, model in products(n=32, k=64 if number % 2 else 96, factors=factors):
                 add(f"{factors} {layout} {batch} groups of {warps[0]} by {warps[1]} {'swapped' if swaps else ''}",
                     model, sizes, 1, (warps, fragments, (batch,), swaps), factors, steps=1 + number % 2)
+    # Whole tiles: warps read their matrices as if each had a block of its own.
+    for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
+        warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
+        m, n = (count * size for count, size in zip(warps, warp_tile))
+        for factors in MMA_TYPES:
+            depth = (1 + number % 2) * 32 // MMA_TYPES[factors][0]
+            for layout, model in products(b=2 * batch, n=2 * n, k=2 * depth, factors=factors):
+                given = [mma(1, warps, warp_tile, (elements,), depth, 2, 16, swaps) for elements in (1, batch)]
+                label = f"mma wavefronts {factors} {layout} tile {number}"
+                h.add(label, same_wavefronts, h, label, model, given, {"S": 2 * m})
     # Extents that change the alignment from element to element, epilogues with batch axes, an init, slices, a prologue.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
@@ -154,6 +211,14 @@ def main():
         for layout, model in products():
             wide = 4 if all(size % 4 == 0 for size in tile[:3]) else 1
             add(f"{label} {layout}", model, sizes, 1, [(tile, (*register, 1))], vector=wide, **fields)
+    for label, (tile, register, fields) in TILES.items():
+        if tile[3] == 32:  # A warp that reads 32 matrices.
+            continue
+        for layout, model in products(b=16, n=64, k=48):
+            given = family([(tile, (*register, 1))], batch_axes=1, **fields)
+            h.add(f"conflicts {label} {layout}", without_conflicts, h, f"conflicts {label} {layout}", model, given,
+                  {"S": 66})
+    h.add("conflicts of strips", strip_conflicts, h)
     # Rows of lengths that change the alignment from element to element, and an epilogue with a batch axis.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for label in ("8 x 8 x 2", "6 x 8 x 8 by three"):

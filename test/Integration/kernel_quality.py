@@ -100,12 +100,12 @@ def check_tight(entry):
             problems.append(f"{loop.count(r'^(bar|barrier)[.]')} barriers in the main loop")
         if loop.fma_share < 0.85:
             problems.append(f"{100 * loop.fma_share:.1f} % of the main loop are FMAs")
-        if loop.count(r"^ld\.shared") != loop.count(r"^ld\.shared\.v4"):
+        if loop.count(r"^ld\.shared") != loop.count(r"^ld\.shared\.v[24]"):
             problems.append("scalar loads from shared memory in the main loop")
     copies = entry.count(r"^cp\.async\.c[ag]")
     if copies == 0 or copies != entry.count(r"^cp\.async\.cg\.shared\.global \[[^\]]*\], \[[^\]]*\], 16"):
         problems.append("copies that are not cp.async of 16 bytes")
-    if entry.count(r"^st\.global") != entry.count(r"^st\.global\.v4"):
+    if entry.count(r"^st\.global") != entry.count(r"^st\.global\.v[24]"):
         problems.append("scalar stores")
     return problems
 

@@ -236,7 +236,7 @@ Value ContractionEpilogue::loadElementwise(Value operand, AffineMap map,
                      width);
   auto innermost = cast<AffineDimExpr>(map.getResults().back());
   auto type = VectorType::get({width}, memrefType.getElementType());
-  if (width == wholeWidth && innermost.getPosition() == n && fillsBytes(type))
+  if (isWhole(width) && innermost.getPosition() == n && fillsBytes(type))
     return vector::LoadOp::create(b, type, operand, indices(column),
                                   /*nontemporal=*/false, alignmentOf(type));
 
@@ -278,7 +278,7 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   // Tells the parts of a family apart. Else upstream's patterns merge equal
   // blocks of both, and the arguments of merged ones may double each time.
   Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
-  if (width == wholeWidth && fillsBytes(type)) {
+  if (isWhole(width) && fillsBytes(type)) {
     auto store =
         vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
                                 /*nontemporal=*/false, alignmentOf(type));

@@ -102,7 +102,10 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   tile.reduceContiguous = reduceContiguous;
   tile.outer = reduceContiguous ? space : reduce;
   tile.inner = reduceContiguous ? reduce : space;
-  tile.pitch = ceilBy(tile.inner, 4) + (reduceContiguous ? 4 : 0);
+  tile.pitch = ceilBy(tile.inner, 4);
+  // An odd number of quads: rows then start in all groups of four banks.
+  if (reduceContiguous)
+    tile.pitch += tile.pitch % 8 == 0 ? 4 : 8;
   // The patterns permute quads within groups of a power of two. Neighbouring
   // lanes whose rows are an odd number apart meet no bank twice without.
   int64_t quads = ceilDiv(reduce, 4);

@@ -64,7 +64,7 @@ TEST_F(RandomTest, CandidatesHaveEqualOdds) {
   SearchProblem p{range, device, simt, *findCostModel("latency"), {}};
   p.options.topK = 1 << 20;
   p.options.tileRule = TileRule::Divisors;
-  constexpr int64_t rounds = 600, count = 50;
+  constexpr int64_t rounds = 600, count = 200;
   p.options.own = {{"draws", count}};
   std::vector<Shape> shapes;
   for (int64_t rows = 1; rows <= rounds; ++rows)

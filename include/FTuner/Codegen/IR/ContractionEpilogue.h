@@ -11,10 +11,10 @@ namespace ftuner {
 /// the sum starts from, applies the epilogue, stores the output.
 class ContractionEpilogue {
 public:
-  /// Runs of `wholeWidth` columns lie inside or outside of the tensors as a
-  /// whole and are accessed as vectors, of operands that are contiguous along
-  /// n; their addresses are aligned to the family's alignment. 0: there are no
-  /// such runs.
+  /// Runs of `wholeWidth` columns, and parts of these, lie inside or outside of
+  /// the tensors as a whole and are accessed as vectors, of operands that are
+  /// contiguous along n; their addresses are aligned to their bytes or to the
+  /// family's alignment. 0: there are no such runs.
   ContractionEpilogue(mlir::ImplicitLocOpBuilder &b,
                       const ContractionTile &tile, int64_t wholeWidth)
       : b(b), math(b), tile(tile), wholeWidth(wholeWidth) {}
@@ -53,6 +53,9 @@ public:
 private:
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);
+  bool isWhole(int64_t width) const {
+    return width > 1 && wholeWidth % width == 0 && width <= wholeWidth;
+  }
   /// Whether an operand of the epilogue differs from row to row.
   bool dependsOnRow(mlir::AffineMap map) const;
   /// The tensor whose elements sums start from; null if they start from a
