@@ -43,10 +43,12 @@ TILES = {
 }
 
 
-def shared_loads(h, label, model, given, size):
-    """Wavefronts of loads from shared memory, and the least that they could take; (counts, problems)."""
-    plan = f"<families = [{given}], choices = [], general = 0, unaligned_general = 0>"
-    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan)
+def shared_loads(h, label, model, families, size, precision="f32"):
+    """Wavefronts of loads from shared memory by families[0], and the least that they could take; (counts, problems).
+    The last family takes operands of any alignment."""
+    plan = (f"<families = [{', '.join(families)}], choices = [], general = 0, "
+            f"unaligned_general = {len(families) - 1}>")
+    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan, precision)
     if not planned:
         return None, problems
     result = h.tool("ftuner-run", planned, f"--function={model.name}", "--device=h200", "--executor=emulator",
@@ -58,7 +60,7 @@ def shared_loads(h, label, model, given, size):
 
 
 def without_conflicts(h, label, model, given, size):
-    counts, problems = shared_loads(h, label, model, given, size)
+    counts, problems = shared_loads(h, label, model, [given], size)
     if counts and counts[0] != counts[1]:
         problems.append(f"expected loads without bank conflicts, but got {counts[0]} wavefronts for {counts[1]}")
     return problems
@@ -71,7 +73,7 @@ def strip_conflicts(h):
     ratios = {}
     for strips in (1, 2):
         given = family([((32, 128, 16), (4, 8, 1))], virtual_threads_n=strips)
-        counts, problems = shared_loads(h, f"strips {strips}", model, given, {"T": 32})
+        counts, problems = shared_loads(h, f"strips {strips}", model, [given], {"T": 32})
         if not counts:
             return problems
         ratios[strips] = counts[0] / counts[1]
@@ -120,11 +122,16 @@ MMA_TILES = [((1, 1), (1, 2), 4, False), ((1, 2), (1, 2), 2, False), ((2, 1), (2
              ((1, 1), (2, 2), 8, True), ((1, 1), (1, 2), 3, False), ((3, 1), (1, 2), 2, False)]
 
 
-def same_wavefronts(h, label, model, given, size):
-    """Loads from shared memory take the same wavefronts by each of the families."""
+def precision_of(factors):
+    """To what the compiler may round f32."""
+    return "tf32" if factors == "f32" else "f32"
+
+
+def same_wavefronts(h, label, model, plans, size, precision):
+    """Loads from shared memory take the same wavefronts by the families of each plan."""
     counts = []
-    for number, one in enumerate(given):
-        found, problems = shared_loads(h, f"{label} {number}", model, one, size)
+    for number, families in enumerate(plans):
+        found, problems = shared_loads(h, f"{label} {number}", model, families, size, precision)
         if not found:
             return problems
         counts.append(found)
@@ -139,7 +146,6 @@ def tensor_cores(h):
         warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
         depth = options.pop("steps", 1) * 32 // element
         split = options.pop("split", 1)
-        precision = "tf32" if factors == "f32" else "f32"
         for device in harness.share(devices, len(h.jobs)):
             is_old = device == "t4" or options.get("access", 16) == 1 or model.scales
             stages = 2 if is_old else options.get("stages", 3)
@@ -149,7 +155,7 @@ def tensor_cores(h):
             if access > 1:
                 given.append(mma(*common, 2, 1, swaps))
             h.add(f"mma {label} {device}", run, h, f"mma {label} {device}", model, given, device, sizes, flags,
-                  precision, tolerance)
+                  precision_of(factors), tolerance)
 
     sizes = grid(B=(1, 3, 9), S=(1, 5, 24, 37))
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
@@ -161,12 +167,13 @@ def tensor_cores(h):
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
         warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
         m, n = (count * size for count, size in zip(warps, warp_tile))
-        for factors in MMA_TYPES:
+        for turn, factors in enumerate(MMA_TYPES):
             depth = (1 + number % 2) * 32 // MMA_TYPES[factors][0]
-            for layout, model in products(b=2 * batch, n=2 * n, k=2 * depth, factors=factors):
-                given = [mma(1, warps, warp_tile, (elements,), depth, 2, 16, swaps) for elements in (1, batch)]
-                label = f"mma wavefronts {factors} {layout} tile {number}"
-                h.add(label, same_wavefronts, h, label, model, given, {"S": 2 * m})
+            layout, model = products(b=2 * batch, n=2 * n, k=2 * depth, factors=factors)[(number + turn) % 3]
+            plans = [[mma(1, warps, warp_tile, (elements,), depth, 2, access, swaps) for access in (16, 1)]
+                     for elements in (1, batch)]
+            label = f"mma wavefronts {factors} {layout} tile {number}"
+            h.add(label, same_wavefronts, h, label, model, plans, {"S": 2 * m}, precision_of(factors))
     # Extents that change the alignment from element to element, epilogues with batch axes, an init, slices, a prologue.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):

@@ -121,6 +121,34 @@ TEST_F(MmaEmittedWork, OfGivenTiles) {
   EXPECT_NEAR(median(ratios), 1.14, 0.1);
 }
 
+TEST_F(MmaEmittedWork, OfBatchTiles) {
+  for (const char *device : {"h200", "t4"})
+    for (bool sharesRhs : {false, true})
+      for (bool transposeLhs : {false, true})
+        for (bool transposeRhs : {false, true})
+          for (bool swaps : {false, true}) {
+            EmittedCase emitted;
+            emitted.device = device;
+            emitted.multiplied = ElementType::F16;
+            emitted.transposeLhs = transposeLhs;
+            emitted.transposeRhs = transposeRhs;
+            emitted.n = 576;
+            emitted.k = 1152;
+            emitted.batch = 12;
+            emitted.sharesRhs = sharesRhs;
+            int64_t stages = device == std::string("t4") ? 2 : 3;
+            for (int64_t elements : {2, 3, 4}) {
+              MmaSchedule schedule = {elements == 2 ? 2 : 1, 1, stages, 16,
+                                      swaps};
+              schedule.warpsBatch = elements;
+              emitted.family = mmaFamily(schedule, {32}, 32, 64, 4);
+              emitted.family.tiles[0][3] = elements;
+              ASSERT_TRUE(isLegal(emitted)) << emitted.str();
+              compare(emitted);
+            }
+          }
+}
+
 /// Instructions behind the main loop: predicted over observed. The model counts
 /// machine code, which has fewer for addresses than PTX.
 TEST_F(MmaEmittedWork, OfEpilogues) {
