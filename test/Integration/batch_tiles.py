@@ -159,8 +159,9 @@ def tensor_cores(h):
 
     sizes = grid(B=(1, 3, 9), S=(1, 5, 24, 37))
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
-        for factors in MMA_TYPES:
-            for layout, model in products(n=32, k=64 if number % 2 else 96, factors=factors):
+        for turn, factors in enumerate(MMA_TYPES):
+            models = products(n=32, k=64 if number % 2 else 96, factors=factors)
+            for layout, model in harness.share(models, number + turn):
                 add(f"{factors} {layout} {batch} groups of {warps[0]} by {warps[1]} {'swapped' if swaps else ''}",
                     model, sizes, 1, (warps, fragments, (batch,), swaps), factors, steps=1 + number % 2)
     # Whole tiles: warps read their matrices as if each had a block of its own.
@@ -178,7 +179,7 @@ def tensor_cores(h):
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
         tile = (warps, fragments, (batch,), swaps)
-        for lhs, rhs in (("bmk", "bkn"), ("bkm", "bnk")):
+        for lhs, rhs in harness.share((("bmk", "bkn"), ("bkm", "bnk")), number):
             label = f"{lhs} {rhs} tile {number}"
             add(f"odd {label}", Batched(lhs, rhs, "bmn", odd, extras=("bmn", "n", "bm", "bn"), relu=True,
                                         factors="f16"), sizes, 1, tile, access=1)
