@@ -9,7 +9,9 @@
 //
 // KIND is `plain`, or `staged`: most copies pass through registers then, since
 // accesses are single elements or factors have prologues; more extents are
-// dynamic, more factors lie across k, and some blocks compute a slice of k.
+// dynamic, more factors lie across k, and some blocks compute a slice of k. Or,
+// of mma, `batches`: the same, or half of them plain, with several elements of
+// a batch in a block.
 //
 // One in four kernels is any that the path can emit; the others are near the
 // limit of registers, where the estimate has to tell those that spill. Which
@@ -39,9 +41,10 @@ constexpr int64_t kPlainSlotRegisters = 2, kStagedSlotRegisters = 4;
 
 class Sampler {
 public:
-  Sampler(bool isMma, bool isStaged, unsigned seed,
+  Sampler(bool isMma, bool isStaged, bool hasBatches, unsigned seed,
           llvm::ArrayRef<DeviceSpec> devices)
-      : isMma(isMma), isStaged(isStaged), random(seed), devices(devices) {}
+      : isMma(isMma), isStaged(isStaged), hasBatches(hasBatches), random(seed),
+        devices(devices) {}
 
   /// A kernel that the path can emit; near the limit if told.
   EmittedCase draw(bool isNear);
@@ -60,11 +63,13 @@ private:
   EmittedCase drawMma();
   /// Makes copies of a kernel pass through registers, or most of them.
   void stage(EmittedCase &emitted);
+  /// Gives blocks several elements of a batch, which tiles divide or not.
+  void addBatch(EmittedCase &emitted);
   EmittedPrologue drawPrologue(ElementType multiplied);
   /// Vectors that a thread copies in a step of the last part.
   int64_t copySlots(const EmittedCase &emitted) const;
 
-  bool isMma, isStaged;
+  bool isMma, isStaged, hasBatches;
   std::mt19937 random;
   llvm::ArrayRef<DeviceSpec> devices;
 };
@@ -188,6 +193,16 @@ void Sampler::stage(EmittedCase &emitted) {
   }
 }
 
+void Sampler::addBatch(EmittedCase &emitted) {
+  MmaSchedule schedule = MmaSchedule::of(emitted.family.schedule);
+  schedule.warpsBatch = pick<int64_t>({2, 3, 4, 4, 8});
+  emitted.family.schedule = schedule.pack();
+  for (BlockTile &tile : emitted.family.tiles)
+    tile.push_back(schedule.warpsBatch);
+  emitted.batch = schedule.warpsBatch * 6 + int64_t(random() % 2);
+  emitted.sharesRhs = random() % 4 == 0;
+}
+
 int64_t Sampler::copySlots(const EmittedCase &emitted) const {
   const BlockTile &tile = emitted.family.tiles.back();
   if (!isMma) {
@@ -204,8 +219,10 @@ int64_t Sampler::copySlots(const EmittedCase &emitted) const {
 EmittedCase Sampler::draw(bool isNear) {
   while (true) {
     EmittedCase emitted = isMma ? drawMma() : drawSimt();
-    if (isStaged)
+    if (isStaged || (hasBatches && random() % 2 == 0))
       stage(emitted);
+    if (hasBatches)
+      addBatch(emitted);
     const DeviceSpec &device = deviceOf(emitted);
     const CodegenModel &path = emitted.family.path();
     Workload workload = emitted.workload();
@@ -261,11 +278,12 @@ int main(int argc, char **argv) {
   llvm::StringRef path = argc > 1 ? argv[1] : "";
   llvm::StringRef kind = argc > 2 ? argv[2] : "";
   if (argc < 7 || (path != "simt" && path != "mma") ||
-      (kind != "plain" && kind != "staged") ||
+      (kind != "plain" && kind != "staged" && kind != "batches") ||
+      (kind == "batches" && path != "mma") ||
       llvm::StringRef(argv[3]).getAsInteger(10, seed) ||
       llvm::StringRef(argv[4]).getAsInteger(10, count))
-    return fail("expected simt or mma, plain or staged, SEED COUNT FOLDER "
-                "DEVICE...");
+    return fail("expected simt or mma, plain, staged or, of mma, batches, SEED "
+                "COUNT FOLDER DEVICE...");
   std::vector<DeviceSpec> devices;
   for (const char *name : llvm::ArrayRef(argv + 6, argc - 6)) {
     llvm::Expected<DeviceSpec> device = loadDeviceSpec(name);
@@ -274,7 +292,8 @@ int main(int argc, char **argv) {
     devices.push_back(std::move(*device));
   }
   llvm::StringRef folder = argv[5];
-  Sampler sampler(path == "mma", kind == "staged", seed, devices);
+  Sampler sampler(path == "mma", kind == "staged", kind == "batches", seed,
+                  devices);
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   for (unsigned number = 0; number < count; ++number) {
     EmittedCase emitted = sampler.draw(number % 4 != 0);

@@ -208,7 +208,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
     parser.add_argument("--path", choices=sorted(MULTIPLY), default="simt")
-    parser.add_argument("--kind", choices=("plain", "staged"), default="plain",
+    parser.add_argument("--kind", choices=("plain", "staged", "batches"), default="plain",
                         help="staged: most copies pass through registers (single elements, prologues), more sizes are "
                         "dynamic, more factors across k, some blocks of slices of k")
     parser.add_argument("--devices", default=DEVICES)

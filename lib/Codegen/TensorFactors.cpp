@@ -206,17 +206,23 @@ void FactorCopies::addTo(BlockWork &work, const SharedTile &tile,
   // Of windows as if they did not overlap and nothing lay outside: which
   // elements neighbours share depends on loops that tiles do not know.
   work.globalBytes += double((copy.globalBytes + copy.prologue.globalBytes) *
-                             tile.outer * tile.inner);
+                             tile.matrices * tile.outer * tile.inner);
   if (!isAsynchronous)
     work.loadedRegisters +=
         copies *
         double(ceilDiv(copy.vectorWidth * copy.globalBytes, kWordBytes));
   // Of each thread, 64 bits for a pointer; where k has a rest, whether each
   // slot takes part.
+  // Slots that each have rows of one matrix lie in all matrices as in the first
+  // one.
+  SharedTile matrix = tile;
+  if (tile.vectorsOfMatrix(copy.vectorWidth) % threads == 0)
+    matrix.matrices = 1;
   auto [pointers, places] =
-      addresses(tile, copy,
+      addresses(matrix, copy,
                 /*isClamped=*/!copy.isSpaceExact && !isAsynchronous);
-  double ofAddresses = double(2 * pointers + places);
+  double ofAddresses =
+      double(2 * pointers * (tile.matrices / matrix.matrices) + places);
   if (!isReduceExact)
     ofAddresses += 2 * slots;
   // Whether each is inside of m or n, together with what else decides.

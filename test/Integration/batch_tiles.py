@@ -4,13 +4,14 @@
 Given families of the SIMT path: one and several threads along the batch, less
 and more than a warp for each element, several batch axes, factors that lack one,
 dynamic batches that tiles pad, slices of k, pairs of two heights along a batch
-axis; and threads with strips of any width (virtual threads). Results are
+axis; and threads with strips of any width (virtual threads). The same of the mma
+path, whose groups of warps have an element each, with every type. Results are
 compared with the reference's, with bounds and race checks and shuffled threads.
-The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on both.
+The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on all.
 """
 
-import batches
 import json
+import math
 
 import harness
 from batches import Batched, grid
@@ -42,10 +43,12 @@ TILES = {
 }
 
 
-def shared_loads(h, label, model, given, size):
-    """Wavefronts of loads from shared memory, and the least that they could take; (counts, problems)."""
-    plan = f"<families = [{given}], choices = [], general = 0, unaligned_general = 0>"
-    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan)
+def shared_loads(h, label, model, families, size, precision="f32"):
+    """Wavefronts of loads from shared memory by families[0], and the least that they could take; (counts, problems).
+    The last family takes operands of any alignment."""
+    plan = (f"<families = [{', '.join(families)}], choices = [], general = 0, "
+            f"unaligned_general = {len(families) - 1}>")
+    planned, problems = form(h, label.replace(" ", "_"), model.text(), plan, precision)
     if not planned:
         return None, problems
     result = h.tool("ftuner-run", planned, f"--function={model.name}", "--device=h200", "--executor=emulator",
@@ -57,7 +60,7 @@ def shared_loads(h, label, model, given, size):
 
 
 def without_conflicts(h, label, model, given, size):
-    counts, problems = shared_loads(h, label, model, given, size)
+    counts, problems = shared_loads(h, label, model, [given], size)
     if counts and counts[0] != counts[1]:
         problems.append(f"expected loads without bank conflicts, but got {counts[0]} wavefronts for {counts[1]}")
     return problems
@@ -70,7 +73,7 @@ def strip_conflicts(h):
     ratios = {}
     for strips in (1, 2):
         given = family([((32, 128, 16), (4, 8, 1))], virtual_threads_n=strips)
-        counts, problems = shared_loads(h, f"strips {strips}", model, given, {"T": 32})
+        counts, problems = shared_loads(h, f"strips {strips}", model, [given], {"T": 32})
         if not counts:
             return problems
         ratios[strips] = counts[0] / counts[1]
@@ -99,6 +102,105 @@ def strips(h, devices):
                 given = [family(part, vector=4 if wide else 1, **fields), family(part, **fields)]
                 h.add(f"{label} {device}", run, h, f"{label} {device}", model, given, device,
                       [{"T": t} for t in (1, 28, 53)], ())
+
+
+def mma(batch_axes, warps, warp_tile, batch, depth, stages=2, access=16, swaps=False, split=1):
+    """A family of the mma path: elements of a warp along m and n, and of a block along batch axes."""
+    groups = math.prod(batch)
+    tile = [*(count * size for count, size in zip(warps, warp_tile)), depth, *batch]
+    tile += [1] * (3 + batch_axes - len(tile))
+    return (f"<#ukernel.mma<warps = {list(warps)}, stages = {stages}, access = {access}"
+            + (", swap_operands = true" if swaps else "") + (f", warps_batch = {groups}" if groups > 1 else "")
+            + f">, axis = 0, tiles = [{tile}]" + (f", split = {split}" if split != 1 else "") + ">")
+
+
+# Type of factors: bytes, its devices, and what results may be off by.
+MMA_TYPES = {"f16": (2, ("h200", "a100", "t4"), 1e-5), "bf16": (2, ("h200", "a100"), 1e-5),
+             "i8": (1, ("t4", "h200", "a100"), 0), "f32": (4, ("a100", "h200"), 2e-3)}
+# Warps along m and n of an element, fragments of 16 and 8 of a warp, elements, swapped operands.
+MMA_TILES = [((1, 1), (1, 2), 4, False), ((1, 2), (1, 2), 2, False), ((2, 1), (2, 4), 2, True),
+             ((1, 1), (2, 2), 8, True), ((1, 1), (1, 2), 3, False), ((3, 1), (1, 2), 2, False)]
+
+
+def precision_of(factors):
+    """To what the compiler may round f32."""
+    return "tf32" if factors == "f32" else "f32"
+
+
+def same_wavefronts(h, label, model, plans, size, precision):
+    """Loads from shared memory take the same wavefronts by the families of each plan."""
+    counts = []
+    for number, families in enumerate(plans):
+        found, problems = shared_loads(h, f"{label} {number}", model, families, size, precision)
+        if not found:
+            return problems
+        counts.append(found)
+    return [] if len(set(counts)) == 1 else [f"expected equal wavefronts of loads, but got {counts}"]
+
+
+def tensor_cores(h):
+    """Groups of warps of the mma path."""
+    def add(label, model, sizes, batch_axes, tile, factors="f16", flags=(), **options):
+        element, devices, tolerance = MMA_TYPES[factors]
+        warps, fragments, batch, swaps = tile
+        warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
+        depth = options.pop("steps", 1) * 32 // element
+        split = options.pop("split", 1)
+        for device in harness.share(devices, len(h.jobs)):
+            is_old = device == "t4" or options.get("access", 16) == 1 or model.scales
+            stages = 2 if is_old else options.get("stages", 3)
+            common = (batch_axes, warps, warp_tile, batch, depth)
+            access = options.get("access", 16)
+            given = [mma(*common, stages, access, swaps, split)]
+            if access > 1:
+                given.append(mma(*common, 2, 1, swaps))
+            h.add(f"mma {label} {device}", run, h, f"mma {label} {device}", model, given, device, sizes, flags,
+                  precision_of(factors), tolerance)
+
+    sizes = grid(B=(1, 3, 9), S=(1, 5, 24, 37))
+    for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
+        for turn, factors in enumerate(MMA_TYPES):
+            models = products(n=32, k=64 if number % 2 else 96, factors=factors)
+            for layout, model in harness.share(models, number + turn):
+                add(f"{factors} {layout} {batch} groups of {warps[0]} by {warps[1]} {'swapped' if swaps else ''}",
+                    model, sizes, 1, (warps, fragments, (batch,), swaps), factors, steps=1 + number % 2)
+    # Whole tiles: warps read their matrices as if each had a block of its own.
+    for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
+        warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
+        m, n = (count * size for count, size in zip(warps, warp_tile))
+        for turn, factors in enumerate(MMA_TYPES):
+            depth = (1 + number % 2) * 32 // MMA_TYPES[factors][0]
+            layout, model = products(b=2 * batch, n=2 * n, k=2 * depth, factors=factors)[(number + turn) % 3]
+            plans = [[mma(1, warps, warp_tile, (elements,), depth, 2, access, swaps) for access in (16, 1)]
+                     for elements in (1, batch)]
+            label = f"mma wavefronts {factors} {layout} tile {number}"
+            h.add(label, same_wavefronts, h, label, model, plans, {"S": 2 * m}, precision_of(factors))
+    # Extents that change the alignment from element to element, epilogues with batch axes, an init, slices, a prologue.
+    odd = {"b": "B", "m": "S", "n": 21, "k": 19}
+    for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
+        tile = (warps, fragments, (batch,), swaps)
+        for lhs, rhs in harness.share((("bmk", "bkn"), ("bkm", "bnk")), number):
+            label = f"{lhs} {rhs} tile {number}"
+            add(f"odd {label}", Batched(lhs, rhs, "bmn", odd, extras=("bmn", "n", "bm", "bn"), relu=True,
+                                        factors="f16"), sizes, 1, tile, access=1)
+            add(f"init {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, init="tensor", scale=True,
+                                         extras=("bn",), factors="f16"), sizes, 1, tile)
+            add(f"slices {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 136}, extras=("bn",), factors="f16"),
+                sizes, 1, tile, split=3)
+            for scales in ("bm", "bk", "mk", "b"):
+                add(f"prologue {scales} {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, factors="f16",
+                                                          scales=scales), sizes, 1, tile)
+    # Fixed batches that tiles divide and that they pad.
+    for b in (8, 5):
+        for layout, model in products(b=b, n=40, k=64, factors="f16", extras=("bmn",)):
+            add(f"batch of {b} {layout}", model, grid(S=(1, 16, 33)), 1, ((1, 1), (1, 3), (4,), False))
+    # Two batch axes, and factors that lack one.
+    heads = {"b": "B", "h": 3, "m": "S", "n": "T", "k": 16}
+    two = grid(B=(1, 3), S=(1, 13, 24), T=(2, 9, 40))
+    for batch in ((1, 3), (2, 3), (4, 1), (2, 2)):
+        for lhs, rhs in (("bmhk", "bnhk"), ("bhmk", "hkn"), ("bhkm", "bnhk"), ("bmk", "bhnk")):
+            add(f"{batch[0]} by {batch[1]} {lhs} {rhs}", Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",),
+                                                                 factors="f16"), two, 2, ((1, 1), (1, 2), batch, False))
 
 
 def main():
@@ -156,6 +258,7 @@ def main():
             add(f"pairs of columns {parts[0][0]} {layout}".translate(str.maketrans("", "", "(),")), model,
                 grid(T=(1, 13, 40), N=(1, 24, 56, 88, 100)), 0, parts, axis=1, **fields)
     strips(h, devices)
+    tensor_cores(h)
     h.finish()
 
 

@@ -17,25 +17,35 @@ class Batched:
     init: "fill", or "tensor" for one that the product adds to. batch: number of
     batch axes of the kernel. named: whether it is written as
     linalg.batch_matmul or, of other axes b, m, n and k, as linalg.contract.
+    factors: the factors' type, which are cast to that of the sums: i32 of i8, or
+    else f32. All else has that type. scales: axes of a tensor of factors with which
+    the lhs is multiplied first.
     """
 
     name = "f"
 
     def __init__(self, lhs, rhs, out, extents, scale=False, extras=(), relu=False,
-                 init="fill", batch=1, named=False, result=None):
+                 init="fill", batch=1, named=False, result=None, factors="f32", scales=None):
         self.lhs, self.rhs, self.out, self.extents = lhs, rhs, out, extents
         self.scale, self.extras, self.relu, self.init = scale, extras, relu, init
         self.batch, self.named, self.result = batch, named, result or out
+        self.factors, self.sums, self.scales = factors, "i32" if factors == "i8" else "f32", scales
 
     def batch_axes(self):
         return self.batch
 
-    def _type(self, axes):
-        return tensor(*(self.extents[axis] for axis in axes))
+    def _type_of(self, name):
+        """Type of the elements of an operand."""
+        return self.factors if name in ("a", "b", "z") else self.sums
+
+    def _type(self, axes, name=""):
+        return tensor(*(self.extents[axis] for axis in axes)).replace("f32", self._type_of(name))
 
     def operands(self):
         """(name, axes) of every argument, in order; None for a scalar."""
         result = [("a", self.lhs), ("b", self.rhs)]
+        if self.scales:
+            result.append(("z", self.scales))
         if self.init == "tensor":
             result.append(("c", self.out))
         result += [(f"x{i}", axes) for i, axes in enumerate(self.extras)]
@@ -45,28 +55,42 @@ class Batched:
         """The value of ftuner-run's --args for sizes of the symbols."""
         def extent(axis):
             return sizes.get(self.extents[axis], self.extents[axis])
-        return ",".join(scalar if axes is None else "".join(f"{extent(axis)}x" for axis in axes) + "f32"
-                        for _, axes in self.operands())
+        return ",".join(scalar if axes is None else "".join(f"{extent(axis)}x" for axis in axes) + self._type_of(name)
+                        for name, axes in self.operands())
 
-    def _dim(self, axis, lines):
+    def _dim(self, axis, lines, of=""):
         """The extent of a dynamic axis."""
         name, axes = next((name, axes) for name, axes in self.operands() if axes and axis in axes)
-        lines.append(f"%at_{axis} = arith.constant {axes.index(axis)} : index")
-        lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {self._type(axes)}")
-        return f"%size_{axis}"
+        lines.append(f"%at_{of}{axis} = arith.constant {axes.index(axis)} : index")
+        lines.append(f"%size_{of}{axis} = tensor.dim %{name}, %at_{of}{axis} : {self._type(axes, name)}")
+        return f"%size_{of}{axis}"
 
     def _generic(self, value, loops, inputs, output, destination, body, result):
         maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
                          for _, axes in [*inputs, ("", output)])
         kinds = ", ".join('"parallel"' if axis in output else '"reduction"' for axis in loops)
         names = ", ".join(f"%{name}" for name, _ in inputs)
-        types = ", ".join(self._type(axes) for _, axes in inputs)
-        elements = ", ".join(f"%{name}_: f32" for name, _ in [*inputs, ("out", output)])
+        types = ", ".join(self._type(axes, name) for name, axes in inputs)
+        elements = ", ".join(f"%{name}_: {self._type_of(name)}" for name, _ in [*inputs, ("out", output)])
         type = self._type(output)
         return [f"%{value} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
                 f"    ins({names} : {types}) outs(%{destination} : {type}) {{",
                 f"  ^bb0({elements}):", *(f"    {line}" for line in body),
-                f"    linalg.yield {result} : f32", f"}} -> {type}"]
+                f"    linalg.yield {result} : {self.sums}", f"}} -> {type}"]
+
+    def _scaled_lhs(self):
+        lines = []
+        sizes = ", ".join(self._dim(axis, lines, "lhs") for axis in self.lhs if isinstance(self.extents[axis], str))
+        type = self._type(self.lhs, "a")
+        maps = ", ".join(f"affine_map<({', '.join(self.lhs)}) -> ({', '.join(axes)})>"
+                         for axes in (self.lhs, self.scales, self.lhs))
+        kinds = ", ".join(['"parallel"'] * len(self.lhs))
+        return [*lines, f"%empty_lhs = tensor.empty({sizes}) : {type}",
+                f"%scaled_lhs = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
+                f"    ins(%a, %z : {type}, {self._type(self.scales, 'z')}) outs(%empty_lhs : {type}) {{",
+                "  ^bb0(%a_: {0}, %z_: {0}, %out_: {0}):".format(self.factors),
+                f"    %az = arith.mulf %a_, %z_ : {self.factors}", f"    linalg.yield %az : {self.factors}",
+                f"}} -> {type}"]
 
     def _product(self, start):
         if self.named:
@@ -74,13 +98,24 @@ class Batched:
             if (self.lhs, self.rhs, self.out) != ("bmk", "bkn", "bmn"):
                 maps = ", ".join(f"affine_map<(b, m, n, k) -> ({', '.join(axes)})>"
                                  for axes in (self.lhs, self.rhs, self.out))
-                return [f"%product = linalg.contract indexing_maps = [{maps}] ins(%a, %b : {self._type(self.lhs)}, "
-                        f"{self._type(self.rhs)}) outs(%{start} : {type}) -> {type}"]
-            return [f"%product = linalg.batch_matmul ins(%a, %b : {self._type(self.lhs)}, "
-                    f"{self._type(self.rhs)}) outs(%{start} : {type}) -> {type}"]
+                return [f"%product = linalg.contract indexing_maps = [{maps}] ins(%a, %b : {self._type(self.lhs, 'a')}, "
+                        f"{self._type(self.rhs, 'b')}) outs(%{start} : {type}) -> {type}"]
+            return [f"%product = linalg.batch_matmul ins(%a, %b : {self._type(self.lhs, 'a')}, "
+                    f"{self._type(self.rhs, 'b')}) outs(%{start} : {type}) -> {type}"]
         loops = list(dict.fromkeys(self.out + self.lhs + self.rhs))
-        return self._generic("product", loops, [("a", self.lhs), ("b", self.rhs)], self.out, start,
-                             ["%p = arith.mulf %a_, %b_ : f32", "%q = arith.addf %out_, %p : f32"], "%q")
+        body, suffix = [], "i" if self.sums == "i32" else "f"
+        lhs, rhs = "%a_", "%b_"
+        if self.factors != self.sums:
+            cast = "extsi" if self.sums == "i32" else "extf"
+            body += [f"%{name}e = arith.{cast} {factor} : {self.factors} to {self.sums}"
+                     for name, factor in (("a", lhs), ("b", rhs))]
+            lhs, rhs = "%ae", "%be"
+        body += [f"%p = arith.mul{suffix} {lhs}, {rhs} : {self.sums}",
+                 f"%q = arith.add{suffix} %out_, %p : {self.sums}"]
+        lines = self._generic("product", loops, [("a", self.lhs), ("b", self.rhs)], self.out, start, body, "%q")
+        if not self.scales:
+            return lines
+        return [*self._scaled_lhs(), *(line.replace("ins(%a,", "ins(%scaled_lhs,") for line in lines)]
 
     def _epilogue(self):
         body, value = [], "%product_"
@@ -88,7 +123,8 @@ class Batched:
             body.append(f"%scaled = arith.mulf {value}, %s : f32")
             value = "%scaled"
         for i in range(len(self.extras)):
-            body.append(f"%sum{i} = arith.addf {value}, %x{i}_ : f32")
+            suffix = "i" if self.sums == "i32" else "f"
+            body.append(f"%sum{i} = arith.add{suffix} {value}, %x{i}_ : {self.sums}")
             value = f"%sum{i}"
         if self.relu:
             body.append(f"%relu = arith.maximumf {value}, %zero : f32")
@@ -102,9 +138,9 @@ class Batched:
         attributes = f" attributes {{ukernel.symbols = {{{ranges}}}}}" if ranges else ""
         parameters = ", ".join(
             f"%{name}: f32" if axes is None
-            else f"%{name}: {self._type(axes)} {_shape(*(self.extents[axis] for axis in axes))}"
+            else f"%{name}: {self._type(axes, name)} {_shape(*(self.extents[axis] for axis in axes))}"
             for name, axes in self.operands())
-        lines = ["%zero = arith.constant 0.0 : f32"]
+        lines = [f"%zero = arith.constant {'0' if self.sums == 'i32' else '0.0'} : {self.sums}"]
         sizes = {axis: self._dim(axis, lines) for axis in self.out if isinstance(self.extents[axis], str)}
         type = self._type(self.out)
 
@@ -112,7 +148,7 @@ class Batched:
             return f"tensor.empty({', '.join(sizes[axis] for axis in axes if axis in sizes)}) : {self._type(axes)}"
         if self.init == "fill":
             lines += [f"%empty = {empty(self.out)}",
-                      f"%start = linalg.fill ins(%zero : f32) outs(%empty : {type}) -> {type}"]
+                      f"%start = linalg.fill ins(%zero : {self.sums}) outs(%empty : {type}) -> {type}"]
         lines += self._product("start" if self.init == "fill" else "c")
         result = "product"
         if self.scale or self.extras or self.relu or self.result != self.out:

@@ -52,16 +52,16 @@ def form(h, name, text, plan, precision="f32", packs_for=None):
     return h.write(name + "_planned.mlir", f"{head}{{\n  ukernel.plan @given {plan}\n  func.func{planned}"), []
 
 
-def run(h, label, model, families, device, sizes, flags):
+def run(h, label, model, families, device, sizes, flags, precision="f32", tolerance=TOLERANCE):
     """Runs every size by families[0], aligned operands or not."""
     name = label.replace(" ", "_")
     plan = (f"<families = [{', '.join(families)}], choices = [], general = 0, "
             f"unaligned_general = {len(families) - 1}>")
-    planned, problems = form(h, name, model.text(), plan)
+    planned, problems = form(h, name, model.text(), plan, precision)
     if not planned:
         return problems
     return run_planned(h, planned, h.path(name + ".mlir"), model.name, device, [model.args(**size) for size in sizes],
-                       TOLERANCE, flags)[1]
+                       tolerance, flags)[1]
 
 
 def run_planned(h, planned, source, function, device, arguments, tolerance, flags=()):

@@ -220,10 +220,28 @@ void FragmentEpilogue::emit(ValueRange accumulators,
                   fragment * kColumns),
          {}});
   }
+  if (warp.isActive) {
+    awaitStaging(hasAsynchronousCopies);
+    return emitIf(b, allLanes(warp.isActive), [&] {
+      loadOfLane(epilogue, groups.front());
+      emitColumns(epilogue, staging, accumulators, groups);
+    });
+  }
   // These are read while the staging tile is awaited and filled.
   loadOfLane(epilogue, groups.front());
   awaitStaging(hasAsynchronousCopies);
+  emitColumns(epilogue, staging, accumulators, groups);
+}
 
+/// A vote, so that the assembler knows that the warp's lanes stay together.
+Value FragmentEpilogue::allLanes(Value condition) {
+  return NVVM::VoteSyncOp::create(b, b.getI1Type(), createI32(b, -1), condition,
+                                  NVVM::VoteSyncKind::all);
+}
+
+void FragmentEpilogue::emitColumns(ContractionEpilogue &epilogue, Value staging,
+                                   ValueRange accumulators,
+                                   MutableArrayRef<Columns> groups) {
   // Runs that are known to be inside are read, computed and stored together,
   // without a branch between them.
   Value isInside = epilogue.isInside(
@@ -246,10 +264,7 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   };
   if (!isInside)
     return emitStaging(true);
-  // A vote, so that the assembler knows that the warp's lanes stay together.
-  isInside = NVVM::VoteSyncOp::create(b, b.getI1Type(), createI32(b, -1),
-                                      isInside, NVVM::VoteSyncKind::all);
-  auto ifOp = scf::IfOp::create(b, isInside, /*withElseRegion=*/true);
+  auto ifOp = scf::IfOp::create(b, allLanes(isInside), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   emitStaging(true);

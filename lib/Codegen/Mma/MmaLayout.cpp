@@ -28,29 +28,27 @@ static SharedTile sharedTile(bool reduceContiguous, int64_t space,
   return tile;
 }
 
-MmaLayout ftuner::mmaLayout(const ContractionAxes &axes,
-                            bool lhsReduceContiguous, bool rhsReduceContiguous,
-                            int64_t elementBytes, const BlockTile &tile,
-                            const MmaSchedule &schedule) {
-  int64_t depth = tile[axes.k];
-  auto side = [&](unsigned factor) {
-    bool reduceContiguous =
-        factor == 0 ? lhsReduceContiguous : rhsReduceContiguous;
-    int64_t extent = tile[axes.space(factor)];
-    return MmaSide{
-        factor, sharedTile(reduceContiguous, extent, depth, elementBytes),
-        extent, schedule.warpsAlong(factor), schedule.fragmentAlong(factor)};
-  };
-  return {side(schedule.rowFactor()), side(schedule.columnFactor()), depth,
-          schedule.stages, elementBytes};
-}
-
 MmaLayout ftuner::mmaLayout(const Workload &workload, const BlockTile &tile,
                             const MmaSchedule &schedule) {
   ContractionView view(workload);
-  return mmaLayout(view, view.lhs().contiguousAxis() == view.k,
-                   view.rhs().contiguousAxis() == view.k,
-                   bytesOf(view.multipliedType()), tile, schedule);
+  int64_t depth = tile[view.k], elementBytes = bytesOf(view.multipliedType());
+  BatchTile batch = BatchTile::of(workload, tile);
+  auto side = [&](unsigned factor) {
+    bool reduceContiguous = view.factor(factor).contiguousAxis() == view.k;
+    int64_t extent = tile[view.space(factor)];
+    MmaSide result = {
+        factor, sharedTile(reduceContiguous, extent, depth, elementBytes),
+        extent, schedule.warpsAlong(factor), schedule.fragmentAlong(factor)};
+    result.tile.matrices = batch.matrices(factor);
+    return result;
+  };
+  return {side(schedule.rowFactor()),
+          side(schedule.columnFactor()),
+          depth,
+          schedule.stages,
+          elementBytes,
+          schedule.warpsBatch,
+          std::move(batch)};
 }
 
 int64_t ftuner::mmaColumnStep(const Workload &workload,

@@ -106,6 +106,7 @@ public:
 
 protected:
   bool takesWindows() const override { return true; }
+  bool takesBatchTiles() const override { return true; }
 
   llvm::Error checkWorkload(const Workload &workload,
                             const DeviceSpec &device) const override;
@@ -169,6 +170,10 @@ private:
                        roundsFactor(workload, factor)};
     copy.isSpaceExact =
         isExact(workload, family, part, family.contractionAxes().space(factor));
+    for (const BatchTile::Side &side :
+         BatchTile::of(workload, family.tiles[part]).sides)
+      if (side.isOf[factor])
+        copy.isSpaceExact &= isExact(workload, family, part, side.axis);
     return copy;
   }
 
@@ -223,6 +228,11 @@ llvm::Error MmaModel::checkPart(const Workload &workload,
     return invalid("expected a reduce tile that is a multiple of " +
                    llvm::Twine(depth) + ", but got " +
                    llvm::Twine(tile[axes.k]));
+  int64_t elements = BatchTile::of(workload, tile).elements();
+  if (elements != mma.warpsBatch)
+    return invalid("expected one element of batch axes for each of " +
+                   llvm::Twine(mma.warpsBatch) + " groups of warps, but got " +
+                   llvm::Twine(elements));
   return llvm::Error::success();
 }
 
@@ -239,7 +249,10 @@ llvm::Error MmaModel::checkCopies(const Workload &workload,
     return invalid("expected 1 to " +
                    llvm::Twine(device.maxThreadsPerBlock / 32) +
                    " warps, but got " + llvm::Twine(mma.warpsM) + " by " +
-                   llvm::Twine(mma.warpsN));
+                   llvm::Twine(mma.warpsN) +
+                   (mma.warpsBatch > 1
+                        ? " in " + std::to_string(mma.warpsBatch) + " groups"
+                        : ""));
   return llvm::Error::success();
 }
 

@@ -2,6 +2,7 @@
 #include "MmaSpace.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
 #include "MmaTypes.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 
 using namespace ftuner;
@@ -19,6 +20,11 @@ static constexpr int64_t kColumnFragments[] = {1, 2, 3,  4,  5,  6,
 static constexpr int64_t kSwappedRowFragments[] = {1, 2, 4};
 static constexpr int64_t kSwappedColumnFragments[] = {1, 3, 5, 7};
 static constexpr int64_t kMaxSwappedWarps = 4;
+/// Most elements of batch axes in a block, and most warps of each. Together
+/// these are a warp for each scheduler of an SM, or two: what a block with one
+/// element lacks.
+static constexpr int64_t kMostBatchElements = 8, kMostGroup = 2;
+static constexpr int64_t kBatchWarps[] = {4, 8};
 /// Bytes of a step along the reduce axis, preferred ones first, and stages.
 static constexpr int64_t kStepBytes[] = {64, 128, 32};
 static constexpr int64_t kStages[] = {3, 4, 2, 5, 6};
@@ -32,6 +38,11 @@ MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
   maxWorkers = kMaxWarps;
   leastRowBytes = elementBytes * reduceGranule * 2;
   mostPoints = pointsHeld(workload, kAccumulatorRegisters);
+  for (unsigned axis : ContractionView(workload).batchAxes().list())
+    if (largestSize(workload.axes[axis]) > 1)
+      batchAxes.push_back(axis);
+  if (!batchAxes.empty())
+    mostBatchElements = kMostBatchElements;
 }
 
 void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
@@ -68,6 +79,11 @@ void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
         continue;
       place(rowFactor, rows * kMmaRows);
       place(columnFactor, columns * kMmaColumns);
+      // Several elements where a block has all of each.
+      const BlockTile &tile = family.tiles.front();
+      if (schedule.warpsBatch > 1 &&
+          (tile[axes.m] < extents[0] || tile[axes.n] < extents[1]))
+        continue;
       ukernel.blockTile = family.tiles.front();
       visit(family, ukernel, BlockKind::Suited);
     }
@@ -83,19 +99,37 @@ void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   family.tiles.front()[axes.k] = reduceGranule;
   UKernel ukernel;
   ukernel.registerTile.assign(numAxes, 1);
-  for (int64_t m = 1; m <= kMaxWarps; ++m)
-    for (int64_t n = 1; m * n <= kMaxWarps; ++n) {
-      schedule.warpsM = m;
-      schedule.warpsN = n;
-      visitWarpTiles(schedule, family, ukernel, visit);
+  visitWarps(schedule, family, ukernel, visit);
+  // Along one batch axis at a time.
+  BlockTile &tile = family.tiles.front();
+  for (unsigned axis : batchAxes) {
+    int64_t most =
+        std::min(kMostBatchElements, largestSize(workload.axes[axis]));
+    for (int64_t elements = 2; elements <= most; ++elements) {
+      tile[axis] = schedule.warpsBatch = elements;
+      visitWarps(schedule, family, ukernel, visit);
     }
+    tile[axis] = 1;
+  }
+}
+
+void MmaSpace::visitWarps(MmaSchedule schedule, KernelFamily &family,
+                          UKernel &ukernel, BlockVisitor visit) const {
+  auto visitBlock = [&](int64_t m, int64_t n) {
+    schedule.warpsM = m;
+    schedule.warpsN = n;
+    if (schedule.warpsBatch == 1 ||
+        (m * n <= kMostGroup &&
+         llvm::is_contained(kBatchWarps, schedule.warps())))
+      visitWarpTiles(schedule, family, ukernel, visit);
+  };
+  for (int64_t m = 1; m <= kMaxWarps; ++m)
+    for (int64_t n = 1; m * n <= kMaxWarps; ++n)
+      visitBlock(m, n);
   // Few rows, which one warp along m has all of.
   schedule.swapOperands = true;
-  schedule.warpsM = 1;
-  for (int64_t n = 1; n <= kMaxSwappedWarps; ++n) {
-    schedule.warpsN = n;
-    visitWarpTiles(schedule, family, ukernel, visit);
-  }
+  for (int64_t n = 1; n <= kMaxSwappedWarps; ++n)
+    visitBlock(1, n);
 }
 
 void MmaSpace::forEachSchedule(const KernelFamily &block,

@@ -4,7 +4,8 @@
 // 16 to 128 rows and 8 to 128 columns with up to 128 accumulators in a lane;
 // steps of 32, 64 or 128 bytes along the reduce axis in 2 to 6 stages. With
 // swapped operands, blocks of 8, 24, 40 or 56 rows: of others there are equal
-// ones without.
+// ones without. Of products that one or two warps have all of, up to 8 elements
+// of a batch axis, in blocks of 4 or 8 warps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_MMA_MMASPACE_H
@@ -25,11 +26,16 @@ public:
   Preference preference(const KernelFamily &family) const override;
 
 private:
+  /// Of elements of batch axes, every number of warps.
+  void visitWarps(MmaSchedule schedule, KernelFamily &family, UKernel &ukernel,
+                  BlockVisitor visit) const;
   void visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
                       UKernel &ukernel, BlockVisitor visit) const;
 
   /// Of the factors in shared memory.
   int64_t elementBytes;
+  /// Those with more than one element.
+  llvm::SmallVector<unsigned, 3> batchAxes;
 };
 
 } // namespace ftuner

@@ -127,7 +127,7 @@ BlockWork ftuner::mmaWork(const MmaLayout &layout, const MmaCode &code) {
 
   TensorWork tensor;
   tensor.pipe = code.instruction.pipe;
-  tensor.operations = 2.0 * double(layout.rows.extent) *
+  tensor.operations = 2.0 * double(layout.groups * layout.rows.extent) *
                       double(layout.columns.extent) * double(layout.bk);
   tensor.instructions =
       tensor.operations /

@@ -23,6 +23,8 @@ static ElementType storedType(ElementType multiplied) {
   return multiplied == ElementType::TF32 ? ElementType::F32 : multiplied;
 }
 
+static constexpr unsigned kBatchAxis = 3;
+
 static std::string prologueText(const EmittedPrologue &prologue) {
   std::string text;
   if (prologue.type)
@@ -42,6 +44,13 @@ Workload EmittedCase::workload() const {
   };
   Workload workload = Workload::matmul({1, std::nullopt, 1}, range(n), range(k),
                                        transposeLhs, transposeRhs);
+  if (batch != 0) {
+    workload.axes.push_back({"B", SizeRange::fixed(batch)});
+    for (auto [number, operand] : llvm::enumerate(workload.operands))
+      if (number > 1 || isBatched(number))
+        operand.axes.insert(operand.axes.begin(), kBatchAxis);
+    setContraction(workload, ContractionParts());
+  }
   setTypes(workload, multiplied, sumType(multiplied));
   ContractionParts parts = contractionParts(workload);
   parts.truncatesFactors = isTruncated;
@@ -87,6 +96,8 @@ std::string EmittedCase::str() const {
   for (unsigned factor : {0, 1})
     if (std::string text = prologueText(prologues[factor]); !text.empty())
       before += (factor == 0 ? ", lhs" : ", rhs") + text;
+  if (batch != 0)
+    before += ", batch of " + std::to_string(batch) + (sharesRhs ? " lhs" : "");
   return llvm::formatv("{0} {1}{2}{3} {4} n = {5}, k = {6}{7}{8}", device, type,
                        transposeLhs ? "T" : "N", transposeRhs ? "T" : "N",
                        family.str(), n, k, isDynamic ? " dynamic" : "", before);
@@ -106,6 +117,14 @@ public:
   std::string str();
 
 private:
+  /// The loops of maps; and dimensions, sizes or axes, behind that of a batch.
+  std::string loops() const { return emitted.batch ? "m, n, k, b" : "m, n, k"; }
+  std::string sizes(bool isBatched, const std::string &sizes) const {
+    return isBatched ? std::to_string(emitted.batch) + "x" + sizes : sizes;
+  }
+  static std::string axes(bool isBatched, const std::string &axes) {
+    return isBatched ? "b, " + axes : axes;
+  }
   /// Adds an operand that the contraction reads.
   void addOperand(const std::string &name, const std::string &type,
                   const std::string &axes, llvm::StringRef element);
@@ -128,7 +147,7 @@ void OperatorText::addOperand(const std::string &name, const std::string &type,
                               llvm::StringRef element) {
   names.push_back("%" + name);
   types.push_back(type);
-  maps.push_back("affine_map<(m, n, k) -> (" + axes + ")>");
+  maps.push_back("affine_map<(" + loops() + ") -> (" + axes + ")>");
   arguments.push_back("%" + llvm::StringRef(name).lower() +
                       "_: " + element.str());
 }
@@ -201,9 +220,11 @@ std::string OperatorText::str() {
       std::swap(rows, columns);
       axes = factor == 0 ? "k, m" : "n, k";
     }
+    bool isBatched = emitted.isBatched(factor);
     addOperand(factor == 0 ? "A" : "B",
-               "memref<" + rows + "x" + columns + "x" + element.str() + ">",
-               axes, element);
+               "memref<" + sizes(isBatched, rows + "x" + columns) + "x" +
+                   element.str() + ">",
+               this->axes(isBatched, axes), element);
   }
   for (unsigned factor : {0, 1})
     addInputs(factor);
@@ -221,13 +242,15 @@ std::string OperatorText::str() {
   std::vector<std::string> parameters;
   for (auto [name, type] : llvm::zip(names, types))
     parameters.push_back(name + ": " + type);
-  std::string output = "memref<?x" + n + "x" + sum.str() + ">";
+  bool isBatched = emitted.batch != 0;
+  std::string output =
+      "memref<" + sizes(isBatched, "?x" + n) + "x" + sum.str() + ">";
   bool isTf32 = emitted.multiplied == ElementType::TF32;
   return llvm::formatv(
       R"(
 func.func @f({0}, %O: {1}) {{
   ukernel.workload ins(%A, %B : {2}){3} outs(%O : {1})
-      maps = [{4}, affine_map<(m, n, k) -> (m, n)>]{5} contract {{
+      maps = [{4}, affine_map<({12}) -> ({13})>]{5} contract {{
     ^bb0({6}, %c: {7}):
 {8}      %product = arith.mul{9} {10}, {11} : {7}
       %sum = arith.add{9} %c, %product : {7}
@@ -242,7 +265,7 @@ func.func @f({0}, %O: {1}) {{
       : emitted.isTruncated ? " precision = tf32 truncated"
                             : " precision = tf32",
       join(arguments), sum, llvm::join(body, ""), isInteger ? "i" : "f", lhs,
-      rhs);
+      rhs, loops(), axes(isBatched, "m, n"));
 }
 
 static std::string operatorText(const EmittedCase &emitted) {

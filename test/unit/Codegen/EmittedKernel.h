@@ -30,6 +30,9 @@ struct EmittedCase {
   bool transposeLhs = false, transposeRhs = false;
   KernelFamily family;
   int64_t n = 0, k = 0;
+  /// Elements of a batch axis; 0 where there is none. The rhs may lack it.
+  int64_t batch = 0;
+  bool sharesRhs = false;
   bool isDynamic = false;
   /// The type in which factors are multiplied; sums are in i32 of i8, else in
   /// f32.
@@ -41,6 +44,10 @@ struct EmittedCase {
 
   Workload workload() const;
   std::string str() const;
+  /// Whether lhs (0) or rhs (1) has the batch axis.
+  bool isBatched(unsigned factor) const {
+    return batch != 0 && !(factor == 1 && sharesRhs);
+  }
 };
 
 struct EmittedPtx {

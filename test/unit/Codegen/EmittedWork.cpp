@@ -140,7 +140,9 @@ private:
 PlacedBlock::PlacedBlock(const EmittedCase &emitted, unsigned part) {
   NumberArithmetic math;
   Grid grid = gridOf(emitted.family);
-  int64_t extents[] = {kRows, emitted.n, emitted.k};
+  llvm::SmallVector<int64_t> extents = {kRows, emitted.n, emitted.k};
+  if (emitted.batch != 0)
+    extents.push_back(emitted.batch);
   // One tile of the first part.
   bool isPair = grid.secondHeight != 0;
   int64_t first = grid.tile[grid.combineAxis];
@@ -192,6 +194,18 @@ void StepCounter::addGlobal(int64_t accessBytes, const Addresses &addresses) {
     int64_t element =
         (address - static_cast<int64_t>(isLhs ? kLhs : kRhs)) / bytes;
     int64_t row = element / pitch, column = element % pitch;
+    // As if matrices lay one behind the other.
+    if (emitted.isBatched(isLhs ? 0 : 1)) {
+      int64_t rows = isReduceContiguous ? space : emitted.k;
+      int64_t ofTile = tile[!isReduceContiguous ? matmulAxes.k
+                            : isLhs             ? matmulAxes.m
+                                                : matmulAxes.n];
+      int64_t matrix = row / rows;
+      row %= rows;
+      row = isReduceContiguous ? row - (isLhs ? offsets.row : offsets.column)
+                               : row % ofTile;
+      row += matrix * ofTile;
+    }
     if (isReduceContiguous)
       column %= tile[matmulAxes.k];
     else
@@ -255,6 +269,17 @@ EmittedWork::run(const EmittedCase &emitted, unsigned part,
       {"rhs_stride0", emitted.transposeRhs ? k : n},
       {"output_stride0", n},
       {"first_part_blocks", 1}};
+  if (emitted.batch != 0) {
+    auto moveStride = [&](const char *row, const char *batch, int64_t rows) {
+      values[row] = std::exchange(values[batch], values[batch] * rows);
+    };
+    if (emitted.isBatched(0))
+      moveStride("lhs_stride1", "lhs_stride0",
+                 emitted.transposeLhs ? k : kRows);
+    if (emitted.isBatched(1))
+      moveStride("rhs_stride1", "rhs_stride0", emitted.transposeRhs ? n : k);
+    moveStride("output_stride1", "output_stride0", kRows);
+  }
   std::vector<uint64_t> parameters;
   for (const std::string &name : kernel->parameters) {
     if (!values.count(name)) {

@@ -391,6 +391,101 @@ TEST_F(MmaModelTest, CountsWhatABlockMultiplies) {
   EXPECT_EQ(work.tensor[0].instructions, 2 * 4 * 2 * 4 * 8);
 }
 
+/// A batch of small products, and a block of one warp for each of `elements`.
+static std::pair<Workload, KernelFamily> smallBatch(int64_t elements) {
+  Workload workload = Workload::batchMatmul(
+      SizeRange::fixed(24), {1, 16, 1}, SizeRange::fixed(32),
+      SizeRange::fixed(64), /*transposeLhs=*/false, /*transposeRhs=*/true);
+  setTypes(workload, ElementType::F16, ElementType::F32);
+  MmaSchedule schedule = {1, 1, 3, 16};
+  schedule.warpsBatch = elements;
+  KernelFamily family = mmaFamily(schedule, {16}, 32, 32, 4);
+  family.tiles[0][3] = elements;
+  return {workload, family};
+}
+
+TEST_F(MmaModelTest, ComputesAnElementOfABatchByEachGroup) {
+  auto [workload, one] = smallBatch(1);
+  BlockWork alone = model.work(workload, one, 0, device);
+  KernelResources ofOne = model.resources(workload, one);
+  for (int64_t elements : {2, 3, 4, 8}) {
+    KernelFamily family = smallBatch(elements).second;
+    EXPECT_EQ(llvm::toString(model.check(workload, family, device)), "");
+    KernelResources needs = model.resources(workload, family);
+    EXPECT_EQ(needs.threads, 32 * elements);
+    EXPECT_EQ(needs.sharedMemoryBytes, elements * ofOne.sharedMemoryBytes);
+    EXPECT_EQ(needs.registersPerThread, ofOne.registersPerThread);
+    UKernel ukernel = family.ukernel(0);
+    EXPECT_EQ(ukernel.workers, elements);
+    EXPECT_EQ(ukernel.registerTile, (BlockTile{16, 32, 1, 1}));
+    BlockWork work = model.work(workload, family, 0, device);
+    EXPECT_EQ(work.warps, elements * alone.warps);
+    EXPECT_EQ(work.tensor[0].instructions,
+              double(elements) * alone.tensor[0].instructions);
+    EXPECT_EQ(work.globalBytes, double(elements) * alone.globalBytes);
+    EXPECT_EQ(work.epilogueInstructions,
+              double(elements) * alone.epilogueInstructions);
+    // A warp reads its matrix as if it were alone.
+    auto loads = [](const BlockWork &work) {
+      std::pair<double, double> countAndWavefronts;
+      for (const WarpAccess &access : work.accesses)
+        if (access.kind == WarpAccess::Kind::SharedLoad) {
+          countAndWavefronts.first += access.count;
+          countAndWavefronts.second +=
+              access.count * wavefronts(access.address, access.width);
+        }
+      return countAndWavefronts;
+    };
+    auto [count, wavefrontsOfLoads] = loads(work);
+    auto [countAlone, wavefrontsAlone] = loads(alone);
+    EXPECT_EQ(count, double(elements) * countAlone);
+    EXPECT_EQ(wavefrontsOfLoads, double(elements) * wavefrontsAlone);
+  }
+  // A factor that lacks the axis has one matrix.
+  KernelFamily family = smallBatch(4).second;
+  workload.operands[1].axes.erase(workload.operands[1].axes.begin());
+  EXPECT_EQ(model.work(workload, family, 0, device).globalBytes,
+            2 * 32 * (4 * 16 + 32));
+}
+
+TEST_F(MmaModelTest, AsksForOneElementOfABatchForEachGroup) {
+  auto [workload, family] = smallBatch(4);
+  family.tiles[0][3] = 8;
+  EXPECT_EQ(llvm::toString(model.check(workload, family, device)),
+            "mma: expected one element of batch axes for each of 4 groups of "
+            "warps, but got 8");
+  family.tiles[0][3] = 2;
+  EXPECT_NE(llvm::toString(model.check(workload, family, device))
+                .find("whose elements 4 workers share equally"),
+            std::string::npos);
+  family = smallBatch(33).second;
+  EXPECT_NE(llvm::toString(model.check(workload, family, device)), "");
+}
+
+TEST_F(MmaModelTest, SuggestsSeveralElementsOfWholeProducts) {
+  auto elementsOf = [&](const Workload &workload) {
+    std::set<int64_t> found;
+    model.createSpace(workload, device)
+        ->forEachBlock(
+            16, [&](const KernelFamily &block, const UKernel &, BlockKind) {
+              int64_t elements = block.tiles[0][3];
+              EXPECT_EQ(MmaSchedule::of(block.schedule).warpsBatch, elements);
+              found.insert(elements);
+            });
+    return found;
+  };
+  Workload small = smallBatch(1).first;
+  EXPECT_EQ(elementsOf(small), (std::set<int64_t>{1, 2, 4, 8}));
+  // No more than there are.
+  small.axes[3].range = SizeRange::fixed(4);
+  EXPECT_EQ(elementsOf(small), (std::set<int64_t>{1, 2, 4}));
+  small.axes[3].range = SizeRange::fixed(1);
+  EXPECT_EQ(elementsOf(small), (std::set<int64_t>{1}));
+  Workload large = smallBatch(1).first;
+  large.axes[matmulAxes.m].range = SizeRange::fixed(1024);
+  EXPECT_EQ(elementsOf(large), (std::set<int64_t>{1}));
+}
+
 TEST_F(MmaModelTest, CountsWhatKeepsProductsWaiting) {
   auto headOf = [&](int64_t rows, int64_t columns) {
     return model

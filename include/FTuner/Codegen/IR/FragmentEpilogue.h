@@ -26,6 +26,9 @@ public:
     /// the next; 0 for a staging tile's own. Staging tiles at 0 take the place
     /// of stages that other warps may still read; others are the warps' own.
     int64_t stagingOffset = 0, stagingStride = 0;
+    /// Whether the warp has anything to finish, the same for all its lanes;
+    /// null where every warp has. Those that have nothing wait with the others.
+    Value isActive = {};
   };
 
   /// `accessBytes`: of the factors' copies (TensorFactors.h).
@@ -44,6 +47,8 @@ private:
   /// Waits for all warps that run, or for the lanes of the warp.
   void awaitWarps();
   void awaitLanes();
+  /// Whether a condition holds for all lanes of the warp.
+  Value allLanes(Value condition);
   /// Waits until the warp's staging tile may be written.
   void awaitStaging(bool hasAsynchronousCopies);
   /// The bytes of shared memory before the warp's staging tile.
@@ -64,6 +69,10 @@ private:
   struct Columns;
   /// Reads what all runs of the lane use for their columns.
   void loadOfLane(ContractionEpilogue &epilogue, Columns &columns);
+  /// Finishes all columns, whose lane's values are read of the first ones.
+  void emitColumns(ContractionEpilogue &epilogue, Value staging,
+                   ValueRange accumulators,
+                   mlir::MutableArrayRef<Columns> groups);
   /// Staging tiles with the same columns, and the first row of one in the warp
   /// tile.
   int64_t steps() const;

@@ -10,6 +10,9 @@
 // then instructions compute the transposed product, rhsᵀ · lhsᵀ. Warps are
 // numbered row by row of the instructions.
 //
+// Batches. A block may compute several elements of batch axes (BatchTile.h):
+// as many groups of such warps, one behind the other, have one each.
+//
 // Fragments. An instruction's operands are 8 × 8 matrices of 16 bits, or rows
 // of 16 bytes: two along k and two along the space axis of what feeds its rows,
 // two along k of what feeds its columns.
@@ -46,6 +49,7 @@
 #ifndef FTUNER_CODEGEN_MMA_MMALAYOUT_H
 #define FTUNER_CODEGEN_MMA_MMALAYOUT_H
 
+#include "FTuner/Codegen/BatchTile.h"
 #include "FTuner/Codegen/FragmentTile.h"
 #include "FTuner/Codegen/Mma/MmaSchedule.h"
 #include "FTuner/Codegen/SharedTile.h"
@@ -80,6 +84,9 @@ struct MmaLayout {
   int64_t bk, stages;
   /// Of the factors in shared memory.
   int64_t elementBytes;
+  /// Groups of warps, and the elements that they have.
+  int64_t groups = 1;
+  BatchTile batch = {};
 
   /// The tile of lhs (0) or rhs (1).
   const SharedTile &tileOf(unsigned factor) const {
@@ -88,7 +95,8 @@ struct MmaLayout {
   const SharedTile &lhs() const { return tileOf(0); }
   const SharedTile &rhs() const { return tileOf(1); }
   bool isSwapped() const { return rows.factor == 1; }
-  int64_t warps() const { return rows.warps * columns.warps; }
+  int64_t warpsOfGroup() const { return rows.warps * columns.warps; }
+  int64_t warps() const { return groups * warpsOfGroup(); }
   int64_t threads() const { return 32 * warps(); }
   /// Reduce elements of a fragment, and fragments of a step.
   int64_t fragmentDepth() const { return kMmaFragmentBytes / elementBytes; }
@@ -129,9 +137,6 @@ struct MmaLayout {
   }
 };
 
-MmaLayout mmaLayout(const ContractionAxes &axes, bool lhsReduceContiguous,
-                    bool rhsReduceContiguous, int64_t elementBytes,
-                    const BlockTile &tile, const MmaSchedule &schedule);
 /// The layout of a block tile for a workload that the path supports.
 MmaLayout mmaLayout(const Workload &workload, const BlockTile &tile,
                     const MmaSchedule &schedule);

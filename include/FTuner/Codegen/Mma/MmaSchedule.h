@@ -15,12 +15,14 @@ constexpr int64_t kMmaRows = FragmentTile::kRows,
                   kMmaColumns = FragmentTile::kColumns;
 
 /// What a schedule means to the mma path. A warp computes bm / warpsM rows and
-/// bn / warpsN columns of a block tile.
+/// bn / warpsN columns of a block tile, of one of the tile's warpsBatch
+/// elements along batch axes.
 struct MmaSchedule {
   int64_t warpsM = 1, warpsN = 1;
   int64_t stages = 2;
   int64_t accessBytes = 16;
   bool swapOperands = false;
+  int64_t warpsBatch = 1;
 
   static constexpr auto rows() {
     using S = MmaSchedule;
@@ -31,12 +33,19 @@ struct MmaSchedule {
         ScheduleRow("warps_n", &S::warpsN, "warps of a block along n")
             .key("warps")
             .range(1, kMaxThreads / 32),
-        stagesRow(&S::stages), accessRow(&S::accessBytes),
+        stagesRow(&S::stages),
+        accessRow(&S::accessBytes),
         ScheduleRow("swap_operands", &S::swapOperands,
                     "instructions compute the transposed product: the rhs "
                     "feeds their 16 rows and the lhs their 8 columns, so that "
                     "m goes in eights and n in sixteens")
             .label("swapped")
+            .optional(),
+        ScheduleRow("warps_batch", &S::warpsBatch,
+                    "groups of such warps in a block, each with an element of "
+                    "batch axes")
+            .label("batch")
+            .range(1, kMaxThreads / 32)
             .optional()};
   }
   static MmaSchedule of(const Schedule &schedule) {
@@ -52,7 +61,7 @@ struct MmaSchedule {
   int64_t copyWidth(int64_t globalBytes, int64_t sharedBytes) const {
     return elementsOfCopy(accessBytes, globalBytes, sharedBytes);
   }
-  int64_t warps() const { return warpsM * warpsN; }
+  int64_t warps() const { return warpsM * warpsN * warpsBatch; }
   int64_t threads() const { return 32 * warps(); }
   int64_t alignment() const { return accessBytes; }
   /// What feeds the rows of instructions, lhs (0) or rhs (1): they lie along
@@ -64,7 +73,7 @@ struct MmaSchedule {
   int64_t warpsAlong(unsigned factor) const {
     return factor == 0 ? warpsM : warpsN;
   }
-  int64_t workersAlongBatch() const { return 1; }
+  int64_t workersAlongBatch() const { return warpsBatch; }
   int64_t workersAlong(unsigned factor) const { return warpsAlong(factor); }
   int64_t fragmentAlong(unsigned factor) const {
     return factor == rowFactor() ? kMmaRows : kMmaColumns;

@@ -23,17 +23,28 @@ MmaTileEmitter::MmaTileEmitter(ImplicitLocOpBuilder &b,
 void MmaTileEmitter::emit() {
   warp = math.div(tile.threadId, 32);
   lane = math.rem(tile.threadId, 32);
-  rows.origin =
-      math.mul(math.div(warp, layout.columns.warps), layout.rows.warpExtent());
-  columns.origin = math.mul(math.rem(warp, layout.columns.warps),
+  Value ofGroup = warp;
+  if (layout.groups > 1) {
+    batchElement = math.div(warp, layout.warpsOfGroup());
+    ofGroup = math.rem(warp, layout.warpsOfGroup());
+  }
+  rows.origin = math.mul(math.div(ofGroup, layout.columns.warps),
+                         layout.rows.warpExtent());
+  columns.origin = math.mul(math.rem(ofGroup, layout.columns.warps),
                             layout.columns.warpExtent());
   Values accumulators = emitMainLoop();
   Value row = rows.origin, column = columns.origin;
   if (layout.isSwapped())
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
-  FragmentEpilogue(b, tile, fragments, schedule.accessBytes,
-                   {warp, lane, row, column})
+  FragmentEpilogue::Warp place = {warp, lane, row, column};
+  if (!batchElement)
+    return FragmentEpilogue(b, tile, fragments, schedule.accessBytes, place)
+        .emit(accumulators, isAsynchronous);
+  BatchPosition position = batchPoint(math, layout.batch, batchElement);
+  place.isActive = tile.isInsideBatch(b, position);
+  ContractionTile ofElement = tile.atBatch(b, position);
+  FragmentEpilogue(b, ofElement, fragments, schedule.accessBytes, place)
       .emit(accumulators, isAsynchronous);
 }
 
@@ -60,9 +71,8 @@ protected:
       return tile.reduction.emitOpError(
                  "expected a product of the tensor cores of ")
              << emission.device.name;
-    MmaLayout layout = mmaLayout(
-        tile.axes, tile.isReduceContiguous(0), tile.isReduceContiguous(1),
-        bytesOf(type), tile.blockTile(), MmaSchedule::of(tile.family.schedule));
+    MmaLayout layout = mmaLayout(*tile.described, tile.blockTile(),
+                                 MmaSchedule::of(tile.family.schedule));
     MmaTileEmitter(builder, tile, layout, type, *instruction).emit();
     return success();
   }

@@ -45,6 +45,8 @@ private:
     Value origin;
     FragmentAddresses addresses;
   };
+  /// The matrix of a factor in shared memory that the warp reads.
+  Value matrixPointer(const SharedTile &shared, Value memory, unsigned factor);
   FragmentAddresses prepareFragments(const SharedTile &shared, Value memory,
                                      MatrixRow<IndexMath> lane, Value origin,
                                      int64_t fragments, int64_t extent);
@@ -70,6 +72,8 @@ private:
   mlir::Type elementType, accumulatorType;
   /// Number of the lane in its warp, and of the warp in the block.
   Value lane, warp;
+  /// The warp's element of the batch tile; null where there is one.
+  Value batchElement;
   Side rows, columns;
   /// No factor is cast on the way, and copies are wide enough.
   bool isAsynchronous = false;

@@ -24,6 +24,15 @@ static constexpr int64_t kQuadElements = 4;
 // Fragments
 //===----------------------------------------------------------------------===//
 
+Value MmaTileEmitter::matrixPointer(const SharedTile &shared, Value memory,
+                                    unsigned factor) {
+  if (shared.matrices == 1)
+    return memory;
+  Value matrix = matrixOf(math, layout.batch, factor, batchElement);
+  return offsetPointer(
+      b, memory, math.mul(matrix, shared.matrixPitch() * layout.elementBytes));
+}
+
 /// `origin`: the warp's first element along the space axis; `extent`: elements
 /// of a fragment along it.
 MmaTileEmitter::FragmentAddresses
@@ -318,7 +327,8 @@ Values MmaTileEmitter::emitMainLoop() {
       lhsCopy.isConverted() || rhsCopy.isConverted());
   prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);
 
-  Value rowsShared = lhsShared, columnsShared = rhsShared;
+  Value rowsShared = matrixPointer(layout.lhs(), lhsShared, 0),
+        columnsShared = matrixPointer(layout.rhs(), rhsShared, 1);
   if (layout.isSwapped())
     std::swap(rowsShared, columnsShared);
   rows.addresses = prepareFragments(
