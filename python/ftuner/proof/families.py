@@ -39,7 +39,8 @@ class Family:
         type: of the factors: f32, tf32, tf32-truncate, f16, bf16 or i8.
         lhs, rhs, out: axes of the operands; m, n, k and batch axes, as einsum has them.
         sizes: of the axes; several, which one module serves, where the axis is dynamic.
-        schedule, tiles, axis, split: as `#ukernel.family` has them; tiles without batch axes.
+        schedule, tiles, axis, split: as `#ukernel.family` has them; tiles without batch axes
+            along which they are 1.
         result: type of the result, where it is not that of the sums.
         bias: whether a vector along n is added.
         offset: elements by which operands begin after an aligned address.
@@ -143,7 +144,7 @@ func.func @{self.symbol}({arguments}) -> {result} {{
 
     def _plan(self, batches: int) -> str:
         def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]], split: int) -> str:
-            text = ", ".join(str([*tile, *[1] * batches]) for tile in tiles)
+            text = ", ".join(str([*tile, *[1] * (3 + batches - len(tile))]) for tile in tiles)
             slices = f", split = {split}" if split > 1 else ""
             return f"<#ukernel.{self.path}<{schedule}>, axis = {axis}, tiles = [{text}]{slices}>"
 
