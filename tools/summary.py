@@ -18,8 +18,13 @@ def tile(ukernel):
     return f"{block} (register tile {register})"
 
 
+# Values of fields that say nothing.
+DEFAULTS = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0, "warps_batch": 1}
+
+
 def schedule(family):
-    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in family["schedule"].items())
+    fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in family["schedule"].items()
+                       if DEFAULTS.get(name) != value)
     return f"{family['path']} ({fields})"
 
 
@@ -48,8 +53,9 @@ def print_workload(workload, sizes):
         ukernels = workload["families"][program["family"]]["ukernels"]
         partition = " + ".join(f"{count} × {u['block_tile'][program['axis']]}"
                                for count, u in zip(program["blocks"], ukernels) if count)
-        print(f"    size {program['size']:4}: {partition}, family {program['family']}, "
-              f"{program['padded']} padded rows")
+        axis = "mnk"[program["axis"]] if program["axis"] < 3 else f"batch axis {program['axis'] - 3}"
+        print(f"    size {program['size']:4}: {partition} along {axis}, family {program['family']}, "
+              f"{program['padded']} padded")
 
 
 def load(path):

@@ -341,6 +341,7 @@ def test_values_of_compiler_options(source: Path) -> None:
     known = compiler.valued_options(locations.tool("ftuner-translate"))
     assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {
         "assume-aligned",
+        "batch-tiles",
         "pack-weights",
         "ptxas-feedback",
         "split-k",
