@@ -46,6 +46,7 @@ module attributes {
 // CHECK-SAME: #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>
 // CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 8>
 // CHECK-SAME: #ukernel.mma<warps = [2, 2], stages = 3, access = 4>
+// CHECK-SAME: #ukernel.mma<warps = [1, 2], stages = 3, access = 16, swap_operands = true, warps_batch = 4>
 // CHECK-SAME: #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true>
 // CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 8>
 // CHECK-SAME: #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1>
@@ -71,7 +72,8 @@ module attributes {test.attributes = [
     tiles = [[112, 64, 16], [128, 64, 16]], split = 1, balanced = 0>,
   #ukernel.mma<warps = [1, 4], stages = 4, access = 16, swap_operands = true>,
   #ukernel.mma<warps = [2, 2], stages = 3, access = 8, swap_operands = false>,
-  #ukernel.mma<warps = [2, 2], stages = 3, access = 4>,
+  #ukernel.mma<warps = [2, 2], stages = 3, access = 4, warps_batch = 1>,
+  #ukernel.mma<warps = [1, 2], stages = 3, access = 16, warps_batch = 4, swap_operands = true>,
   #ukernel.wgmma<warpgroups = [1, 2], stages = 4, access = 16, swap_operands = true>,
   #ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 8, swap_operands = false>,
   #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, producer_warpgroups = 1, tma = false>,
