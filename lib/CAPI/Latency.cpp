@@ -305,6 +305,17 @@ const char *ftuner_latency_former_program_field(const char *path, size_t index,
   return fields[index].formerName.data();
 }
 
+int ftuner_latency_program_default(const char *path, size_t index) {
+  const CodegenModel *model = findCodegenModel(path);
+  if (!model || index < std::size(programFields))
+    return -1;
+  index -= std::size(programFields);
+  llvm::ArrayRef<ScheduleField> fields = model->scheduleFields();
+  if (index >= fields.size() || !fields[index].isOptional)
+    return -1;
+  return static_cast<int>(fields[index].otherwise);
+}
+
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
                             double *start, double *low, double *high) {
   struct Constant {

@@ -47,8 +47,9 @@ def problems_of(manifest, size, one):
     (workload,) = manifest["workloads"]
     (program,) = [program for program in workload["programs"] if program["size"] == size]
     family = workload["families"][program["family"]]
-    columns = family["ukernels"][0]["block_tile"][1]
-    blocks = sum(program["blocks"]) * -(-2304 // columns)
+    # Along the axis across the one that is partitioned.
+    across, extent = (1, 2304) if program["axis"] == 0 else (0, size)
+    blocks = sum(program["blocks"]) * -(-extent // family["ukernels"][0]["block_tile"][across])
     expected = [(family["kernel"], blocks * family["reduce_split"])]
     launches = [(launch["kernel"], launch["blocks"]) for launch in one["launches"]]
     # A kernel of its own adds slices up, whose blocks are those of elementwise operators.

@@ -83,7 +83,9 @@ def test_programs_have_fields_of_their_path() -> None:
         fields = model().program_fields(path)
         assert len(set(fields)) == len(fields)
         assert fields[:4] == ("batch", "m", "n", "k")
-    assert model().program_fields("simt")[-4:] == ("threads_m", "threads_n", "stages", "vector_width")
+    assert model().program_fields("simt")[-7:-3] == ("threads_m", "threads_n", "stages", "vector_width")
+    optional = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0}
+    assert model().program_defaults("simt") == optional
     with pytest.raises(ftuner.Error, match="unknown codegen path 'none': expected one of .*simt"):
         model().program_fields("none")
     with pytest.raises(ftuner.Error, match="unknown codegen path 'none'"):
@@ -97,7 +99,7 @@ def launches() -> Launches:
         threads_n=16, reduce_split=1, stages=2, vector_width=4,
     )  # fmt: skip
     fields = model().program_fields("simt")
-    table = np.array([[row.get(name, 0) for name in fields]] * 3)
+    table = np.array([[{**model().program_defaults("simt"), **row}.get(name, 0) for name in fields]] * 3)
     parts, grids = model().programs("v100", "simt", table)
     figures = np.array([[*model().device("v100")[1].values()]] * 2)
     return Launches(figures, np.array([0, 1, 0]), parts, grids)
@@ -190,7 +192,7 @@ def test_vectors_are_for_shapes_that_allow_them(change: dict[str, int], is_narro
     )  # fmt: skip
     row.update(change)
     fields = model().program_fields("simt")
-    table = [[{**row, "vector_width": w}.get(name, 0) for name in fields] for w in (1, 4)]
+    table = [[{**model().program_defaults("simt"), **row, "vector_width": w}.get(name, 0) for name in fields] for w in (1, 4)]
     narrow, wide = model().programs("v100", "simt", np.array(table))[0]
     assert np.array_equal(narrow, wide) == is_narrow
 

@@ -73,11 +73,11 @@ def integer_product(
 
 def test_integer_products(rng: np.random.Generator) -> None:
     """Both signs, weights whose zero points are those of columns: one product of 8 bits."""
-    values = {"b": integers(rng, s8, 40, 24), "q": integers(rng, s8, 24)}
+    values = {"b": integers(rng, s8, 320, 120), "q": integers(rng, s8, 120)}
     model = integer_product(
-        (u8, ["rows", 40]), (s8, [40, 24]), {"p": (u8, []), "q": (s8, [24])}, values
+        (u8, ["rows", 320]), (s8, [320, 120]), {"p": (u8, []), "q": (s8, [120])}, values
     )
-    call = {"a": integers(rng, u8, 37, 40), "p": integers(rng, u8)}
+    call = {"a": integers(rng, u8, 37, 320), "p": integers(rng, u8)}
     compiled = check(model, call, device="a100")
     assert "s32.u8.s8.s32" in instructions_of(compiled)
     # The sum over rows is a product with ones; that over the weights is known.

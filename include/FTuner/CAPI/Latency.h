@@ -39,6 +39,8 @@ const char *ftuner_latency_program_field(const char *path, size_t index);
    it was another; null else. Values were greater by `offset` then. */
 const char *ftuner_latency_former_program_field(const char *path, size_t index,
                                                 int *offset);
+/** What that field is where rows leave it out; -1 if they must have it. */
+int ftuner_latency_program_default(const char *path, size_t index);
 /** Unit and meaning of a constant, its start value and the bounds of fits. */
 int ftuner_latency_constant(size_t index, const char **unit, const char **text,
                             double *start, double *low, double *high);

@@ -120,6 +120,7 @@ def _programs(
     """Records of the rows as programs of a path, which those of `is_path` are."""
     fields = []
     former = model().former_program_fields(path)
+    defaults = model().program_defaults(path)
     for name in model().program_fields(path):
         if name in columns:
             fields.append(columns[name])
@@ -128,6 +129,9 @@ def _programs(
         column, offset = name, 0
         if name not in table and name in former and former[name][0] in table:
             column, offset = former[name]
+        if column not in table and name in defaults:
+            fields.append(np.full(len(table), defaults[name], np.int64))
+            continue
         is_missing = (table.text(column) == "") & is_path
         table.expect(column, ~is_missing, f"a whole number in rows of path '{path}'")
         numbers = table.numbers(column, offset, whole=True, low=0, high=MOST_EXTENT)

@@ -189,6 +189,17 @@ class Model:
                 former[name] = (found.decode(), offset.value)
         return former
 
+    def program_defaults(self, path: str) -> dict[str, int]:
+        """Of fields that programs may leave out: what they are then."""
+        defaults = {}
+        for index, name in enumerate(self.program_fields(path)):
+            value = self._library.ftuner_latency_program_default(
+                path.encode(), ctypes.c_size_t(index)
+            )
+            if value >= 0:
+                defaults[name] = value
+        return defaults
+
     def _constant(self, index: int, name: str) -> Constant:
         unit, text = ctypes.c_char_p(), ctypes.c_char_p()
         start, low, high = ctypes.c_double(), ctypes.c_double(), ctypes.c_double()
