@@ -162,9 +162,9 @@ def test_wrong_constants(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("programs", "message"),
     [
-        (np.ones((2, 3), int), "programs: expected an array of n × 19, but got 2 × 3"),
-        (np.ones(19, int), "programs: expected an array of n × 19, but got 19"),
-        (np.full((2, 19), 1.5), "programs: expected numbers of type int64, but got float64"),
+        (np.ones((2, 3), int), "programs: expected an array of n × 22, but got 2 × 3"),
+        (np.ones(22, int), "programs: expected an array of n × 22, but got 22"),
+        (np.full((2, 22), 1.5), "programs: expected numbers of type int64, but got float64"),
     ],
 )
 def test_wrong_programs(programs: Any, message: str) -> None:
