@@ -223,13 +223,12 @@ void Enumerator::run() {
   KernelFamily block;
   space->forEachBlock(
       set.alignment,
-      [&](const KernelFamily &offered, const UKernel &ukernel,
-          BlockKind kind) {
+      [&](const KernelFamily &offered, const UKernel &ukernel, BlockKind kind) {
         if (!problem.options.batchTiles && rules &&
             hasBatchTile(*rules, ukernel.blockTile))
           return;
-        bool isByRules = (isByRulesAlone || kind != BlockKind::Odd) &&
-                         byRules(ukernel);
+        bool isByRules =
+            (isByRulesAlone || kind != BlockKind::Odd) && byRules(ukernel);
         if (!isByRules && (isByRulesAlone || kind != BlockKind::Suited))
           return;
         block = offered;

@@ -96,8 +96,8 @@ struct BatchChoice {
 } // namespace
 
 /// Those of tiles along all batch axes.
-static std::vector<BatchChoice> batchChoices(
-    llvm::ArrayRef<std::pair<unsigned, TileFactors>> batchFactors) {
+static std::vector<BatchChoice>
+batchChoices(llvm::ArrayRef<std::pair<unsigned, TileFactors>> batchFactors) {
   std::map<std::pair<int64_t, int64_t>, int64_t> ways = {{{1, 1}, 1}};
   for (const auto &[axis, factors] : batchFactors) {
     std::map<std::pair<int64_t, int64_t>, int64_t> next;
@@ -204,8 +204,7 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
                         std::gcd(m * batch.workers, space.workerGranule);
       for (int64_t n = granule; m * n * batch.workers <= space.maxWorkers;
            n += granule)
-        numWholeWarps +=
-            batch.ways * countTiles(byWorkersM[m], byWorkersN[n]);
+        numWholeWarps += batch.ways * countTiles(byWorkersM[m], byWorkersN[n]);
     }
   }
 }

@@ -268,8 +268,7 @@ void TextWriter::writeTimes(const WorkloadExplanation &workload,
   auto add = [&](std::string what, const ReportedProgram &program) {
     table.add({std::move(what), fixed(program.microseconds()),
                percent(shape.regretOf(program)),
-               partitionText(workload.workload, program),
-               kernelText(program)});
+               partitionText(workload.workload, program), kernelText(program)});
   };
   add("chosen", shape.program);
   add("fastest that was seen", shape.fastest);
@@ -359,8 +358,8 @@ void TextWriter::writePrograms(const WorkloadExplanation &workload,
         term.name);
   if (!isTime)
     header.push_back("µs");
-  header.insert(header.end(), {"blocks", "threads", "<schedule", "<partition",
-                               "<uKernels"});
+  header.insert(header.end(),
+                {"blocks", "threads", "<schedule", "<partition", "<uKernels"});
 
   TextTable table(std::move(header));
   for (auto [index, program] : llvm::enumerate(programs)) {

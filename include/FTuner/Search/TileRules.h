@@ -15,8 +15,9 @@
 //
 // The paper reports about 2 million uKernels for 128 shapes on V100; how a tile
 // "grows" it leaves open. This reading visits every block tile for every
-// register tile. Batch axes are space axes like others (the published plans have
-// blocks of 2 to 8 elements along them), with tiles of a few elements at most.
+// register tile. Batch axes are space axes like others (the published plans
+// have blocks of 2 to 8 elements along them), with tiles of a few elements at
+// most.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_TILERULES_H

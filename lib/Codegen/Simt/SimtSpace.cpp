@@ -113,9 +113,10 @@ bool SimtSpace::isAligned(const BlockTile &tile) const {
 }
 
 /// Whether the path suggests so many columns of a thread: chunks of the vectors
-/// that copies move. Six, a chunk of four and one of two, lie between two powers
-/// of two: with them BatchMatmul of the paper's lengths is predicted 1 to 4 %
-/// faster on v100, a100 and h200, and a search takes 1.1 to 1.4 times as long.
+/// that copies move. Six, a chunk of four and one of two, lie between two
+/// powers of two: with them BatchMatmul of the paper's lengths is predicted 1
+/// to 4 % faster on v100, a100 and h200, and a search takes 1.1 to 1.4 times as
+/// long.
 static bool isSuitedWidth(int64_t columns, int64_t vectorWidth) {
   return columns == 6 || (columns % vectorWidth == 0 &&
                           (columns <= 2 || columns % kWidestVector == 0));

@@ -4,8 +4,8 @@
 // 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path suggests
 // blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a range,
 // which the paper's rules take, may lack the tiles that suit a device. Where
-// products are small, it suggests blocks of several elements of a batch axis, of
-// less than four warps each.
+// products are small, it suggests blocks of several elements of a batch axis,
+// of less than four warps each.
 //
 // Steps are ordered for cost models that are blind to them: the least padding
 // of the reduce axis first, then a depth of 16 elements, then three stages.

@@ -87,11 +87,11 @@ TEST_F(ScheduleSpaceTest, VisitsStopWhereTheyAreToldTo) {
     ASSERT_TRUE(workload);
     auto space = path->createSpace(*workload, device);
     std::optional<KernelFamily> first;
-    space->forEachBlock(16,
-                        [&](const KernelFamily &block, const UKernel &, BlockKind) {
-                          if (!first)
-                            first = block;
-                        });
+    space->forEachBlock(
+        16, [&](const KernelFamily &block, const UKernel &, BlockKind) {
+          if (!first)
+            first = block;
+        });
     ASSERT_TRUE(first);
     llvm::SmallVector<KernelFamily> all;
     auto visitAtMost = [&](size_t most) {

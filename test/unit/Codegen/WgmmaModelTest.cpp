@@ -562,25 +562,25 @@ TEST_F(WgmmaModelTest, OffersLegalBlocksWithoutBankConflicts) {
       Workload workload = halfProduct(transposeLhs, transposeRhs);
       auto space = model.createSpace(workload, device);
       int64_t blocks = 0;
-      space->forEachBlock(
-          16, [&](const KernelFamily &block, const UKernel &ukernel, BlockKind) {
-            EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
-            EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
-            space->forEachSchedule(block, [&](const KernelFamily &family) {
-              if (llvm::Error error = model.check(workload, family, device)) {
-                llvm::consumeError(std::move(error));
-                return true;
-              }
-              ++blocks;
-              for (const WarpAccess &access :
-                   model.work(workload, family, 0, device).accesses)
-                if (access.kind != WarpAccess::Kind::GlobalLoad) {
-                  EXPECT_EQ(wavefronts(access.address, access.width), 4)
-                      << family.str();
-                }
-              return false;
-            });
-          });
+      space->forEachBlock(16, [&](const KernelFamily &block,
+                                  const UKernel &ukernel, BlockKind) {
+        EXPECT_EQ(ukernel.blockTile, block.tiles[0]);
+        EXPECT_EQ(ukernel.registerTile, block.ukernel(0).registerTile);
+        space->forEachSchedule(block, [&](const KernelFamily &family) {
+          if (llvm::Error error = model.check(workload, family, device)) {
+            llvm::consumeError(std::move(error));
+            return true;
+          }
+          ++blocks;
+          for (const WarpAccess &access :
+               model.work(workload, family, 0, device).accesses)
+            if (access.kind != WarpAccess::Kind::GlobalLoad) {
+              EXPECT_EQ(wavefronts(access.address, access.width), 4)
+                  << family.str();
+            }
+          return false;
+        });
+      });
       EXPECT_GT(blocks, 50);
     }
 }

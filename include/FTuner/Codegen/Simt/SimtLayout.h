@@ -27,11 +27,12 @@
 // ones are cast on the way there, once for all threads that multiply them, and
 // pass through registers in two stages. An operand that is contiguous along its
 // space axis is kept as [bk][space tile]; one contiguous along the reduce axis
-// as [space tile][bk] with a pitch of an odd number of quads, bk + 4 where bk is
-// a multiple of eight, so that rows start in different banks, and, for columns, which come in chunks of four, quads of four elements
-// are swizzled: quad q of row r lies at q xor ((r / 8) mod s), s the largest
-// power of two up to 4 that divides bk / 4. With bk = 16, the eight lanes of a
-// 128-bit phase then touch all 32 banks once.
+// as [space tile][bk] with a pitch of an odd number of quads, bk + 4 where bk
+// is a multiple of eight, so that rows start in different banks, and, for
+// columns, which come in chunks of four, quads of four elements are swizzled:
+// quad q of row r lies at q xor ((r / 8) mod s), s the largest power of two up
+// to 4 that divides bk / 4. With bk = 16, the eight lanes of a 128-bit phase
+// then touch all 32 banks once.
 //
 // Rejected: a transposing copy through registers, which cp.async cannot do; and
 // a pitch alone, which leaves four-way conflicts on chunks of four columns.
