@@ -38,11 +38,7 @@ MmaSpace::MmaSpace(const Workload &workload, const DeviceSpec &device)
   maxWorkers = kMaxWarps;
   leastRowBytes = elementBytes * reduceGranule * 2;
   mostPoints = pointsHeld(workload, kAccumulatorRegisters);
-  for (unsigned axis : ContractionView(workload).batchAxes().list())
-    if (largestSize(workload.axes[axis]) > 1)
-      batchAxes.push_back(axis);
-  if (!batchAxes.empty())
-    mostBatchElements = kMostBatchElements;
+  takeBatchElements(kMostBatchElements);
 }
 
 void MmaSpace::visitWarpTiles(const MmaSchedule &schedule, KernelFamily &family,
@@ -103,8 +99,7 @@ void MmaSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   // Along one batch axis at a time.
   BlockTile &tile = family.tiles.front();
   for (unsigned axis : batchAxes) {
-    int64_t most =
-        std::min(kMostBatchElements, largestSize(workload.axes[axis]));
+    int64_t most = mostBatchElementsAlong(axis);
     for (int64_t elements = 2; elements <= most; ++elements) {
       tile[axis] = schedule.warpsBatch = elements;
       visitWarps(schedule, family, ukernel, visit);

@@ -34,8 +34,6 @@ private:
 
   /// Of the factors in shared memory.
   int64_t elementBytes;
-  /// Those with more than one element.
-  llvm::SmallVector<unsigned, 3> batchAxes;
 };
 
 } // namespace ftuner

@@ -35,11 +35,7 @@ SimtSpace::SimtSpace(const Workload &workload, const DeviceSpec &device)
     registerTiles[0].push_back(rows);
   for (int64_t columns = 1; columns <= 8; ++columns)
     registerTiles[1].push_back(columns);
-  for (unsigned axis : ContractionView(workload).batchAxes().list())
-    if (largestSize(workload.axes[axis]) > 1)
-      batchAxes.push_back(axis);
-  if (!batchAxes.empty())
-    mostBatchElements = kMostBatchElements;
+  takeBatchElements(kMostBatchElements);
   llvm::append_range(combineAxes, batchAxes);
   // Measured with ptxas 13.0 on sm_75 to sm_90, alone and in pairs: 14 × 8
   // never spills, but where the right operand is contiguous along the reduce
@@ -183,8 +179,7 @@ void SimtSpace::forEachBlock(int64_t alignment, BlockVisitor visit) const {
   // Along one batch axis at a time.
   BlockTile &tile = family.tiles.front();
   for (unsigned axis : batchAxes) {
-    int64_t most =
-        std::min(kMostBatchElements, largestSize(workload.axes[axis]));
+    int64_t most = mostBatchElementsAlong(axis);
     for (int64_t threads = 1; threads <= most; ++threads)
       for (int64_t ofThread = 1; ofThread * threads <= most; ++ofThread) {
         if (threads * ofThread == 1)

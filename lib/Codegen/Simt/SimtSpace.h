@@ -51,7 +51,6 @@ private:
 
   /// Register tiles along m and n, ascending.
   llvm::SmallVector<int64_t> registerTiles[2];
-  llvm::SmallVector<unsigned, 3> batchAxes;
   /// Those of m and n along which an operand is contiguous.
   llvm::SmallVector<unsigned, 2> contiguousAxes;
   /// Preferred ones first, and the least of them.
