@@ -1,5 +1,6 @@
 //===- Alignment.cpp - Alignment of operands ------------------------------===//
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Workload/RowReduction.h"
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -35,6 +36,8 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis || isMovedByElements(operand))
     return false;
+  if (std::optional<RowReductionView> rows = workload.asRowReduction())
+    return rows->isAlongLanes(operand);
   if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);

@@ -36,6 +36,15 @@ int64_t RowReductionView::widestBytes() const {
   return bytes;
 }
 
+unsigned RowReductionView::laneAxis() const {
+  llvm::SmallVector<int64_t> bytes(workload->axes.size(), 0);
+  for (const Operand *operand : operandsAlong())
+    if (std::optional<unsigned> axis = operand->contiguousAxis())
+      bytes[*axis] += operand->elementBytes;
+  auto most = llvm::max_element(bytes);
+  return bytes[rowAxis] == *most ? rowAxis : most - bytes.begin();
+}
+
 static llvm::Error invalid(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }

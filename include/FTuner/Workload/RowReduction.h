@@ -30,6 +30,15 @@ public:
   llvm::SmallVector<const Operand *> operandsAlong() const;
   /// Bytes of the widest element among those operands'.
   int64_t widestBytes() const;
+  /// The axis along which those operands are contiguous, and neighbouring lanes
+  /// lie: the row itself, or a space axis where rows lie across (a sum over the
+  /// first dimension). If they differ, that of the most bytes of an element.
+  unsigned laneAxis() const;
+  /// Whether neighbouring lanes, which access neighbours in memory, do so in the
+  /// operand: others are accessed element by element.
+  bool isAlongLanes(const Operand &operand) const {
+    return isAlong(operand) && operand.contiguousAxis() == laneAxis();
+  }
 
 private:
   const Workload *workload;

@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
+#include <utility>
 
 using namespace ftuner;
 using llvm::Twine;
@@ -15,29 +16,70 @@ static constexpr int64_t kMaxThreads = 512;
 static constexpr int64_t kBaseRegisters = 28;
 /// Of a row, in registers of a thread. Twice as much was not tried.
 static constexpr int64_t kMaxHeldRegisters = 64;
-/// Rounds of shuffles that make one number of a warp's.
-static constexpr int64_t kShuffleRounds = 5;
+/// Neighbours that a lane has of a row: eight narrow elements are enough work
+/// for an access.
+static constexpr int64_t kMostNeighbours = 8;
 
-RowsLayout::RowsLayout(const Workload &workload, const BlockTile &tile,
-                       const RowsSchedule &schedule)
-    : RowsLayout(RowReductionView(workload), tile, schedule) {}
+int64_t RowsLayout::placeElements(const RowReductionView &rows) {
+  return std::clamp<int64_t>(widestAccessBytes / rows.widestBytes(), 1,
+                             kMostNeighbours);
+}
 
-RowsLayout::RowsLayout(const RowReductionView &rows, const BlockTile &tile,
+RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule)
+    : RowsLayout(RowReductionView(workload), schedule) {}
+
+RowsLayout::RowsLayout(const RowReductionView &rows,
                        const RowsSchedule &schedule)
-    : rowAxis(rows.row()), chunk(tile[rowAxis]),
-      elements(chunk / schedule.lanes()),
+    : schedule(schedule), rowAxis(rows.row()), laneAxis(rows.laneAxis()),
       vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
-                                 std::max<int64_t>(elements, 1))) {}
+                                 placeElements(rows))),
+      unit(isAcross() ? 1 : placeElements(rows)) {}
+
+int64_t RowsLayout::heldElements() const {
+  int64_t units = roundUnits();
+  if (schedule.heldUnits >= units)
+    return schedule.heldUnits / units * round();
+  return schedule.heldUnits *
+         (isAcross() ? schedule.warps : schedule.lanes * unit);
+}
 
 /// Registers of a thread that hold its elements of the row's inputs.
-static int64_t heldRegisters(const Workload &workload, int64_t elements,
-                             int64_t heldChunks) {
-  int64_t bytes = 0;
-  for (const Operand *operand : RowReductionView(workload).operandsAlong())
-    if (isInput(operand->role))
-      bytes += operand->elementBytes * elements;
-  return ceilDiv(bytes, int64_t(4)) * heldChunks;
+static int64_t heldRegisters(const Workload &workload,
+                             const RowsLayout &layout) {
+  RowReductionView rows(workload);
+  int64_t registers = 0;
+  for (const Operand *operand : rows.operandsAlong())
+    if (isInput(operand->role)) {
+      int64_t elements = layout.unit * layout.schedule.laneRows;
+      // Of what is the same in all of a lane's rows, one.
+      if (layout.isAcross() &&
+          !llvm::is_contained(operand->axes, layout.laneAxis))
+        elements = 1;
+      registers += ceilDiv(operand->elementBytes * elements, int64_t(4));
+    }
+  return registers * layout.schedule.heldUnits;
 }
+
+/// Rounds of a tree that makes one number of as many as a row has slots.
+static int64_t treeRounds(const RowsLayout &layout) {
+  return llvm::Log2_64(layout.slots());
+}
+
+static bool isPowerOfTwo(int64_t number) { return llvm::isPowerOf2_64(number); }
+
+/// What holds whatever the workload is.
+static constexpr ScheduleRule kRules[] = {
+    {"expected powers of two of lanes and warps",
+     [](const Schedule &packed) {
+       RowsSchedule schedule = RowsSchedule::of(packed);
+       return isPowerOfTwo(schedule.lanes) && isPowerOfTwo(schedule.warps);
+     }},
+    {"expected blocks of whole lanes, and of whole warps of them",
+     [](const Schedule &packed) {
+       RowsSchedule schedule = RowsSchedule::of(packed);
+       return schedule.blockRows % schedule.laneRows == 0 &&
+              schedule.rowLanes() % RowsSchedule::warpSize == 0;
+     }}};
 
 namespace {
 
@@ -45,51 +87,66 @@ class RowsSpace final : public ScheduleSpace {
 public:
   RowsSpace(const Workload &workload, const DeviceSpec &device)
       : workload(workload), rows(workload) {
-    reduceGranule = RowsSchedule::warpSize;
+    reduceGranule = RowsLayout::numSlotsAcross;
     workerGranule = RowsSchedule::warpSize;
     maxWorkers = std::min<int64_t>(device.maxThreadsPerBlock, kMaxThreads);
-    combineAxes = {rows.firstSpace()};
+    combineAxes = {RowsLayout(workload, {}).blockAxis(rows)};
   }
 
   void forEachBlock(int64_t alignment, BlockVisitor visit) const override {
     int64_t widest = rows.widestBytes();
-    for (int64_t elements : {1, 2, 4, 8}) {
-      int64_t access =
-          std::min({elements * widest, alignment, widestAccessBytes});
-      // As wide as they can be, or single elements.
-      if (access < 2 * widest)
-        access = 1;
-      for (int64_t warps : {1, 2, 4, 8, 16})
-        for (int64_t blockRows : {1, 2, 4, 8}) {
-          RowsSchedule schedule{blockRows, warps, /*heldChunks=*/0, access};
-          if (schedule.threads() > maxWorkers)
+    int64_t access =
+        std::min(RowsLayout::placeElements(rows) * widest, alignment);
+    // As wide as they can be, or single elements.
+    if (access < 2 * widest)
+      access = 1;
+    RowsSchedule schedule;
+    schedule.access = access;
+    bool isAcross = RowsLayout(workload, schedule).isAcross();
+    for (int64_t warps : {1, 2, 4, 8, 16})
+      for (int64_t lanes : {1, 4, 8, 16, 32}) {
+        bool fits = isAcross ? lanes == 1 && warps <= RowsLayout::numSlotsAcross
+                    : lanes == RowsSchedule::warpSize
+                        ? true
+                        : lanes > 1 && warps == 1 && !isLong(lanes);
+        if (!fits)
+          continue;
+        for (int64_t threads : {32, 64, 128, 256, 512}) {
+          schedule.warps = warps;
+          schedule.lanes = lanes;
+          schedule.laneRows =
+              isAcross ? RowsLayout(workload, schedule).vector : 1;
+          int64_t groups = threads / (lanes * warps);
+          schedule.blockRows = groups * schedule.laneRows;
+          if (groups == 0 || threads > maxWorkers || !isLegal(schedule))
             continue;
-          KernelFamily family;
-          family.combineAxis = combineAxes.front();
-          family.reduceAxes = workload.reduceAxes().mask();
-          family.tiles.emplace_back(workload.axes.size(), 1);
-          BlockTile &tile = family.tiles.front();
-          tile[combineAxes.front()] = blockRows;
-          tile[rows.row()] = schedule.lanes() * elements;
-          family.schedule = schedule.pack();
-          visit(family, family.ukernel(0), BlockKind::Suited);
+          visitBlock(schedule, visit);
         }
-    }
+      }
   }
 
-  /// With as many chunks in registers as may matter, the most first.
+  /// With as many units in registers as may matter, the most first.
   void forEachSchedule(const KernelFamily &block,
                        FamilyVisitor visit) const override {
     RowsSchedule schedule = RowsSchedule::of(block.schedule);
-    RowsLayout layout(workload, block.tiles.front(), schedule);
+    int64_t units = RowsLayout(workload, schedule).roundUnits();
     std::optional<int64_t> longest = workload.axes[rows.row()].range.max;
-    for (int64_t held : {8, 6, 4, 3, 2, 1, 0}) {
-      // Chunks behind the longest row hold nothing.
-      if (heldRegisters(workload, layout.elements, held) > kMaxHeldRegisters ||
-          (held > 1 && longest && (held - 1) * layout.chunk >= *longest))
+    for (int64_t held : {32, 24, 16, 12, 8, 6, 4, 3, 2, 1, 0}) {
+      // A part of the first round, or whole ones.
+      if (held > units && held % units != 0)
         continue;
+      schedule.heldUnits = held;
+      RowsLayout layout(workload, schedule);
+      if (heldRegisters(workload, layout) > kMaxHeldRegisters)
+        continue;
+      // What lies behind the longest row holds nothing.
+      if (held > 1 && longest) {
+        RowsSchedule less = schedule;
+        less.heldUnits = held > units ? held - units : held - 1;
+        if (RowsLayout(workload, less).heldElements() >= *longest)
+          continue;
+      }
       KernelFamily family = block;
-      schedule.heldChunks = held;
       family.schedule = schedule.pack();
       if (!visit(family))
         return;
@@ -97,10 +154,40 @@ public:
   }
   Preference preference(const KernelFamily &family) const override {
     RowsSchedule schedule = RowsSchedule::of(family.schedule);
-    return {-schedule.heldChunks, -schedule.access, family.threads()};
+    return {-schedule.heldUnits, -schedule.access, family.threads()};
   }
 
 private:
+  /// Whether so few lanes would have more of the longest row than they hold, or
+  /// of a row of any length.
+  bool isLong(int64_t lanes) const {
+    std::optional<int64_t> longest = workload.axes[rows.row()].range.max;
+    RowsSchedule schedule;
+    schedule.lanes = lanes;
+    RowsLayout layout(workload, schedule);
+    return !longest ? layout.roundUnits() > kMostPlacesOfLane
+                    : *longest > layout.round() * kMostShortChunks;
+  }
+  static bool isLegal(const RowsSchedule &schedule) {
+    return !llvm::errorToBool(checkSchedule(schedule.pack()));
+  }
+  void visitBlock(const RowsSchedule &schedule, BlockVisitor visit) const {
+    RowsLayout layout(workload, schedule);
+    KernelFamily family;
+    family.combineAxis = combineAxes.front();
+    family.reduceAxes = workload.reduceAxes().mask();
+    family.tiles.emplace_back(workload.axes.size(), 1);
+    family.tiles.front()[combineAxes.front()] = schedule.blockRows;
+    family.tiles.front()[rows.row()] = layout.round();
+    family.schedule = schedule.pack();
+    visit(family, family.ukernel(0), BlockKind::Suited);
+  }
+
+  /// Places of a chunk that a lane has in rows of any length.
+  static constexpr int64_t kMostPlacesOfLane = 4;
+  /// Chunks of rows that share a warp.
+  static constexpr int64_t kMostShortChunks = 2;
+
   const Workload &workload;
   RowReductionView rows;
 };
@@ -111,10 +198,10 @@ public:
   const ScheduleTable &scheduleTable() const override {
     static const ScheduleTable table = {
         "warps that reduce rows",
-        "the schedule's rows along the first space axis, and along the row "
-        "elements for each of its lanes",
-        fieldsOf<RowsSchedule>,
-        {}};
+        "the schedule's rows along the axis of neighbouring lanes or, where "
+        "rows lie along memory, the first space axis; along the row what all "
+        "its warps have of it in a round",
+        fieldsOf<RowsSchedule>, kRules};
     return table;
   }
 
@@ -151,25 +238,28 @@ public:
     RowsSchedule schedule = RowsSchedule::of(family.schedule);
     schedule.access = 1;
     KernelFamily variant = family;
+    // A lane's rows need not end together.
+    for (BlockTile &tile : variant.tiles)
+      tile[variant.combineAxis] /= schedule.laneRows;
+    schedule.blockRows /= std::exchange(schedule.laneRows, 1);
     variant.schedule = schedule.pack();
     return {variant};
   }
 
   KernelResources resources(const Workload &workload,
                             const KernelFamily &family) const override {
-    RowsSchedule schedule = RowsSchedule::of(family.schedule);
+    RowsLayout layout(workload, RowsSchedule::of(family.schedule));
     KernelResources resources;
-    resources.threads = schedule.threads();
-    resources.registersPerThread = registers(workload, family);
-    // A number of each warp for each reduction.
-    if (schedule.warps > 1)
-      resources.sharedMemoryBytes = 4 * schedule.blockRows * schedule.warps *
-                                    RowReductionView(workload).numReductions();
+    resources.threads = layout.schedule.threads();
+    resources.registersPerThread = registers(workload, layout);
+    resources.sharedMemoryBytes =
+        layout.exchangeBytes() * RowReductionView(workload).numReductions();
     return resources;
   }
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
-    return registers(workload, family) + 16;
+    RowsLayout layout(workload, RowsSchedule::of(family.schedule));
+    return registers(workload, layout) + 16;
   }
   BlockWork work(const Workload &workload, const KernelFamily &family,
                  unsigned part, const DeviceSpec &device) const override;
@@ -180,13 +270,11 @@ public:
                     const DeviceSpec &device) const override;
 
 private:
-  int64_t registers(const Workload &workload,
-                    const KernelFamily &family) const {
-    RowsSchedule schedule = RowsSchedule::of(family.schedule);
-    RowsLayout layout(workload, family.tiles.front(), schedule);
-    return kBaseRegisters +
-           heldRegisters(workload, layout.elements, schedule.heldChunks) +
-           2 * layout.vector * (RowReductionView(workload).numReductions() + 1);
+  static int64_t registers(const Workload &workload, const RowsLayout &layout) {
+    RowReductionView rows(workload);
+    int64_t perRow = layout.unit + layout.roundUnits() + 2;
+    return kBaseRegisters + heldRegisters(workload, layout) +
+           layout.schedule.laneRows * perRow + 2 * rows.numReductions();
   }
 };
 
@@ -213,13 +301,17 @@ llvm::Error RowsModel::supports(const Workload &workload,
                      nameOf(type));
   }
   RowReductionView rows(workload);
+  // Grid.h numbers blocks by them.
+  auto space = workload.spaceAxes().list();
+  if (unsigned lanes = rows.laneAxis();
+      lanes != rows.row() &&
+      !llvm::is_contained(llvm::ArrayRef(space).take_front(2), lanes))
+    return invalid("expected neighbours in memory along the row or one of the "
+                   "first two other axes");
   for (auto [number, operand] : llvm::enumerate(workload.operands)) {
     if (operand.role != OperandRole::Input &&
         operand.role != OperandRole::Output)
       return invalid("expected inputs and outputs alone");
-    if (rows.isAlong(operand) && operand.contiguousAxis() != rows.row())
-      return invalid("expected operand " + Twine(number) +
-                     " to be contiguous along rows");
     if (!llvm::is_contained({ElementType::F32, ElementType::F16,
                              ElementType::BF16, ElementType::I1,
                              ElementType::I8, ElementType::I16,
@@ -237,19 +329,21 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
                           unsigned part, const DeviceSpec &) const {
   RowReductionView rows(workload);
   RowsSchedule schedule = RowsSchedule::of(family.schedule);
-  RowsLayout layout(workload, family.tiles[part], schedule);
+  RowsLayout layout(workload, schedule);
   BlockWork work;
-  work.warps = schedule.blockRows * schedule.warps;
+  work.warps = schedule.threads() / RowsSchedule::warpSize;
   auto warps = static_cast<double>(work.warps);
-  work.kTile = layout.chunk;
-  // Loads of all held chunks are under way at once.
+  work.kTile = layout.round();
+  auto units = static_cast<double>(layout.roundUnits());
+  // Loads of all held units are under way at once.
   work.stepsAhead =
-      static_cast<double>(std::max<int64_t>(schedule.heldChunks, 1));
-  work.registersPerThread = static_cast<double>(registers(workload, family));
-  double passes = schedule.heldChunks > 0
+      std::max(static_cast<double>(schedule.heldUnits) / units, 1.);
+  work.registersPerThread = static_cast<double>(registers(workload, layout));
+  double passes = schedule.heldUnits > 0
                       ? 1
                       : static_cast<double>(rows.numReductions()) + 1;
-  auto accesses = static_cast<double>(layout.accesses());
+  double accesses = units * static_cast<double>(layout.accesses());
+  auto elements = units * static_cast<double>(layout.unit * schedule.laneRows);
   for (const Operand *operand : rows.operandsAlong()) {
     if (!isInput(operand->role)) {
       work.otherInstructions += 3 * warps * accesses;
@@ -267,7 +361,7 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     work.otherInstructions += 4 * load.count;
     work.globalBytes +=
         passes * static_cast<double>(operand->elementBytes *
-                                     schedule.blockRows * layout.chunk);
+                                     schedule.blockRows * layout.round());
   }
   // Special functions go to a unit of a quarter of the rate, and take some
   // instructions around them.
@@ -277,15 +371,18 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
         flopsOf(computation.operations) +
         (kSpecialInstructions - 1) * specialsOf(computation.operations);
     if (computation.axes.contains(layout.rowAxis))
-      work.otherInstructions +=
-          warps * static_cast<double>(layout.elements) * (instructions + 1);
+      work.otherInstructions += warps * elements * (instructions + 1);
     else
       work.epilogueInstructions += warps * instructions;
   }
+  auto reductions = static_cast<double>(rows.numReductions());
+  // A chunk's places become one number, and so do a row's slots.
+  if (!layout.isAcross())
+    work.otherInstructions +=
+        warps * reductions * 2 * static_cast<double>(treeRounds(layout));
   work.epilogueInstructions +=
-      warps * static_cast<double>(rows.numReductions()) *
-      static_cast<double>(2 * kShuffleRounds +
-                          (schedule.warps > 1 ? 4 + 2 * schedule.warps : 0));
+      warps * reductions * 2 * static_cast<double>(treeRounds(layout)) +
+      (schedule.warps > 1 ? 8 * warps * reductions : 0);
   return work;
 }
 
@@ -303,31 +400,55 @@ llvm::Error RowsModel::check(const Workload &workload,
     return invalid("expected one part");
   if (family.reduceSplit != 1)
     return invalid("expected no split of rows");
-  const BlockTile &tile = family.tiles.front();
   RowReductionView rows(workload);
-  unsigned row = rows.row(), first = rows.firstSpace();
-  for (unsigned axis = 0; axis < tile.size(); ++axis)
-    if (axis != row && tile[axis] != (axis == first ? schedule.blockRows : 1))
+  RowsLayout layout(workload, schedule);
+  if (layout.isAcross()
+          ? schedule.lanes != 1 || schedule.warps > RowsLayout::numSlotsAcross
+          : schedule.laneRows != 1 ||
+                (schedule.warps > 1 &&
+                 schedule.lanes != RowsSchedule::warpSize))
+    return invalid(
+        layout.isAcross()
+            ? "expected one lane for each row across memory, and up "
+              "to 8 warps"
+            : "expected lanes with one row each along memory, and 32 "
+              "of each of several warps");
+  const BlockTile &tile = family.tiles.front();
+  unsigned blockAxis = layout.blockAxis(rows);
+  if (family.combineAxis != blockAxis)
+    return invalid("expected tiles to be combined along axis " +
+                   Twine(blockAxis) + ", but got " + Twine(family.combineAxis));
+  for (unsigned axis = 0; axis < tile.size(); ++axis) {
+    int64_t expected = axis == layout.rowAxis ? layout.round()
+                       : axis == blockAxis    ? schedule.blockRows
+                                              : 1;
+    if (tile[axis] != expected)
       return invalid("expected a tile of " + Twine(schedule.blockRows) +
-                     " rows, but got " + tileText(tile));
-  int64_t elements = tile[row] / schedule.lanes();
-  if (elements == 0 || tile[row] % schedule.lanes() != 0 ||
-      !llvm::isPowerOf2_64(elements) || elements > 16)
-    return invalid("expected chunks of 1, 2, 4, 8 or 16 elements for each of " +
-                   Twine(schedule.lanes()) + " lanes, but got " +
-                   tileText(tile));
+                     " rows and " + Twine(layout.round()) +
+                     " elements along them, but got " + tileText(tile));
+  }
   int64_t widest = rows.widestBytes();
+  int64_t most = (layout.isAcross() ? schedule.laneRows : layout.unit) * widest;
   if (schedule.access != 1 &&
       (!llvm::isPowerOf2_64(schedule.access) || schedule.access < 2 * widest ||
-       schedule.access > elements * widest))
+       schedule.access > most))
     return invalid("expected accesses of 1 byte, or of 2 to " +
-                   Twine(elements) + " elements of " + Twine(widest) +
+                   Twine(most / widest) + " elements of " + Twine(widest) +
                    " bytes, but got " + Twine(schedule.access));
+  if (layout.isAcross() && layout.vector != schedule.laneRows)
+    return invalid("expected one access to a lane's " +
+                   Twine(schedule.laneRows) + " rows, but got accesses to " +
+                   Twine(layout.vector));
   if (schedule.threads() > device.maxThreadsPerBlock)
     return invalid("expected up to " + Twine(device.maxThreadsPerBlock) +
                    " threads, but got " + Twine(schedule.threads()));
-  if (int64_t held = heldRegisters(workload, elements, schedule.heldChunks);
-      held > kMaxHeldRegisters)
+  if (int64_t units = layout.roundUnits();
+      schedule.heldUnits > units && schedule.heldUnits % units != 0)
+    return invalid("expected a part of the " + Twine(units) +
+                   " units of a round in registers, or those of whole rounds, "
+                   "but got " +
+                   Twine(schedule.heldUnits));
+  if (int64_t held = heldRegisters(workload, layout); held > kMaxHeldRegisters)
     return invalid("expected up to " + Twine(kMaxHeldRegisters) +
                    " registers that hold a row, but got " + Twine(held));
   return llvm::Error::success();

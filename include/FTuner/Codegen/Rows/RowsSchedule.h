@@ -1,11 +1,36 @@
 //===- RowsSchedule.h - The schedule of the rows path -----------*- C++ -*-===//
 //
-// Rows are reduced by the lanes of one or more warps. A row is walked in chunks
-// of the tile's elements along it: in each chunk a lane has some elements, in
-// accesses of neighbouring ones, and neighbouring lanes have neighbouring
-// accesses. The first chunks stay in registers, so that a row as long as these
-// is read once; what lies behind is read again for each pass over the row: one
-// for each reduction, and one for the elements that follow from them.
+// A row is reduced in an order that its length and the types of its elements
+// alone decide. So its results have the same bits whichever family computes it,
+// however many rows there are.
+//
+// Where rows lie along memory:
+//
+//   chunk   32 places of V neighbouring elements, V the elements in the widest
+//           access (16 bytes, at most 8). A place is reduced element by
+//           element, and the 32 places of a chunk by a tree.
+//   slot    chunk c belongs to slot c mod 32, which reduces its chunks one
+//   after
+//           the other; a tree makes one number of the 32 slots.
+//
+// Where rows lie across memory, and neighbouring lanes have neighbouring rows:
+//
+//   slot    element r belongs to slot r mod 8, which reduces its elements one
+//           after the other; a tree makes one number of the 8 slots.
+//
+// A tree joins neighbours at half of their number first, then at a quarter, and
+// so on. Places and slots beyond the end of a row hold the neutral element.
+//
+// The schedule says who computes what. Along memory the places of a chunk are
+// shared out among the lanes of a row, a power of two up to 32: place p is lane
+// p mod `lanes`'s. With several warps, chunk c is warp c mod `warps`'s. Across
+// memory a lane has rows of its own, and slot s is warp s mod `warps`'s.
+//
+// What a warp has of a row in one *round*, a lane has in *units*: a unit is one
+// place, or one element of each of the lane's rows. The first units of a lane
+// stay in registers, so that a row as long as these is read once; what lies
+// behind is read again for each pass over the row: one for each reduction, and
+// one for the elements that follow from them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
@@ -21,19 +46,35 @@ const CodegenModel &rowsModel();
 struct RowsSchedule {
   static constexpr int64_t warpSize = 32;
 
-  int64_t blockRows = 1, warps = 1, heldChunks = 0, access = 1;
+  int64_t blockRows = 1, laneRows = 1, lanes = 32, warps = 1, heldUnits = 0,
+          access = 1;
 
   static constexpr auto rows() {
     using S = RowsSchedule;
     return std::array{
-        ScheduleRow("rows", &S::blockRows, "rows of a block").range(1, 32),
-        ScheduleRow("warps", &S::warps, "warps of a row")
+        ScheduleRow("rows", &S::blockRows, "rows of a block").range(1, 512),
+        ScheduleRow("lane_rows", &S::laneRows,
+                    "rows of a lane, side by side; 1 where they lie along "
+                    "memory")
+            .label("rows of a lane")
+            .among({1, 2, 4, 8}),
+        ScheduleRow("lanes", &S::lanes,
+                    "lanes of a warp that have a row, a power of two; 1 where "
+                    "rows lie across memory")
+            .label("lanes")
+            .range(1, 32),
+        ScheduleRow("warps", &S::warps,
+                    "warps that have a row, a power of two; more than one of "
+                    "32 lanes each, or across memory")
             .label("warps")
             .range(1, 32),
-        ScheduleRow("held_chunks", &S::heldChunks,
-                    "chunks of a row that stay in registers")
-            .label("held chunks")
-            .range(0, 16),
+        ScheduleRow("held_units", &S::heldUnits,
+                    "units of a row that stay in a lane's registers: a unit is "
+                    "as many neighbours as fit in 16 bytes of the widest "
+                    "element, at most 8, or across memory one element of each "
+                    "row")
+            .label("held units")
+            .range(0, 64),
         ScheduleRow("access", &S::access,
                     "bytes of an access to the widest elements; 1: single "
                     "elements")
@@ -44,25 +85,62 @@ struct RowsSchedule {
     return unpackSchedule<RowsSchedule>(schedule);
   }
   Schedule pack() const { return packSchedule(rowsModel(), *this); }
-  /// Threads of a row.
-  int64_t lanes() const { return warps * warpSize; }
-  int64_t threads() const { return blockRows * lanes(); }
+  /// Lanes that have the rows of a block, in each of the warps of a row.
+  int64_t rowLanes() const { return blockRows / laneRows * lanes; }
+  int64_t threads() const { return rowLanes() * warps; }
 };
 
-/// How a row's elements are shared out, of a tile and its schedule.
+/// How rows are shared out, of a workload and a schedule.
 struct RowsLayout {
-  RowsLayout(const Workload &workload, const BlockTile &tile,
-             const RowsSchedule &schedule);
+  /// Places of a chunk, and slots of a row along memory.
+  static constexpr int64_t numPlaces = 32;
+  /// Slots of a row across memory.
+  static constexpr int64_t numSlotsAcross = 8;
 
-  /// The axis along which a row lies.
-  unsigned rowAxis;
-  /// Elements of a chunk, of a lane in it, and of an access.
-  int64_t chunk, elements, vector;
-  int64_t accesses() const { return elements / vector; }
+  RowsLayout(const Workload &workload, const RowsSchedule &schedule);
+
+  /// Elements of a place, and of the widest access, by the types alone.
+  static int64_t placeElements(const RowReductionView &rows);
+
+  const RowsSchedule schedule;
+  /// The axis along which a row lies, and that of neighbouring lanes.
+  unsigned rowAxis, laneAxis;
+  /// Elements of an access along the lane axis.
+  int64_t vector;
+  /// Elements of a unit along the row.
+  int64_t unit;
+
+  bool isAcross() const { return rowAxis != laneAxis; }
+  /// Accesses of a unit, one behind the other along the row.
+  int64_t accesses() const { return isAcross() ? 1 : unit / vector; }
+  /// Units of a lane in a round.
+  int64_t roundUnits() const {
+    return isAcross() ? numSlotsAcross / schedule.warps
+                      : numPlaces / schedule.lanes;
+  }
+  /// Elements of the row in a round of all its warps: the tile along the row.
+  int64_t round() const {
+    return isAcross() ? numSlotsAcross : numPlaces * unit * schedule.warps;
+  }
+  /// Slots of a row, and of one of its warps.
+  int64_t slots() const { return isAcross() ? numSlotsAcross : numPlaces; }
+  int64_t warpSlots() const { return slots() / schedule.warps; }
+  /// The axis along which a block has several rows.
+  unsigned blockAxis(const RowReductionView &rows) const {
+    return isAcross() ? laneAxis : rows.firstSpace();
+  }
+  /// Elements of a row that stay in registers.
+  int64_t heldElements() const;
+  /// Bytes that each reduction needs to exchange the numbers of warps.
+  int64_t exchangeBytes() const {
+    if (schedule.warps == 1)
+      return 0;
+    int64_t numbers = isAcross() ? schedule.warps : slots();
+    return 4 * schedule.blockRows * numbers;
+  }
 
 private:
-  RowsLayout(const RowReductionView &rows, const BlockTile &tile,
-             const RowsSchedule &schedule);
+  RowsLayout(const RowReductionView &rows, const RowsSchedule &schedule);
 };
 
 } // namespace ftuner

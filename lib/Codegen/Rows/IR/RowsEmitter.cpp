@@ -26,11 +26,11 @@ class RowBody {
 public:
   /// `known`: a value for each argument, null where elements differ.
   RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known)
-      : b(b), body(region.front()) {
-    for (auto [argument, value] : llvm::zip_equal(body.getArguments(), known))
+      : b(&b), body(&region.front()) {
+    for (auto [argument, value] : llvm::zip_equal(body->getArguments(), known))
       if (value)
         invariants.map(argument, value);
-    for (Operation &op : body.without_terminator()) {
+    for (Operation &op : body->without_terminator()) {
       bool isInvariant = op.getNumRegions() == 0 && isPure(&op) &&
                          llvm::all_of(op.getOperands(), [&](Value operand) {
                            return invariants.contains(operand);
@@ -52,22 +52,26 @@ public:
   Values apply(ValueRange arguments) const {
     IRMapping mapping = invariants;
     auto next = arguments.begin();
-    for (BlockArgument argument : body.getArguments())
+    for (BlockArgument argument : body->getArguments())
       if (!mapping.contains(argument))
         mapping.map(argument, *next++);
     for (Operation *op : rest)
-      b.clone(*op, mapping);
+      b->clone(*op, mapping);
     return llvm::map_to_vector(
-        body.getTerminator()->getOperands(),
+        body->getTerminator()->getOperands(),
         [&](Value value) { return mapping.lookupOrDefault(value); });
   }
 
 private:
-  ImplicitLocOpBuilder &b;
-  Block &body;
+  ImplicitLocOpBuilder *b;
+  Block *body;
   IRMapping invariants;
   SmallVector<Operation *> rest;
 };
+
+/// Numbers of each of a lane's rows; none, not even a first one: the neutral
+/// element in all.
+using RowNumbers = Values;
 
 class RowsEmitter {
 public:
@@ -75,47 +79,98 @@ public:
               ukernel::RowReductionOp op)
       : b(b), math(b), tile(tile), op(op), workload(*tile.described),
         schedule(RowsSchedule::of(tile.family.schedule)),
-        layout(workload, tile.blockTile(), schedule), grid(gridOf(tile.family)),
+        layout(workload, schedule), grid(gridOf(tile.family)),
         numInputs(op.getInputs().size()) {}
   void emit();
 
 private:
-  /// Some neighbouring elements of the row, in an access.
+  /// One access to elements that are neighbours in memory: of the row, or of a
+  /// lane's rows.
   struct Access {
-    /// Of the first element.
+    /// Of the first element along the row.
     Value index;
     /// Whether it lies in the tensors; null if it does. Accesses do not reach
     /// beyond the end of a row that they begin in.
     Value isInside;
-    /// Of each input along the row, a vector of its elements; null for others.
+    /// Of each input along the row, a vector of its elements, or one that all
+    /// of a lane's rows share; null for others.
     Values inputs;
   };
+  using Unit = SmallVector<Access, 1>;
 
   bool isAlongRow(unsigned number) {
     return llvm::is_contained(workload.operands[number].axes, layout.rowAxis);
   }
-  Values indicesOf(unsigned number, Value element);
-  Value loadVector(unsigned input, VectorType type, Value index);
-  void storeVector(unsigned output, const Values &elements, Value index);
-  /// The access of that number in a chunk, which begins at `chunk`. `isWhole`:
-  /// the chunk is known to lie inside of the row.
-  Access loadAccess(Value chunk, int64_t number, bool isWhole);
-  /// The elements of the inputs of one element of an access.
-  Values elementOf(const Access &access, int64_t element);
-  /// The region's arguments that are the same for the whole row.
-  Values knownOf(size_t numArguments);
+  /// Whether an operand has an element for each of a lane's rows.
+  bool isOfLaneRows(unsigned number) {
+    return layout.isAcross() &&
+           llvm::is_contained(workload.operands[number].axes, layout.laneAxis);
+  }
+  /// Whether neighbours of an access differ in the operand.
+  bool isOfAccess(unsigned number) {
+    return layout.isAcross() ? isOfLaneRows(number) : isAlongRow(number);
+  }
+  Values indicesOf(unsigned number, Value element, int64_t laneRow = 0);
+  /// Of a neighbour in an access that begins at `index`.
+  Values indicesInAccess(unsigned number, Value index, int64_t neighbour);
+  bool isVector(unsigned number, Type element);
+  Value loadAccess(unsigned input, Value index);
+  void storeAccess(unsigned output, const Values &elements, Value index);
+
+  /// The first element of a lane's unit in a round, which begins at `first`.
+  Value unitIndex(Value first, int64_t unit);
+  Unit loadUnit(Value index, bool isWhole);
+  /// The elements of the inputs of one neighbour in an access.
+  Values elementOf(const Access &access, int64_t neighbour);
+  int64_t laneRowOf(int64_t neighbour) {
+    return layout.isAcross() ? neighbour : 0;
+  }
+
+  /// For each of a lane's rows, what is the same for the whole row.
+  SmallVector<RowBody, 0> bodiesOf(Region &region, bool hasAccumulator);
   Value neutralOf(unsigned reduction);
   Value combine(unsigned reduction, Value lhs, Value rhs);
-  Value reduceAccess(const RowBody &body, const Access &access, Value last);
-  /// Visits the row's accesses of this thread: those in registers, then those
-  /// that are read once more, in a loop with this state.
-  Values forEachAccess(Values state,
-                       llvm::function_ref<Values(const Access &, Values)> body);
-  Value mergeLanes(unsigned reduction, Value value);
-  Value mergeWarps(unsigned reduction, Value value);
+  RowNumbers combine(unsigned reduction, const RowNumbers &lhs,
+                     const RowNumbers &rhs);
+  RowNumbers reduceUnit(unsigned reduction, ArrayRef<RowBody> bodies,
+                        const Unit &unit);
+  void reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
+                    RowNumbers &numbers);
+  /// One number of the row's of many that a lane has, `distance` apart.
+  RowNumbers reduceTree(unsigned reduction,
+                        MutableArrayRef<RowNumbers> numbers);
+  Value reduceLanes(unsigned reduction, Value value, int64_t numLanes);
+  /// Along memory, the number of a chunk.
+  RowNumbers reduceChunk(unsigned reduction, ArrayRef<RowBody> bodies,
+                         ArrayRef<Unit> units);
+
+  Value exchangeMemory(unsigned reduction, Type type, int64_t numbers);
+  RowNumbers reduceHeld(unsigned reduction, ArrayRef<RowBody> bodies);
+  RowNumbers reduceStreamed(unsigned reduction, ArrayRef<RowBody> bodies);
+  void foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
+                 ArrayRef<Unit> units, Value number,
+                 MutableArrayRef<Value> slots);
+  Value exchangeSlots(unsigned reduction, ArrayRef<Value> slots);
+  RowNumbers exchangeAcross(unsigned reduction, const RowNumbers &own);
   void emitReduction(unsigned reduction);
   void storeValues();
-  void mapAccess(const RowBody &body, const Access &access);
+  void mapUnit(ArrayRef<RowBody> bodies, const Unit &unit);
+  void emitMap();
+  void emitRows();
+
+  int64_t heldRounds() const {
+    return schedule.heldUnits / layout.roundUnits();
+  }
+  /// Of the units of one round.
+  SmallVector<Unit> loadRound(Value first);
+  /// Emits the loop over rounds that are not held, some of them at once, with
+  /// this state. `isBackwards`: the last ones first, which are the likeliest to
+  /// be in a cache.
+  Values
+  forEachRound(Values state, bool isBackwards,
+               llvm::function_ref<void(ArrayRef<Unit> units, Value number,
+                                       MutableArrayRef<Value> state)>
+                   body);
 
   ImplicitLocOpBuilder &b;
   IndexMath math;
@@ -126,123 +181,225 @@ private:
   RowsLayout layout;
   Grid grid;
   unsigned numInputs;
-  /// Of the thread: its row in the block, its number in the row.
-  Value blockRow, lane;
-  /// By axis; null for batch axes and along the row.
+  /// Of the thread: the warp among those of its rows, the number of its rows in
+  /// those of the block, and the lane among those of its rows.
+  Value warp, rowGroup, lane;
+  /// By axis; null for batch axes and along the row. Along memory's axis, of
+  /// the first of a lane's rows.
   Values position;
   /// Whether the thread has a row; null if all have.
   Value hasRow;
-  /// Of each input that does not lie along the row, its element.
-  Values ofRow;
-  SmallVector<Access> held;
-  Values results;
+  /// Of each of a lane's rows, of each input that does not lie along the row,
+  /// its element.
+  SmallVector<Values, 1> ofRow;
+  SmallVector<Unit> held;
+  /// Whether rows may be longer than what is held.
+  bool isStreamed = true;
+  /// Of each reduction so far, the numbers of a lane's rows.
+  SmallVector<RowNumbers> results;
 };
 
-Values RowsEmitter::indicesOf(unsigned number, Value element) {
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+Values RowsEmitter::indicesOf(unsigned number, Value element, int64_t laneRow) {
   Values indices;
   const Operand &operand = workload.operands[number];
   for (unsigned axis : operand.axes) {
     if (axis == layout.rowAxis)
       indices.push_back(element);
+    else if (axis == layout.laneAxis)
+      indices.push_back(math.add(position[axis], laneRow));
     else if (!grid.batchNumber(axis))
       indices.push_back(position[axis]);
   }
   return indices;
 }
 
+Values RowsEmitter::indicesInAccess(unsigned number, Value index,
+                                    int64_t neighbour) {
+  if (layout.isAcross())
+    return indicesOf(number, index, neighbour);
+  return indicesOf(number, math.add(index, neighbour));
+}
+
 /// Booleans are bytes in memory, which vectors of them are not.
-Value RowsEmitter::loadVector(unsigned input, VectorType type, Value index) {
+bool RowsEmitter::isVector(unsigned number, Type element) {
+  return fillsBytes(element) &&
+         RowReductionView(workload).isAlongLanes(workload.operands[number]);
+}
+
+Value RowsEmitter::loadAccess(unsigned input, Value index) {
   Value operand = tile.operands[input];
-  if (fillsBytes(type))
+  Type element = getElementTypeOrSelf(operand.getType());
+  if (!isOfAccess(input))
+    return memref::LoadOp::create(b, operand, indicesOf(input, index));
+  auto type = VectorType::get({layout.vector}, element);
+  if (isVector(input, element))
     return vector::LoadOp::create(
         b, type, operand, indicesOf(input, index), /*nontemporal=*/false,
         llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
   Values elements;
-  for (int64_t element = 0; element < layout.vector; ++element)
+  for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour)
     elements.push_back(memref::LoadOp::create(
-        b, operand, indicesOf(input, math.add(index, element))));
+        b, operand, indicesInAccess(input, index, neighbour)));
   return vector::FromElementsOp::create(b, type, elements);
 }
 
-void RowsEmitter::storeVector(unsigned output, const Values &elements,
+void RowsEmitter::storeAccess(unsigned output, const Values &elements,
                               Value index) {
   Value operand = tile.operands[output];
   auto type = VectorType::get({layout.vector}, elements.front().getType());
-  if (fillsBytes(type)) {
+  if (isVector(output, type.getElementType())) {
     Value vector = vector::FromElementsOp::create(b, type, elements);
     vector::StoreOp::create(
         b, vector, operand, indicesOf(output, index), /*nontemporal=*/false,
         llvm::MaybeAlign(layout.vector * elementBytesOf(type)));
     return;
   }
-  for (auto [number, element] : llvm::enumerate(elements))
+  for (auto [neighbour, element] : llvm::enumerate(elements))
     memref::StoreOp::create(
         b, element, operand,
-        indicesOf(output, math.add(index, static_cast<int64_t>(number))));
+        indicesInAccess(output, index, static_cast<int64_t>(neighbour)));
 }
 
-RowsEmitter::Access RowsEmitter::loadAccess(Value chunk, int64_t number,
-                                            bool isWhole) {
-  Access access;
-  int64_t lanes = schedule.lanes();
-  access.index = math.add(math.add(chunk, number * lanes * layout.vector),
-                          math.mul(lane, layout.vector));
-  access.isInside = hasRow;
-  if (!isWhole) {
-    Value isInRow = math.less(access.index, tile.extents[layout.rowAxis]);
-    access.isInside =
-        hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
-  }
+Value RowsEmitter::unitIndex(Value first, int64_t unit) {
+  if (layout.isAcross())
+    return math.add(math.add(first, unit * schedule.warps), warp);
+  Value chunk =
+      math.add(first, math.mul(warp, RowsLayout::numPlaces * layout.unit));
+  return math.add(math.add(chunk, unit * schedule.lanes * layout.unit),
+                  math.mul(lane, layout.unit));
+}
+
+RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
   SmallVector<unsigned> numbers;
   SmallVector<Type> types;
   for (unsigned input = 0; input < numInputs; ++input) {
     if (!isAlongRow(input))
       continue;
     numbers.push_back(input);
-    types.push_back(VectorType::get(
-        {layout.vector}, getElementTypeOrSelf(tile.operands[input].getType())));
+    Type element = getElementTypeOrSelf(tile.operands[input].getType());
+    types.push_back(isOfAccess(input)
+                        ? VectorType::get({layout.vector}, element)
+                        : element);
   }
-  auto load = [&] {
+  Unit unit;
+  for (int64_t number = 0; number < layout.accesses(); ++number) {
+    Access &access = unit.emplace_back();
+    access.index = math.add(index, number * layout.vector);
+    access.isInside = hasRow;
+    if (!isWhole) {
+      Value isInRow = math.less(access.index, tile.extents[layout.rowAxis]);
+      access.isInside =
+          hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
+    }
+    auto load = [&] {
+      return llvm::map_to_vector(numbers, [&](unsigned input) {
+        return loadAccess(input, access.index);
+      });
+    };
     Values loaded;
-    for (auto [input, type] : llvm::zip_equal(numbers, types))
-      loaded.push_back(loadVector(input, cast<VectorType>(type), access.index));
-    return loaded;
-  };
-  Values loaded;
-  if (access.isInside && !numbers.empty()) {
-    auto ifOp = scf::IfOp::create(b, types, access.isInside,
-                                  /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(b, load());
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, llvm::map_to_vector(types, [&](Type type) -> Value {
-                           return arith::ConstantOp::create(
-                               b, cast<TypedAttr>(b.getZeroAttr(type)));
-                         }));
-    loaded.assign(ifOp.result_begin(), ifOp.result_end());
-  } else {
-    loaded = load();
+    if (access.isInside && !numbers.empty()) {
+      auto ifOp = scf::IfOp::create(b, types, access.isInside,
+                                    /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      scf::YieldOp::create(b, Values(load()));
+      b.setInsertionPointToStart(ifOp.elseBlock());
+      scf::YieldOp::create(b,
+                           llvm::map_to_vector(types, [&](Type type) -> Value {
+                             return arith::ConstantOp::create(
+                                 b, cast<TypedAttr>(b.getZeroAttr(type)));
+                           }));
+      loaded.assign(ifOp.result_begin(), ifOp.result_end());
+    } else {
+      llvm::append_range(loaded, load());
+    }
+    access.inputs.assign(numInputs, Value());
+    for (auto [input, value] : llvm::zip_equal(numbers, loaded))
+      access.inputs[input] = value;
   }
-  access.inputs.assign(numInputs, Value());
-  for (auto [input, vector] : llvm::zip_equal(numbers, loaded))
-    access.inputs[input] = vector;
-  return access;
+  return unit;
 }
 
-Values RowsEmitter::elementOf(const Access &access, int64_t element) {
+Values RowsEmitter::elementOf(const Access &access, int64_t neighbour) {
   Values elements;
-  for (Value vector : access.inputs)
-    if (vector)
-      elements.push_back(vector::ExtractOp::create(b, vector, element));
+  for (Value value : access.inputs)
+    if (value)
+      elements.push_back(
+          isa<VectorType>(value.getType())
+              ? vector::ExtractOp::create(b, value, neighbour).getResult()
+              : value);
   return elements;
 }
 
-Values RowsEmitter::knownOf(size_t numArguments) {
-  Values known = ofRow;
-  llvm::append_range(known, results);
-  known.resize(numArguments);
-  return known;
+SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first) {
+  SmallVector<Unit> units;
+  for (int64_t unit = 0; unit < layout.roundUnits(); ++unit)
+    units.push_back(loadUnit(unitIndex(first, unit),
+                             /*isWhole=*/tile.exact[layout.rowAxis]));
+  return units;
+}
+
+Values RowsEmitter::forEachRound(
+    Values state, bool isBackwards,
+    llvm::function_ref<void(ArrayRef<Unit>, Value, MutableArrayRef<Value>)>
+        body) {
+  // Loads that are under way at once.
+  constexpr int64_t kUnitsAtOnce = 4;
+  int64_t rounds = std::max<int64_t>(kUnitsAtOnce / layout.roundUnits(), 1);
+  int64_t step = rounds * layout.round();
+  Value first = math.constant(heldRounds() * layout.round());
+  Value end = tile.extents[layout.rowAxis];
+  auto loop = scf::ForOp::create(b, first, end, math.constant(step), state);
+  OpBuilder::InsertionGuard guard(b);
+  if (state.empty())
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    b.setInsertionPointToStart(loop.getBody());
+  Value begin = loop.getInductionVar();
+  if (isBackwards) {
+    // The loop's trips, the last one first.
+    Value trips = math.div(
+        math.add(arith::SubIOp::create(b, end, first), step - 1), step);
+    Value last =
+        math.mul(arith::SubIOp::create(b, trips, math.constant(1)), step);
+    Value past = arith::SubIOp::create(b, begin, first);
+    begin = math.add(first, arith::SubIOp::create(b, last, past));
+  }
+  SmallVector<SmallVector<Unit>> loaded;
+  Values numbers;
+  for (int64_t round = 0; round < rounds; ++round) {
+    Value start = math.add(begin, round * layout.round());
+    loaded.push_back(loadRound(start));
+    numbers.push_back(start);
+  }
+  Values inner(loop.getRegionIterArgs());
+  for (auto [units, start] : llvm::zip_equal(loaded, numbers))
+    body(units, start, inner);
+  if (!state.empty())
+    scf::YieldOp::create(b, inner);
+  return Values(loop.getResults());
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+SmallVector<RowBody, 0> RowsEmitter::bodiesOf(Region &region,
+                                              bool hasAccumulator) {
+  SmallVector<RowBody, 0> bodies;
+  for (int64_t row = 0; row < schedule.laneRows; ++row) {
+    Values known = ofRow[row];
+    for (const RowNumbers &numbers : results)
+      known.push_back(numbers[row]);
+    if (hasAccumulator)
+      known.push_back(Value());
+    bodies.emplace_back(b, region, known);
+  }
+  return bodies;
 }
 
 Value RowsEmitter::neutralOf(unsigned reduction) {
@@ -256,196 +413,387 @@ Value RowsEmitter::combine(unsigned reduction, Value lhs, Value rhs) {
   return combined->getResult(0);
 }
 
-Value RowsEmitter::reduceAccess(const RowBody &body, const Access &access,
-                                Value last) {
+RowNumbers RowsEmitter::combine(unsigned reduction, const RowNumbers &lhs,
+                                const RowNumbers &rhs) {
+  if (lhs.empty())
+    return rhs;
+  if (rhs.empty())
+    return lhs;
+  return llvm::map_to_vector(llvm::zip_equal(lhs, rhs), [&](auto pair) {
+    return combine(reduction, std::get<0>(pair), std::get<1>(pair));
+  });
+}
+
+void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
+                               RowNumbers &numbers) {
   auto compute = [&] {
-    Value next = last;
-    for (int64_t element = 0; element < layout.vector; ++element) {
-      Values arguments = elementOf(access, element);
-      arguments.push_back(next);
-      next = body.apply(arguments).front();
+    RowNumbers next = numbers;
+    for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
+      int64_t row = laneRowOf(neighbour);
+      Values arguments = elementOf(access, neighbour);
+      arguments.push_back(next[row]);
+      next[row] = bodies[row].apply(arguments).front();
     }
     return next;
   };
-  if (!access.isInside)
-    return compute();
-  if (body.isSpeculatable())
-    return arith::SelectOp::create(b, access.isInside, compute(), last);
-  auto ifOp = scf::IfOp::create(b, last.getType(), access.isInside,
-                                /*withElseRegion=*/true);
+  if (!access.isInside) {
+    numbers = compute();
+    return;
+  }
+  if (bodies.front().isSpeculatable()) {
+    for (auto [number, next] : llvm::zip_equal(numbers, compute()))
+      number = arith::SelectOp::create(b, access.isInside, next, number);
+    return;
+  }
+  auto ifOp = scf::IfOp::create(b, TypeRange(ValueRange(numbers)),
+                                access.isInside, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   scf::YieldOp::create(b, compute());
   b.setInsertionPointToStart(ifOp.elseBlock());
-  scf::YieldOp::create(b, last);
-  return ifOp.getResult(0);
+  scf::YieldOp::create(b, numbers);
+  numbers.assign(ifOp.result_begin(), ifOp.result_end());
 }
 
-Values RowsEmitter::forEachAccess(
-    Values state, llvm::function_ref<Values(const Access &, Values)> body) {
-  for (const Access &access : held)
-    state = body(access, std::move(state));
-  Value first = math.constant(schedule.heldChunks * layout.chunk);
-  auto loop = scf::ForOp::create(b, first, tile.extents[layout.rowAxis],
-                                 math.constant(layout.chunk), state);
-  OpBuilder::InsertionGuard guard(b);
-  if (state.empty())
-    b.setInsertionPoint(loop.getBody()->getTerminator());
-  else
-    b.setInsertionPointToStart(loop.getBody());
-  Values inner(loop.getRegionIterArgs());
-  for (int64_t number = 0; number < layout.accesses(); ++number)
-    inner = body(loadAccess(loop.getInductionVar(), number,
-                            /*isWhole=*/tile.exact[layout.rowAxis]),
-                 std::move(inner));
-  if (!state.empty())
-    scf::YieldOp::create(b, inner);
-  return Values(loop.getResults());
+RowNumbers RowsEmitter::reduceUnit(unsigned reduction, ArrayRef<RowBody> bodies,
+                                   const Unit &unit) {
+  RowNumbers numbers(bodies.size(), neutralOf(reduction));
+  for (const Access &access : unit)
+    reduceAccess(bodies, access, numbers);
+  return numbers;
+}
+
+RowNumbers RowsEmitter::reduceTree(unsigned reduction,
+                                   MutableArrayRef<RowNumbers> numbers) {
+  for (size_t distance = numbers.size() / 2; distance > 0; distance /= 2)
+    for (size_t i = 0; i < distance; ++i)
+      numbers[i] = combine(reduction, numbers[i], numbers[i + distance]);
+  return numbers.front();
 }
 
 /// Operations that update accumulators commute, so all lanes get the same bits.
-Value RowsEmitter::mergeLanes(unsigned reduction, Value value) {
-  for (int64_t distance = RowsSchedule::warpSize / 2; distance > 0;
-       distance /= 2)
+Value RowsEmitter::reduceLanes(unsigned reduction, Value value,
+                               int64_t numLanes) {
+  for (int64_t distance = numLanes / 2; distance > 0; distance /= 2)
     value = combine(reduction, value, shuffleXor(b, value, distance));
   return value;
 }
 
-Value RowsEmitter::mergeWarps(unsigned reduction, Value value) {
-  if (schedule.warps == 1)
-    return value;
-  // Each reduction has its own numbers, one of each warp of each row, so no
-  // barrier need keep one from overwriting what is read for another.
-  int64_t numWarps = schedule.blockRows * schedule.warps;
+RowNumbers RowsEmitter::reduceChunk(unsigned reduction,
+                                    ArrayRef<RowBody> bodies,
+                                    ArrayRef<Unit> units) {
+  // Lanes' numbers of places at a distance of at least `lanes` first.
+  SmallVector<RowNumbers> places(layout.roundUnits());
+  for (auto [place, unit] : llvm::zip(places, units))
+    place = reduceUnit(reduction, bodies, unit);
+  Value number = reduceTree(reduction, places).front();
+  return {reduceLanes(reduction, number, schedule.lanes)};
+}
+
+/// Each reduction has its own numbers, so no barrier need keep one from
+/// overwriting what is read for another.
+Value RowsEmitter::exchangeMemory(unsigned reduction, Type type,
+                                  int64_t numbers) {
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({numWarps}, value.getType(),
-                              MemRefLayoutAttrInterface(), workgroup);
-  Value numbers = memref::ViewOp::create(
-      b, type, tile.sharedMemory, math.constant(4 * numWarps * reduction),
-      ValueRange());
-  Value first = math.mul(blockRow, schedule.warps);
-  Value isFirstLane = arith::CmpIOp::create(
-      b, arith::CmpIPredicate::eq, math.rem(lane, RowsSchedule::warpSize),
-      math.constant(0));
-  auto ifOp = scf::IfOp::create(b, isFirstLane, /*withElseRegion=*/false);
+  auto view =
+      MemRefType::get({numbers}, type, MemRefLayoutAttrInterface(), workgroup);
+  return memref::ViewOp::create(
+      b, view, tile.sharedMemory,
+      math.constant(layout.exchangeBytes() * reduction), ValueRange());
+}
+
+/// Along memory, one number of the slots that lanes of a row's warps have: slot
+/// s is lane s's of warp s mod `warps`.
+Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
+  constexpr int64_t numSlots = RowsLayout::numPlaces;
+  if (schedule.warps == 1) {
+    SmallVector<RowNumbers> numbers;
+    for (Value slot : slots)
+      numbers.push_back({slot});
+    return reduceLanes(reduction, reduceTree(reduction, numbers).front(),
+                       schedule.lanes);
+  }
+  Value own = slots.front();
+  Value memory =
+      exchangeMemory(reduction, own.getType(), schedule.blockRows * numSlots);
+  Value index = math.add(math.mul(rowGroup, numSlots), lane);
+  Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                      math.rem(lane, schedule.warps), warp);
+  auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    memref::StoreOp::create(
-        b, value, numbers,
-        math.add(first, math.div(lane, RowsSchedule::warpSize)));
+    memref::StoreOp::create(b, own, memory, index);
   }
   gpu::BarrierOp::create(b);
-  Value merged;
-  for (int64_t warp = 0; warp < schedule.warps; ++warp) {
-    Value other = memref::LoadOp::create(b, numbers, math.add(first, warp));
-    merged = merged ? combine(reduction, merged, other) : other;
+  return reduceLanes(reduction, memref::LoadOp::create(b, memory, index),
+                     numSlots);
+}
+
+/// Across memory, one number of those of the warps, for each of a lane's rows.
+RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
+                                       const RowNumbers &own) {
+  if (schedule.warps == 1)
+    return own;
+  Value memory = exchangeMemory(reduction, own.front().getType(),
+                                schedule.blockRows * schedule.warps);
+  // Of one row of each lane at a time, which are neighbours then.
+  auto indexOf = [&](Value ofWarp, int64_t row) {
+    Value first = math.mul(ofWarp, schedule.blockRows);
+    return math.add(math.add(first, row * schedule.rowLanes()), rowGroup);
+  };
+  for (auto [row, number] : llvm::enumerate(own))
+    memref::StoreOp::create(b, number, memory,
+                            indexOf(warp, static_cast<int64_t>(row)));
+  gpu::BarrierOp::create(b);
+  SmallVector<RowNumbers> numbers(schedule.warps);
+  for (int64_t other = 0; other < schedule.warps; ++other)
+    for (int64_t row = 0; row < schedule.laneRows; ++row)
+      numbers[other].push_back(memref::LoadOp::create(
+          b, memory, indexOf(math.constant(other), row)));
+  return reduceTree(reduction, numbers);
+}
+
+/// Of rows that are held whole. What the number of a slot or place is, the
+/// layout tells: none of it depends on the row's length at run time.
+RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
+                                   ArrayRef<RowBody> bodies) {
+  int64_t roundUnits = layout.roundUnits();
+  SmallVector<RowNumbers> slots(layout.warpSlots());
+  if (layout.isAcross()) {
+    for (auto [number, unit] : llvm::enumerate(held)) {
+      RowNumbers &slot = slots[number % roundUnits];
+      slot = combine(reduction, slot, reduceUnit(reduction, bodies, unit));
+    }
+    return exchangeAcross(reduction, reduceTree(reduction, slots));
   }
-  return merged;
+  for (size_t first = 0, round = 0; first < held.size();
+       first += roundUnits, ++round) {
+    RowNumbers &slot = slots[round % slots.size()];
+    ArrayRef<Unit> units = ArrayRef(held).drop_front(first);
+    slot =
+        combine(reduction, slot,
+                reduceChunk(reduction, bodies, units.take_front(roundUnits)));
+  }
+  if (schedule.warps == 1)
+    return reduceTree(reduction, slots);
+  // All lanes of a warp have the numbers of its slots: lane s takes that of
+  // slot s.
+  Value own = neutralOf(reduction);
+  Value number = math.div(lane, schedule.warps);
+  for (auto [slot, numbers] : llvm::enumerate(slots)) {
+    if (numbers.empty())
+      continue;
+    Value isOwn =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number,
+                              math.constant(static_cast<int64_t>(slot)));
+    own = arith::SelectOp::create(b, isOwn, numbers.front(), own);
+  }
+  return {exchangeSlots(reduction, own)};
+}
+
+/// A round, which begins at element `start` of the row, into the slots of a
+/// lane: along memory slot s is lane s mod `lanes`'s, across memory the warp's,
+/// of all of a lane's rows.
+void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
+                            ArrayRef<Unit> units, Value start,
+                            MutableArrayRef<Value> slots) {
+  if (layout.isAcross()) {
+    for (auto [number, unit] : llvm::enumerate(units)) {
+      MutableArrayRef<Value> slot =
+          slots.slice(number * schedule.laneRows, schedule.laneRows);
+      RowNumbers numbers = combine(reduction, RowNumbers(slot),
+                                   reduceUnit(reduction, bodies, unit));
+      llvm::copy(numbers, slot.begin());
+    }
+    return;
+  }
+  Value chunk = reduceChunk(reduction, bodies, units).front();
+  Value number =
+      math.add(math.div(start, RowsLayout::numPlaces * layout.unit), warp);
+  Value mine = math.rem(number, RowsLayout::numPlaces);
+  for (auto [place, slot] : llvm::enumerate(slots)) {
+    Value own = math.add(lane, static_cast<int64_t>(place) * schedule.lanes);
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, mine, own);
+    slot = arith::SelectOp::create(b, isOwn, combine(reduction, slot, chunk),
+                                   slot);
+  }
+}
+
+RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
+                                       ArrayRef<RowBody> bodies) {
+  int64_t roundUnits = layout.roundUnits();
+  Values slots(layout.isAcross() ? layout.warpSlots() * schedule.laneRows
+                                 : roundUnits,
+               neutralOf(reduction));
+  for (int64_t round = 0; round < heldRounds(); ++round)
+    foldRound(reduction, bodies,
+              ArrayRef(held).slice(round * roundUnits, roundUnits),
+              math.constant(round * layout.round()), slots);
+  slots = forEachRound(
+      slots, /*isBackwards=*/false,
+      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+        foldRound(reduction, bodies, units, start, state);
+      });
+  if (!layout.isAcross())
+    return {exchangeSlots(reduction, slots)};
+  SmallVector<RowNumbers> numbers;
+  for (size_t first = 0; first < slots.size(); first += schedule.laneRows)
+    numbers.emplace_back(ArrayRef(slots).slice(first, schedule.laneRows));
+  return exchangeAcross(reduction, reduceTree(reduction, numbers));
 }
 
 void RowsEmitter::emitReduction(unsigned reduction) {
-  Region &region = op.getReductions()[reduction];
-  Values known = knownOf(region.getNumArguments());
-  known.back() = Value();
-  RowBody body(b, region, known);
-  Values state = forEachAccess(
-      {neutralOf(reduction)}, [&](const Access &access, Values last) {
-        return Values{reduceAccess(body, access, last.front())};
-      });
-  results.push_back(
-      mergeWarps(reduction, mergeLanes(reduction, state.front())));
+  SmallVector<RowBody, 0> bodies =
+      bodiesOf(op.getReductions()[reduction], /*hasAccumulator=*/true);
+  RowNumbers numbers = isStreamed ? reduceStreamed(reduction, bodies)
+                                  : reduceHeld(reduction, bodies);
+  if (numbers.empty())
+    numbers.assign(schedule.laneRows, neutralOf(reduction));
+  results.push_back(numbers);
 }
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
 
 void RowsEmitter::storeValues() {
   SmallVector<unsigned, 2> outputs = op.getOutputNumbers(/*alongRow=*/false);
   if (outputs.empty())
     return;
-  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane,
-                                        math.constant(0));
+  Value isFirst = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::eq,
+      layout.isAcross() ? warp : math.add(lane, warp), math.constant(0));
   if (hasRow)
     isFirst = arith::AndIOp::create(b, hasRow, isFirst);
   auto ifOp = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
-  Values known;
-  for (Value value : ofRow)
-    if (value)
-      known.push_back(value);
-  llvm::append_range(known, results);
-  Values values = RowBody(b, op.getValues(), known).apply({});
-  for (auto [number, value] : llvm::zip_equal(outputs, values))
-    memref::StoreOp::create(b, value, tile.operands[number],
-                            indicesOf(number, Value()));
+  for (int64_t row = 0; row < schedule.laneRows; ++row) {
+    Values known;
+    for (Value value : ofRow[row])
+      if (value)
+        known.push_back(value);
+    for (const RowNumbers &numbers : results)
+      known.push_back(numbers[row]);
+    Values values = RowBody(b, op.getValues(), known).apply({});
+    for (auto [number, value] : llvm::zip_equal(outputs, values))
+      memref::StoreOp::create(b, value, tile.operands[number],
+                              indicesOf(number, Value(), row));
+  }
 }
 
-void RowsEmitter::mapAccess(const RowBody &body, const Access &access) {
+void RowsEmitter::mapUnit(ArrayRef<RowBody> bodies, const Unit &unit) {
   SmallVector<unsigned, 2> outputs = op.getOutputNumbers(/*alongRow=*/true);
-  SmallVector<Values> columns(outputs.size());
-  OpBuilder::InsertionGuard guard(b);
-  if (access.isInside) {
-    auto ifOp = scf::IfOp::create(b, access.isInside, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(ifOp.thenBlock());
+  for (const Access &access : unit) {
+    SmallVector<Values> columns(outputs.size());
+    OpBuilder::InsertionGuard guard(b);
+    if (access.isInside) {
+      auto ifOp =
+          scf::IfOp::create(b, access.isInside, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+    }
+    for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
+      const RowBody &body = bodies[laneRowOf(neighbour)];
+      for (auto [column, value] :
+           llvm::zip_equal(columns, body.apply(elementOf(access, neighbour))))
+        column.push_back(value);
+    }
+    for (auto [number, column] : llvm::zip_equal(outputs, columns))
+      storeAccess(number, column, access.index);
   }
-  for (int64_t element = 0; element < layout.vector; ++element)
-    for (auto [column, value] :
-         llvm::zip_equal(columns, body.apply(elementOf(access, element))))
-      column.push_back(value);
-  for (auto [number, column] : llvm::zip_equal(outputs, columns))
-    storeVector(number, column, access.index);
 }
 
-void RowsEmitter::emit() {
-  blockRow = math.div(tile.threadId, schedule.lanes());
-  lane = math.rem(tile.threadId, schedule.lanes());
-  position.assign(workload.axes.size(), Value());
-  unsigned rows = grid.rowAxis();
-  position[rows] = math.add(tile.rowOffset, blockRow);
-  if (std::optional<unsigned> columns = grid.columnAxis())
-    position[*columns] = tile.columnOffset;
-  if (!tile.exact[rows])
-    hasRow = math.less(position[rows], tile.extents[rows]);
+void RowsEmitter::emitMap() {
+  if (op.getOutputNumbers(/*alongRow=*/true).empty())
+    return;
+  SmallVector<RowBody, 0> bodies =
+      bodiesOf(op.getMap(), /*hasAccumulator=*/false);
+  if (isStreamed)
+    forEachRound({}, /*isBackwards=*/true,
+                 [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
+                   for (const Unit &unit : units)
+                     mapUnit(bodies, unit);
+                 });
+  int64_t numHeld = isStreamed ? heldRounds() * layout.roundUnits()
+                               : static_cast<int64_t>(held.size());
+  for (const Unit &unit : ArrayRef(held).take_front(numHeld))
+    mapUnit(bodies, unit);
+}
 
-  // A thread without a row reads another's.
-  if (hasRow) {
-    Value last = math.sub(tile.extents[rows], 1);
-    Value own = position[rows];
-    position[rows] = math.minimum(own, last);
-  }
-  ofRow.assign(numInputs, Value());
-  for (unsigned input = 0; input < numInputs; ++input) {
-    if (isAlongRow(input))
-      continue;
-    Value operand = tile.operands[input];
-    ofRow[input] =
-        isa<MemRefType>(operand.getType())
-            ? memref::LoadOp::create(b, operand, indicesOf(input, Value()))
-                  .getResult()
-            : operand;
-  }
-  // Rows may end before a chunk that is held.
-  int64_t length =
-      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
-  for (int64_t chunk = 0; chunk < schedule.heldChunks; ++chunk) {
-    bool isWhole =
-        !ShapedType::isDynamic(length) && (chunk + 1) * layout.chunk <= length;
-    for (int64_t number = 0; number < layout.accesses(); ++number)
-      held.push_back(
-          loadAccess(math.constant(chunk * layout.chunk), number, isWhole));
-  }
-
+void RowsEmitter::emitRows() {
+  results.clear();
   for (unsigned reduction = 0; reduction < op.getReductions().size();
        ++reduction)
     emitReduction(reduction);
   storeValues();
-  if (op.getOutputNumbers(/*alongRow=*/true).empty())
+  emitMap();
+}
+
+void RowsEmitter::emit() {
+  int64_t rowLanes = schedule.rowLanes();
+  warp = math.div(tile.threadId, rowLanes);
+  Value inRows = math.rem(tile.threadId, rowLanes);
+  rowGroup = math.div(inRows, schedule.lanes);
+  lane = math.rem(inRows, schedule.lanes);
+  position.assign(workload.axes.size(), Value());
+  position[grid.rowAxis()] = tile.rowOffset;
+  if (std::optional<unsigned> columns = grid.columnAxis())
+    position[*columns] = tile.columnOffset;
+  unsigned rows = tile.family.combineAxis;
+  position[rows] =
+      math.add(position[rows], math.mul(rowGroup, schedule.laneRows));
+  // A thread without rows reads others'.
+  if (!tile.exact[rows]) {
+    hasRow = math.less(position[rows], tile.extents[rows]);
+    Value last = math.sub(tile.extents[rows], schedule.laneRows);
+    Value own = position[rows];
+    position[rows] = math.minimum(own, last);
+  }
+  for (int64_t row = 0; row < schedule.laneRows; ++row) {
+    Values &values = ofRow.emplace_back(numInputs, Value());
+    for (unsigned input = 0; input < numInputs; ++input) {
+      if (isAlongRow(input))
+        continue;
+      Value operand = tile.operands[input];
+      if (row > 0 && !isOfLaneRows(input))
+        values[input] = ofRow.front()[input];
+      else if (isa<MemRefType>(operand.getType()))
+        values[input] =
+            memref::LoadOp::create(b, operand, indicesOf(input, Value(), row));
+      else
+        values[input] = operand;
+    }
+  }
+  // Rows may end before a unit that is held.
+  int64_t length =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
+  bool isKnown = !ShapedType::isDynamic(length);
+  int64_t roundUnits = layout.roundUnits();
+  for (int64_t unit = 0; unit < schedule.heldUnits; ++unit) {
+    int64_t round = unit / roundUnits;
+    Value first = math.constant(round * layout.round());
+    held.push_back(loadUnit(unitIndex(first, unit % roundUnits),
+                            isKnown && (round + 1) * layout.round() <= length));
+  }
+
+  int64_t heldElements = layout.heldElements();
+  if (isKnown || schedule.heldUnits == 0) {
+    isStreamed = schedule.heldUnits == 0 || length > heldElements;
+    emitRows();
     return;
-  RowBody body(b, op.getMap(), knownOf(op.getMap().getNumArguments()));
-  forEachAccess({}, [&](const Access &access, const Values &) {
-    mapAccess(body, access);
-    return Values();
-  });
+  }
+  Value isHeld =
+      math.less(tile.extents[layout.rowAxis], math.constant(heldElements + 1));
+  auto ifOp = scf::IfOp::create(b, isHeld, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  isStreamed = false;
+  emitRows();
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  isStreamed = true;
+  emitRows();
 }
 
 class RowsPath final : public CodegenPath {
