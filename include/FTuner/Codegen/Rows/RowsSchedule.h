@@ -27,10 +27,11 @@
 // memory a lane has rows of its own, and slot s is warp s mod `warps`'s.
 //
 // What a warp has of a row in one *round*, a lane has in *units*: a unit is one
-// place, or one element of each of the lane's rows. The first units of a lane
-// stay in registers, so that a row as long as these is read once; what lies
-// behind is read again for each pass over the row: one for each reduction, and
-// one for the elements that follow from them.
+// place, or one element of each of the lane's rows. A row that ends within the
+// units that a lane holds in registers is read once. A longer one is read again
+// for each pass over it: one for each reduction, and one for the elements that
+// follow from them, from the last one to the first, as the likeliest to be in a
+// cache are those that were read last.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -145,6 +146,7 @@ private:
                          ArrayRef<Unit> units);
 
   Value exchangeMemory(unsigned reduction, Type type, int64_t numbers);
+  void holdUnits();
   RowNumbers reduceHeld(unsigned reduction, ArrayRef<RowBody> bodies);
   RowNumbers reduceStreamed(unsigned reduction, ArrayRef<RowBody> bodies);
   void foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
@@ -158,11 +160,8 @@ private:
   void emitMap();
   void emitRows();
 
-  int64_t heldRounds() const {
-    return schedule.heldUnits / layout.roundUnits();
-  }
   /// Of the units of one round.
-  SmallVector<Unit> loadRound(Value first);
+  SmallVector<Unit> loadRound(Value first, bool isWhole);
   /// Emits the loop over rounds that are not held, some of them at once, with
   /// this state. `isBackwards`: the last ones first, which are the likeliest to
   /// be in a cache.
@@ -193,7 +192,8 @@ private:
   /// its element.
   SmallVector<Values, 1> ofRow;
   SmallVector<Unit> held;
-  /// Whether rows may be longer than what is held.
+  /// Whether each pass reads the row again, since more than what could be held
+  /// may follow.
   bool isStreamed = true;
   /// Of each reduction so far, the numbers of a lane's rows.
   SmallVector<RowNumbers> results;
@@ -335,11 +335,11 @@ Values RowsEmitter::elementOf(const Access &access, int64_t neighbour) {
   return elements;
 }
 
-SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first) {
+SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first,
+                                                      bool isWhole) {
   SmallVector<Unit> units;
   for (int64_t unit = 0; unit < layout.roundUnits(); ++unit)
-    units.push_back(loadUnit(unitIndex(first, unit),
-                             /*isWhole=*/tile.exact[layout.rowAxis]));
+    units.push_back(loadUnit(unitIndex(first, unit), isWhole));
   return units;
 }
 
@@ -351,9 +351,11 @@ Values RowsEmitter::forEachRound(
   constexpr int64_t kUnitsAtOnce = 4;
   int64_t rounds = std::max<int64_t>(kUnitsAtOnce / layout.roundUnits(), 1);
   int64_t step = rounds * layout.round();
-  Value first = math.constant(heldRounds() * layout.round());
   Value end = tile.extents[layout.rowAxis];
-  auto loop = scf::ForOp::create(b, first, end, math.constant(step), state);
+  std::optional<int64_t> length = getConstantIntValue(end);
+  bool isWhole = length && *length % step == 0;
+  auto loop =
+      scf::ForOp::create(b, math.constant(0), end, math.constant(step), state);
   OpBuilder::InsertionGuard guard(b);
   if (state.empty())
     b.setInsertionPoint(loop.getBody()->getTerminator());
@@ -362,18 +364,15 @@ Values RowsEmitter::forEachRound(
   Value begin = loop.getInductionVar();
   if (isBackwards) {
     // The loop's trips, the last one first.
-    Value trips = math.div(
-        math.add(arith::SubIOp::create(b, end, first), step - 1), step);
-    Value last =
-        math.mul(arith::SubIOp::create(b, trips, math.constant(1)), step);
-    Value past = arith::SubIOp::create(b, begin, first);
-    begin = math.add(first, arith::SubIOp::create(b, last, past));
+    Value trips = math.div(math.add(end, step - 1), step);
+    Value last = math.mul(math.sub(trips, 1), step);
+    begin = arith::SubIOp::create(b, last, begin);
   }
   SmallVector<SmallVector<Unit>> loaded;
   Values numbers;
   for (int64_t round = 0; round < rounds; ++round) {
     Value start = math.add(begin, round * layout.round());
-    loaded.push_back(loadRound(start));
+    loaded.push_back(loadRound(start, isWhole));
     numbers.push_back(start);
   }
   Values inner(loop.getRegionIterArgs());
@@ -555,6 +554,20 @@ RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
   return reduceTree(reduction, numbers);
 }
 
+void RowsEmitter::holdUnits() {
+  int64_t length =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
+  int64_t roundUnits = layout.roundUnits();
+  for (int64_t unit = 0; unit < schedule.heldUnits; ++unit) {
+    int64_t round = unit / roundUnits;
+    Value first = math.constant(round * layout.round());
+    // Rows may end before a unit that is held.
+    bool isWhole = !ShapedType::isDynamic(length) &&
+                   (round + 1) * layout.round() <= length;
+    held.push_back(loadUnit(unitIndex(first, unit % roundUnits), isWhole));
+  }
+}
+
 /// Of rows that are held whole. What the number of a slot or place is, the
 /// layout tells: none of it depends on the row's length at run time.
 RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
@@ -627,10 +640,6 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
   Values slots(layout.isAcross() ? layout.warpSlots() * schedule.laneRows
                                  : roundUnits,
                neutralOf(reduction));
-  for (int64_t round = 0; round < heldRounds(); ++round)
-    foldRound(reduction, bodies,
-              ArrayRef(held).slice(round * roundUnits, roundUnits),
-              math.constant(round * layout.round()), slots);
   slots = forEachRound(
       slots, /*isBackwards=*/false,
       [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
@@ -710,20 +719,22 @@ void RowsEmitter::emitMap() {
     return;
   SmallVector<RowBody, 0> bodies =
       bodiesOf(op.getMap(), /*hasAccumulator=*/false);
-  if (isStreamed)
-    forEachRound({}, /*isBackwards=*/true,
-                 [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
-                   for (const Unit &unit : units)
-                     mapUnit(bodies, unit);
-                 });
-  int64_t numHeld = isStreamed ? heldRounds() * layout.roundUnits()
-                               : static_cast<int64_t>(held.size());
-  for (const Unit &unit : ArrayRef(held).take_front(numHeld))
-    mapUnit(bodies, unit);
+  if (!isStreamed) {
+    for (const Unit &unit : held)
+      mapUnit(bodies, unit);
+    return;
+  }
+  forEachRound({}, /*isBackwards=*/true,
+               [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
+                 for (const Unit &unit : units)
+                   mapUnit(bodies, unit);
+               });
 }
 
 void RowsEmitter::emitRows() {
   results.clear();
+  if (!isStreamed)
+    holdUnits();
   for (unsigned reduction = 0; reduction < op.getReductions().size();
        ++reduction)
     emitReduction(reduction);
@@ -766,20 +777,10 @@ void RowsEmitter::emit() {
         values[input] = operand;
     }
   }
-  // Rows may end before a unit that is held.
   int64_t length =
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
-  bool isKnown = !ShapedType::isDynamic(length);
-  int64_t roundUnits = layout.roundUnits();
-  for (int64_t unit = 0; unit < schedule.heldUnits; ++unit) {
-    int64_t round = unit / roundUnits;
-    Value first = math.constant(round * layout.round());
-    held.push_back(loadUnit(unitIndex(first, unit % roundUnits),
-                            isKnown && (round + 1) * layout.round() <= length));
-  }
-
   int64_t heldElements = layout.heldElements();
-  if (isKnown || schedule.heldUnits == 0) {
+  if (schedule.heldUnits == 0 || !ShapedType::isDynamic(length)) {
     isStreamed = schedule.heldUnits == 0 || length > heldElements;
     emitRows();
     return;
