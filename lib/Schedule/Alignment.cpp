@@ -36,8 +36,9 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis || isMovedByElements(operand))
     return false;
-  if (std::optional<RowReductionView> rows = workload.asRowReduction())
-    return rows->isAlongLanes(operand);
+  if (!workload.isContraction())
+    if (std::optional<RowReductionView> rows = workload.asRowReduction())
+      return rows->isAlongLanes(operand);
   if (isInput(operand.role))
     return true;
   const Operand *output = workload.find(OperandRole::Output);

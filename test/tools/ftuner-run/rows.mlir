@@ -12,14 +12,14 @@
 // RUN: ftuner-run %t/softmax.mlir --device=h200 --paths=simt,rows --args=0x65xf32 | FileCheck %s --check-prefix=NONE
 
 // By hand, a norm with five numbers of which some are statistics: formed, then
-// planned. 32 × 4 elements in a chunk; 300 is two chunks and a part.
+// planned. 32 × 4 elements in a round of a warp; 300 is two rounds and a part.
 // RUN: ftuner-opt %t/norm.mlir --ukernel-attach-device=device=a100 --ukernel-normalize-linalg --canonicalize --cse --ukernel-form-workloads=paths=rows | sed -e 's/ukernel.row_reduction ins/ukernel.row_reduction plan(@by_hand) ins/' -e '/^module/r %t/plan.mlir' > %t/formed.mlir
 
-// RUN: sed -e 's/SCHEDULE/rows = 1, warps = 1, held_chunks = 0, access = 16/' -e 's/ELEMENTS/rows = 1, warps = 1, held_chunks = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/streamed.mlir
+// RUN: sed -e 's/SCHEDULE/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 16/' -e 's/ELEMENTS/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/streamed.mlir
 // RUN: ftuner-run %t/streamed.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x301xf32,301xf32 --args=4x128xf32,128xf32 --check --reference=%t/norm.mlir --check-bounds --check-races | FileCheck %s --check-prefix=ONE
-// RUN: sed -e 's/SCHEDULE/rows = 3, warps = 1, held_chunks = 3, access = 8/' -e 's/ELEMENTS/rows = 3, warps = 1, held_chunks = 3, access = 1/' -e 's/TILE/3, 128/g' %t/formed.mlir > %t/held.mlir
+// RUN: sed -e 's/SCHEDULE/rows = 3, lane_rows = 1, lanes = 32, warps = 1, held_units = 3, access = 8/' -e 's/ELEMENTS/rows = 3, lane_rows = 1, lanes = 32, warps = 1, held_units = 3, access = 1/' -e 's/TILE/3, 128/g' %t/formed.mlir > %t/held.mlir
 // RUN: ftuner-run %t/held.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x301xf32,301xf32 --args=7x1300xf32,1300xf32 --check --reference=%t/norm.mlir --check-bounds --check-races | FileCheck %s --check-prefix=ONE
-// RUN: sed -e 's/SCHEDULE/rows = 2, warps = 4, held_chunks = 1, access = 16/' -e 's/ELEMENTS/rows = 2, warps = 4, held_chunks = 1, access = 1/' -e 's/TILE/2, 1024/g' %t/formed.mlir > %t/warps.mlir
+// RUN: sed -e 's/SCHEDULE/rows = 2, lane_rows = 1, lanes = 32, warps = 4, held_units = 1, access = 16/' -e 's/ELEMENTS/rows = 2, lane_rows = 1, lanes = 32, warps = 4, held_units = 1, access = 1/' -e 's/TILE/2, 512/g' %t/formed.mlir > %t/warps.mlir
 // RUN: ftuner-run %t/warps.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x2111xf32,2111xf32 --args=2x4096xf32,4096xf32 --check --reference=%t/norm.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 
 // A producer that is read along other loops, too, stays outside.
@@ -32,12 +32,12 @@
 // RUN: ftuner-run %t/short.mlir --device=a100 --args=5x128xf32 --check --reference=%t/sum.mlir --check-bounds | FileCheck %s --check-prefix=ONE
 
 // What a plan by hand may not say.
-// RUN: sed -e 's/SCHEDULE/rows = 1, warps = 1, held_chunks = 0, access = 4/' -e 's/ELEMENTS/rows = 1, warps = 1, held_chunks = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/narrow.mlir
+// RUN: sed -e 's/SCHEDULE/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 4/' -e 's/ELEMENTS/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 1/' -e 's/TILE/1, 128/g' %t/formed.mlir > %t/narrow.mlir
 // RUN: not ftuner-run %t/narrow.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=ACCESS
 // ACCESS: rows: expected accesses of 1 byte, or of 2 to 4 elements of 4 bytes, but got 4
-// RUN: sed -e 's/SCHEDULE/rows = 1, warps = 2, held_chunks = 0, access = 1/' -e 's/ELEMENTS/rows = 1, warps = 1, held_chunks = 0, access = 1/' -e 's/TILE/1, 96/g' %t/formed.mlir > %t/chunk.mlir
+// RUN: sed -e 's/SCHEDULE/rows = 1, lane_rows = 1, lanes = 32, warps = 2, held_units = 0, access = 1/' -e 's/ELEMENTS/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 1/' -e 's/TILE/1, 96/g' %t/formed.mlir > %t/chunk.mlir
 // RUN: not ftuner-run %t/chunk.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=CHUNK
-// CHUNK: rows: expected chunks of 1, 2, 4, 8 or 16 elements for each of 64 lanes, but got
+// CHUNK: rows: expected a tile of 1 rows and 256 elements along them, but got [1,96]
 
 // ONE: result 0: {{.*}}relative error
 // ONE: launches: 1 (
@@ -212,7 +212,7 @@ func.func @f(%x: tensor<5x0xf32>) -> (tensor<5xf32>) {
 
 //--- short.mlir
 module {
-  ukernel.plan @by_hand <families = [<#ukernel.rows<rows = 1, warps = 1, held_chunks = 3, access = 1>, axis = 0, tiles = [[1, 128]], reduce = [1]>], choices = [], general = 0, unaligned_general = 0>
+  ukernel.plan @by_hand <families = [<#ukernel.rows<rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 3, access = 1>, axis = 0, tiles = [[1, 128]], reduce = [1]>], choices = [], general = 0, unaligned_general = 0>
   func.func @f(%x: tensor<5x128xf32>) -> tensor<5xf32> {
     %e = tensor.empty() : tensor<5xf32>
     %s = ukernel.row_reduction plan(@by_hand) ins(%x : tensor<5x128xf32>) outs(%e : tensor<5xf32>) maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
