@@ -36,7 +36,7 @@ bool ftuner::isVectorAccess(const Workload &workload, const Operand &operand) {
   std::optional<unsigned> axis = operand.contiguousAxis();
   if (!axis || isMovedByElements(operand))
     return false;
-  if (!workload.isContraction())
+  if (!workload.find(OperandRole::Lhs))
     if (std::optional<RowReductionView> rows = workload.asRowReduction())
       return rows->isAlongLanes(operand);
   if (isInput(operand.role))

@@ -58,7 +58,7 @@ struct ScheduleField {
   llvm::StringLiteral label = "";
   /// The legal values, ascending, where they are few; else those from `least`
   /// to `most`.
-  static constexpr size_t maxFew = 4;
+  static constexpr size_t maxFew = 6;
   std::array<int64_t, maxFew> few = {};
   size_t numFew = 0;
   int64_t least = 0, most = std::numeric_limits<int32_t>::max();

@@ -65,15 +65,8 @@ static int64_t treeRounds(const RowsLayout &layout) {
   return llvm::Log2_64(layout.slots());
 }
 
-static bool isPowerOfTwo(int64_t number) { return llvm::isPowerOf2_64(number); }
-
 /// What holds whatever the workload is.
 static constexpr ScheduleRule kRules[] = {
-    {"expected powers of two of lanes and warps",
-     [](const Schedule &packed) {
-       RowsSchedule schedule = RowsSchedule::of(packed);
-       return isPowerOfTwo(schedule.lanes) && isPowerOfTwo(schedule.warps);
-     }},
     {"expected blocks of whole lanes, and of whole warps of them",
      [](const Schedule &packed) {
        RowsSchedule schedule = RowsSchedule::of(packed);

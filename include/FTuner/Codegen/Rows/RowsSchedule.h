@@ -60,15 +60,15 @@ struct RowsSchedule {
             .label("rows of a lane")
             .among({1, 2, 4, 8}),
         ScheduleRow("lanes", &S::lanes,
-                    "lanes of a warp that have a row, a power of two; 1 where "
-                    "rows lie across memory")
+                    "lanes of a warp that have a row; 1 where rows lie across "
+                    "memory")
             .label("lanes")
-            .range(1, 32),
+            .among({1, 2, 4, 8, 16, 32}),
         ScheduleRow("warps", &S::warps,
-                    "warps that have a row, a power of two; more than one of "
-                    "32 lanes each, or across memory")
+                    "warps that have a row; more than one of 32 lanes each, or "
+                    "across memory")
             .label("warps")
-            .range(1, 32),
+            .among({1, 2, 4, 8, 16, 32}),
         ScheduleRow("held_units", &S::heldUnits,
                     "units of a row that stay in a lane's registers: a unit is "
                     "as many neighbours as fit in 16 bytes of the widest "
