@@ -6,6 +6,7 @@
 #include "FTuner/Codegen/Rows/RowsSchedule.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 #include "FTuner/Schedule/Grid.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,18 +26,26 @@ namespace {
 class RowBody {
 public:
   /// `known`: a value for each argument, null where elements differ.
-  RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known)
+  /// `position`: of the row, by axis.
+  RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known,
+          ValueRange position)
       : b(b), body(region.front()) {
     for (auto [argument, value] : llvm::zip_equal(body.getArguments(), known))
       if (value)
         invariants.map(argument, value);
     for (Operation &op : body.without_terminator()) {
+      if (auto index = dyn_cast<ukernel::IndexOp>(op))
+        if (Value known = position[index.getAxis()]) {
+          invariants.map(index.getResult(), known);
+          continue;
+        }
       bool isInvariant = op.getNumRegions() == 0 && isPure(&op) &&
+                         !isa<ukernel::IndexOp>(op) &&
                          llvm::all_of(op.getOperands(), [&](Value operand) {
                            return invariants.contains(operand);
                          });
       if (isInvariant)
-        b.clone(op, invariants);
+        clonePromoted(b, op, invariants);
       else
         rest.push_back(&op);
     }
@@ -48,18 +57,24 @@ public:
     return llvm::all_of(rest, [](Operation *op) { return isPure(op); });
   }
   /// What the region yields of one element: `arguments` are those that were not
-  /// known, in their order.
-  Values apply(ValueRange arguments) const {
+  /// known, in their order; `element`: its number in the row.
+  Values apply(ValueRange arguments, Value element) const {
     IRMapping mapping = invariants;
     auto next = arguments.begin();
     for (BlockArgument argument : body.getArguments())
       if (!mapping.contains(argument))
         mapping.map(argument, *next++);
-    for (Operation *op : rest)
-      b.clone(*op, mapping);
+    for (Operation *op : rest) {
+      if (auto index = dyn_cast<ukernel::IndexOp>(op))
+        mapping.map(index.getResult(), element);
+      else
+        clonePromoted(b, *op, mapping);
+    }
     return llvm::map_to_vector(
-        body.getTerminator()->getOperands(),
-        [&](Value value) { return mapping.lookupOrDefault(value); });
+        body.getTerminator()->getOperands(), [&](Value value) {
+          return rounded(b, b.getLoc(), mapping.lookupOrDefault(value),
+                         value.getType());
+        });
   }
 
 private:
@@ -263,7 +278,7 @@ Value RowsEmitter::reduceAccess(const RowBody &body, const Access &access,
     for (int64_t element = 0; element < layout.vector; ++element) {
       Values arguments = elementOf(access, element);
       arguments.push_back(next);
-      next = body.apply(arguments).front();
+      next = body.apply(arguments, math.add(access.index, element)).front();
     }
     return next;
   };
@@ -349,7 +364,7 @@ void RowsEmitter::emitReduction(unsigned reduction) {
   Region &region = op.getReductions()[reduction];
   Values known = knownOf(region.getNumArguments());
   known.back() = Value();
-  RowBody body(b, region, known);
+  RowBody body(b, region, known, position);
   Values state = forEachAccess(
       {neutralOf(reduction)}, [&](const Access &access, Values last) {
         return Values{reduceAccess(body, access, last.front())};
@@ -374,7 +389,8 @@ void RowsEmitter::storeValues() {
     if (value)
       known.push_back(value);
   llvm::append_range(known, results);
-  Values values = RowBody(b, op.getValues(), known).apply({});
+  Values values =
+      RowBody(b, op.getValues(), known, position).apply({}, Value());
   for (auto [number, value] : llvm::zip_equal(outputs, values))
     memref::StoreOp::create(b, value, tile.operands[number],
                             indicesOf(number, Value()));
@@ -390,7 +406,8 @@ void RowsEmitter::mapAccess(const RowBody &body, const Access &access) {
   }
   for (int64_t element = 0; element < layout.vector; ++element)
     for (auto [column, value] :
-         llvm::zip_equal(columns, body.apply(elementOf(access, element))))
+         llvm::zip_equal(columns, body.apply(elementOf(access, element),
+                                             math.add(access.index, element))))
       column.push_back(value);
   for (auto [number, column] : llvm::zip_equal(outputs, columns))
     storeVector(number, column, access.index);
@@ -441,7 +458,8 @@ void RowsEmitter::emit() {
   storeValues();
   if (op.getOutputNumbers(/*alongRow=*/true).empty())
     return;
-  RowBody body(b, op.getMap(), knownOf(op.getMap().getNumArguments()));
+  RowBody body(b, op.getMap(), knownOf(op.getMap().getNumArguments()),
+               position);
   forEachAccess({}, [&](const Access &access, const Values &) {
     mapAccess(body, access);
     return Values();
