@@ -1,6 +1,7 @@
 //===- RowFormation.cpp - Reductions of rows to ukernel.row_reduction -----===//
 #include "RowFormation.h"
 
+#include "FTuner/Analysis/ConstantValues.h"
 #include "OperatorSizes.h"
 #include "RowPatterns.h"
 
@@ -1053,6 +1054,7 @@ bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
 
 int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const PathSupport &support,
+                                  const DenseSet<Value> &constants,
                                   RewriterBase &rewriter) {
   RowElements elements(support);
   if (!elements.takes(rewriter.getF32Type(), RowAccess::AlongRow))
@@ -1063,7 +1065,7 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
       rewriter);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
-    if (isRowReduction(op))
+    if (isRowReduction(op) && !hasConstantOperands(op, constants))
       seeds.push_back(op);
   });
   int64_t numFormed = 0;
