@@ -358,9 +358,8 @@ def _families(data: Mapping[str, Any]) -> Iterator[Family]:
             for axis, size in fields.pop("sizes").items()
         }
         is_product = "operator" not in fields
-        tile = tuple(fallback["tile"])
-        if is_product:
-            tile = (*tile, fallback["step_bytes"] // _FACTORS[fields["type"]][1])
+        bytes_each = _FACTORS[fields["type"]][1]
+        tile = (*fallback["tile"], fallback["step_bytes"] // bytes_each)
         yield (Product if is_product else RowReduction)(
             path=data["path"],
             fallback=(fallback["schedule"], tile),
