@@ -11,11 +11,12 @@
 #row = affine_map<(m, r) -> (m)>
 
 // A sum, and what is divided by it: one operator. The product of the sums behind it
-// is another's, and comes behind it.
+// is another's, of a single row, and comes behind it.
 // CHECK-LABEL: func.func @share
 // CHECK: %[[R:.*]]:2 = ukernel.row_reduction ins(%arg0 : tensor<?x?xf32>)
 // CHECK-NOT: linalg.generic
-// CHECK: %[[S:.*]] = linalg.reduce {{.*}}ins(%[[R]]#0 : tensor<?xf32>)
+// CHECK: %[[P:.*]] = ukernel.row_reduction ins(%[[R]]#0 : tensor<?xf32>) outs({{.*}} : tensor<1xf32>)
+// CHECK: %[[S:.*]] = tensor.collapse_shape %[[P]] [] : tensor<1xf32> into tensor<f32>
 // CHECK: return %[[R]]#1, %[[S]]
 func.func @share(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<f32>) {
   %c0 = arith.constant 0 : index
@@ -50,7 +51,7 @@ func.func @share(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<f32>) {
 // CHECK-LABEL: func.func @between
 // CHECK: %[[R:.*]] = ukernel.row_reduction
 // CHECK: } -> tensor<?xf32>
-// CHECK: linalg.reduce
+// CHECK: ukernel.row_reduction
 // CHECK: linalg.generic
 func.func @between(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %c0 = arith.constant 0 : index
@@ -77,32 +78,119 @@ func.func @between(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 
 // -----
 
-// Reductions that are none of rows: of f64, along the first loop, from another
-// start, of one row alone; and one whose operator has no neutral element.
+// Reductions that are none of rows: of f64, and those whose operator has no neutral
+// element.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: ukernel.row_reduction
-func.func @others(%x: tensor<?x?xf64>, %y: tensor<?x?xf32>, %v: tensor<?xf32>) -> (tensor<?xf64>, tensor<?xf32>, tensor<?xf32>, tensor<f32>) {
+func.func @others(%x: tensor<?x?xf64>, %y: tensor<?x?xf32>) -> (tensor<?xf64>, tensor<?xf32>) {
   %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
   %zero64 = arith.constant 0.0 : f64
   %zero = arith.constant 0.0 : f32
-  %one = arith.constant 1.0 : f32
   %m = tensor.dim %x, %c0 : tensor<?x?xf64>
-  %n = tensor.dim %y, %c1 : tensor<?x?xf32>
   %k = tensor.dim %y, %c0 : tensor<?x?xf32>
   %e64 = tensor.empty(%m) : tensor<?xf64>
   %z64 = linalg.fill ins(%zero64 : f64) outs(%e64 : tensor<?xf64>) -> tensor<?xf64>
   %a = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf64>) outs(%z64 : tensor<?xf64>) dimensions = [1]
-  %en = tensor.empty(%n) : tensor<?xf32>
-  %zn = linalg.fill ins(%zero : f32) outs(%en : tensor<?xf32>) -> tensor<?xf32>
-  %b = linalg.reduce { arith.addf } ins(%y : tensor<?x?xf32>) outs(%zn : tensor<?xf32>) dimensions = [0]
   %ek = tensor.empty(%k) : tensor<?xf32>
-  %zk = linalg.fill ins(%one : f32) outs(%ek : tensor<?xf32>) -> tensor<?xf32>
-  %c = linalg.reduce { arith.addf } ins(%y : tensor<?x?xf32>) outs(%zk : tensor<?xf32>) dimensions = [1]
-  %e = tensor.empty() : tensor<f32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
-  %d = linalg.reduce { arith.addf } ins(%v : tensor<?xf32>) outs(%z : tensor<f32>) dimensions = [0]
-  return %a, %b, %c, %d : tensor<?xf64>, tensor<?xf32>, tensor<?xf32>, tensor<f32>
+  %zk = linalg.fill ins(%zero : f32) outs(%ek : tensor<?xf32>) -> tensor<?xf32>
+  %c = linalg.reduce { arith.subf } ins(%y : tensor<?x?xf32>) outs(%zk : tensor<?xf32>) dimensions = [1]
+  return %a, %c : tensor<?xf64>, tensor<?xf32>
+}
+
+// -----
+
+// From another start, a constant, a number, or a tensor: the row's result is
+// combined with it once.
+#all = affine_map<(m, r) -> (m, r)>
+#keep = affine_map<(m, r) -> (m, 0)>
+// CHECK-LABEL: func.func @starts
+// CHECK-SAME: (%[[X:[^:]*]]: {{.*}}, %[[N:[^:]*]]: f32, %[[T:[^:]*]]: tensor<?x1xf32>)
+// CHECK: %[[C:.*]] = tensor.collapse_shape %[[T]]
+// CHECK: ukernel.row_reduction ins(%[[X]], %[[N]], %[[C]] : tensor<?x?xf32>, f32, tensor<?xf32>)
+// CHECK: } values {
+// CHECK: ^bb0(%[[NA:.*]]: f32, %[[TA:.*]]: f32, %[[A:.*]]: f32, %[[B:.*]]: f32, %[[D:.*]]: f32):
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.0
+// CHECK-DAG: %[[R0:.*]] = arith.addf %[[ONE]], %[[A]]
+// CHECK-DAG: %[[R1:.*]] = arith.maximumf %[[NA]], %[[B]]
+// CHECK-DAG: %[[R2:.*]] = arith.addf %[[TA]], %[[D]]
+// CHECK: ukernel.yield %[[R0]], %[[R1]], %[[R2]]
+// CHECK: tensor.expand_shape
+func.func @starts(%x: tensor<?x?xf32>, %n: f32, %t: tensor<?x1xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %z = linalg.fill ins(%one : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %w = linalg.fill ins(%n : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %a = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
+  %b = linalg.reduce { arith.maximumf } ins(%x : tensor<?x?xf32>) outs(%w : tensor<?xf32>) dimensions = [1]
+  %c = linalg.generic {indexing_maps = [#all, #keep], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%t : tensor<?x1xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %s = arith.addf %v, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<?x1xf32>
+  return %a, %b, %c : tensor<?xf32>, tensor<?xf32>, tensor<?x1xf32>
+}
+
+// -----
+
+// Sums of f16 and bf16 are sums of f32, rounded once a row; of two factors the
+// products are as wide, too. Extremes of narrow integers and of booleans are those
+// of integers of 32 bits, combined with what they start from.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+// CHECK-LABEL: func.func @narrow
+// CHECK: ukernel.row_reduction ins(%arg0, %arg1, %arg2 : tensor<?x?xf16>, tensor<?x?xf16>, tensor<?x?xi8>)
+// CHECK: ^bb0(%[[A:.*]]: f16, %[[B:.*]]: f16, %{{.*}}: i8, %[[S:.*]]: f32):
+// CHECK-DAG: %[[AW:.*]] = arith.extf %[[A]]
+// CHECK-DAG: %[[BW:.*]] = arith.extf %[[B]]
+// CHECK: %[[P:.*]] = arith.mulf %[[AW]], %[[BW]] : f32
+// CHECK: arith.addf %[[S]], %[[P]] : f32
+// CHECK: arith.maxsi {{.*}} : i32
+// CHECK: arith.cmpi ne
+// CHECK: arith.extui {{.*}} : i1 to i32
+// CHECK: arith.maxui {{.*}} : i32
+// CHECK: } values {
+// CHECK: arith.truncf {{.*}} : f32 to f16
+// CHECK: %[[LOW:.*]] = arith.constant -128 : i8
+// CHECK: %[[LW:.*]] = arith.extsi %[[LOW]] : i8 to i32
+// CHECK: arith.maxsi %[[LW]]
+// CHECK: arith.trunci {{.*}} : i32 to i1
+func.func @narrow(%x: tensor<?x?xf16>, %y: tensor<?x?xf16>, %v: tensor<?x?xi8>) -> (tensor<?xf16>, tensor<?xi8>, tensor<?xi1>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f16
+  %low = arith.constant -128 : i8
+  %none = arith.constant 0 : i8
+  %false = arith.constant false
+  %m = tensor.dim %x, %c0 : tensor<?x?xf16>
+  %e = tensor.empty(%m) : tensor<?xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<?xf16>) -> tensor<?xf16>
+  %s = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %y : tensor<?x?xf16>, tensor<?x?xf16>) outs(%z : tensor<?xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %p = arith.mulf %a, %b : f16
+    %q = arith.addf %o, %p : f16
+    linalg.yield %q : f16
+  } -> tensor<?xf16>
+  %ei = tensor.empty(%m) : tensor<?xi8>
+  %zi = linalg.fill ins(%low : i8) outs(%ei : tensor<?xi8>) -> tensor<?xi8>
+  %t = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %v : tensor<?x?xf16>, tensor<?x?xi8>) outs(%zi : tensor<?xi8>) {
+  ^bb0(%h: f16, %a: i8, %o: i8):
+    %q = arith.maxsi %o, %a : i8
+    linalg.yield %q : i8
+  } -> tensor<?xi8>
+  %eb = tensor.empty(%m) : tensor<?xi1>
+  %zb = linalg.fill ins(%false : i1) outs(%eb : tensor<?xi1>) -> tensor<?xi1>
+  %u = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%v : tensor<?x?xi8>) outs(%zb : tensor<?xi1>) {
+  ^bb0(%a: i8, %o: i1):
+    %q = arith.cmpi ne, %a, %none : i8
+    %r = arith.ori %o, %q : i1
+    linalg.yield %r : i1
+  } -> tensor<?xi1>
+  return %s, %t, %u : tensor<?xf16>, tensor<?xi8>, tensor<?xi1>
 }
 
 // -----

@@ -309,10 +309,11 @@ llvm::Error RowsModel::supports(const Workload &workload,
                              ElementType::BF16, ElementType::I1,
                              ElementType::I8, ElementType::I16,
                              ElementType::I32},
-                            operand.elementType))
+                            operand.elementType) &&
+        (rows.isAlong(operand) || operand.elementType != ElementType::I64))
       return invalid(
           "expected elements of f32, f16, bf16, booleans or integers of 8 to "
-          "32 bits, but got " +
+          "32 bits, or of 64 bits once a row, but got " +
           nameOf(operand.elementType));
   }
   return llvm::Error::success();

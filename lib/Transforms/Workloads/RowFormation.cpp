@@ -3,6 +3,8 @@
 
 #include "OperatorSizes.h"
 
+#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -13,7 +15,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -21,17 +23,15 @@ using ukernel::RowReductionOp;
 
 namespace {
 
-/// What a value of a group has: an element for each of all points, or one for
-/// each row.
-enum class Reach { Elements, Rows };
-
 //===----------------------------------------------------------------------===//
 // Operators
 //===----------------------------------------------------------------------===//
 
-/// Whether a body computes with its arguments and constants alone.
+/// Whether a body computes with its arguments, positions and constants alone.
 bool isPlainBody(Block &body) {
   return llvm::all_of(body.without_terminator(), [&](Operation &op) {
+    if (isa<linalg::IndexOp>(op))
+      return true;
     return op.getNumRegions() == 0 &&
            isa<arith::ArithDialect, math::MathDialect>(op.getDialect()) &&
            llvm::all_of(op.getOperands(), [&](Value operand) {
@@ -48,110 +48,213 @@ bool isPlain(linalg::LinalgOp op) {
                       [](Type type) { return !isa<UnrankedTensorType>(type); });
 }
 
+AffineMap initMapOf(linalg::LinalgOp op) {
+  return op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+}
+
 bool isElementwise(linalg::LinalgOp op) {
   return isPlain(op) && op.getNumParallelLoops() == op.getNumLoops() &&
          !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
-         op.getMatchingIndexingMap(op.getDpsInitOperand(0)).isIdentity();
+         initMapOf(op).isPermutation();
 }
 
-/// The access to one element for each row: that along all loops but the last,
-/// which may have a unit dimension of its own.
-bool isRowAccess(AffineMap map, unsigned numLoops) {
-  unsigned rank = map.getNumResults();
-  if (rank == numLoops) {
-    auto last = dyn_cast<AffineConstantExpr>(map.getResults().back());
-    if (!last || last.getValue() != 0)
-      return false;
-    --rank;
-  }
-  if (rank + 1 != numLoops)
-    return false;
-  for (unsigned loop = 0; loop < rank; ++loop)
-    if (map.getResult(loop) != getAffineDimExpr(loop, map.getContext()))
-      return false;
-  return true;
+/// The one loop that an operator reduces.
+unsigned reductionLoopOf(linalg::LinalgOp op) {
+  SmallVector<unsigned> loops;
+  op.getReductionDims(loops);
+  return loops.front();
 }
 
-/// Whether the operator reduces the last of its loops alone, starting from what
-/// an empty row gives, to one element for each row.
-bool isRowReduction(linalg::LinalgOp op) {
-  unsigned numLoops = op.getNumLoops();
-  if (numLoops < 2 || numLoops > RowReductionOp::kMaxSpaceAxes + 1 ||
-      !isPlain(op) || op.getNumReductionLoops() != 1 ||
-      op.getIteratorTypesArray().back() != utils::IteratorType::reduction)
-    return false;
-  OpOperand *init = op.getDpsInitOperand(0);
-  Type type = getElementTypeOrSelf(init->get().getType());
-  Operation *combining = ukernel::findCombiningOp(*op.getBlock());
-  if (!combining || (!type.isF32() && !type.isInteger(32)) ||
-      !isRowAccess(op.getMatchingIndexingMap(init), numLoops))
-    return false;
-  std::optional<TypedAttr> neutral = arith::getNeutralElement(combining);
-  auto fill = init->get().getDefiningOp<linalg::FillOp>();
-  Attribute start;
-  return neutral && fill && matchPattern(fill.value(), m_Constant(&start)) &&
-         start == *neutral;
+/// How rows compute a reduction of linalg: in an accumulator of 32 bits, from
+/// what an empty row gives.
+struct Accumulation {
+  /// Updates the accumulator, in the operator's body.
+  Operation *combining;
+  /// The operation by which rows do: booleans are integers there.
+  OperationName name;
+  /// f32 or i32.
+  Type type;
+  /// What the operator starts from and is combined with the row's result: a
+  /// constant, a scalar or a tensor; null where it makes no difference.
+  Value start;
+  Attribute constantStart;
+
+  bool hasStart() const { return start || constantStart; }
+};
+
+/// The type of 32 bits in which rows accumulate values of a type; null for
+/// none. Sums of booleans are less than the length of a row.
+Type accumulatorTypeOf(Operation *combining, Type own) {
+  MLIRContext *context = own.getContext();
+  if (own.isF32() || own.isF16() || own.isBF16())
+    return Float32Type::get(context);
+  if (own.isSignlessInteger(1) || own.isSignlessInteger(8) ||
+      own.isSignlessInteger(16) || own.isSignlessInteger(32))
+    return IntegerType::get(context, 32);
+  if (!own.isSignlessInteger(64) || !isa<arith::AddIOp>(combining))
+    return Type();
+  bool isCount = llvm::any_of(combining->getOperands(), [](Value addend) {
+    auto extended = addend.getDefiningOp<arith::ExtUIOp>();
+    return extended && extended.getIn().getType().isInteger(1);
+  });
+  return isCount ? IntegerType::get(context, 32) : Type();
 }
 
-/// Whether a reshape gives a tensor of rows a unit dimension behind the others,
-/// or takes it away.
-bool isUnitReshape(Operation *op) {
-  auto check = [](RankedTensorType wide, RankedTensorType narrow,
-                  ArrayRef<ReassociationIndices> groups) {
-    return wide.getRank() == narrow.getRank() + 1 &&
-           wide.getShape().back() == 1 && !groups.empty() &&
-           groups.back().size() == 2;
+/// The operation of wider integers that does what `combining` does; nothing
+/// where there is none.
+std::optional<OperationName> wideOperation(Operation *combining, Type own) {
+  auto named = [&](StringRef name) {
+    return OperationName(name, combining->getContext());
   };
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-    return check(collapse.getSrcType(), collapse.getResultType(),
-                 collapse.getReassociationIndices());
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return check(expand.getResultType(), expand.getSrcType(),
-                 expand.getReassociationIndices());
-  return false;
+  if (!isa<arith::OrIOp, arith::AndIOp, arith::XOrIOp>(combining))
+    return combining->getName();
+  if (!own.isInteger(1))
+    return std::nullopt;
+  if (isa<arith::OrIOp>(combining))
+    return named(arith::MaxUIOp::getOperationName());
+  if (isa<arith::AndIOp>(combining))
+    return named(arith::MinUIOp::getOperationName());
+  return named(arith::AddIOp::getOperationName());
+}
+
+/// Whether the operator reduces one loop, to one element for each point of the
+/// others; how rows do.
+std::optional<Accumulation> matchRowReduction(linalg::LinalgOp op) {
+  if (!isPlain(op) || op.getNumReductionLoops() != 1 ||
+      op.getNumLoops() > RowReductionOp::kMaxSpaceAxes + 1)
+    return std::nullopt;
+  unsigned numIndexed = 0;
+  for (AffineExpr position : initMapOf(op).getResults())
+    numIndexed += isa<AffineDimExpr>(position);
+  Block &body = *op.getBlock();
+  Operation *combining = ukernel::findCombiningOp(body);
+  if (!combining || numIndexed + 1 != op.getNumLoops())
+    return std::nullopt;
+  OpOperand *init = op.getDpsInitOperand(0);
+  Type own = getElementTypeOrSelf(init->get().getType());
+  std::optional<TypedAttr> neutral = arith::getNeutralElement(combining);
+  Type type = accumulatorTypeOf(combining, own);
+  std::optional<OperationName> name = wideOperation(combining, own);
+  if (!neutral || !type || !name)
+    return std::nullopt;
+  Accumulation result{combining, *name, type, {}, {}};
+  // Extremes of narrow integers begin with another value than wide ones.
+  bool isSameNeutral = own == result.type || !own.isInteger() ||
+                       isa<arith::AddIOp, arith::MulIOp, arith::AndIOp,
+                           arith::OrIOp, arith::XOrIOp>(combining);
+  result.start = init->get();
+  if (auto fill = result.start.getDefiningOp<linalg::FillOp>())
+    result.start = fill.value();
+  if (matchPattern(result.start, m_Constant(&result.constantStart))) {
+    result.start = Value();
+    auto splat = dyn_cast<SplatElementsAttr>(result.constantStart);
+    if (splat)
+      result.constantStart = splat.getSplatValue<Attribute>();
+    else if (isa<ElementsAttr>(result.constantStart))
+      return std::nullopt;
+    if (isSameNeutral && result.constantStart == *neutral)
+      result.constantStart = Attribute();
+  }
+  return result;
+}
+
+bool isRowReduction(linalg::LinalgOp op) {
+  return matchRowReduction(op).has_value();
+}
+
+/// The value of the type in which rows accumulate, and back.
+Value widen(OpBuilder &b, Value value, const Accumulation &how) {
+  Location loc = value.getLoc();
+  Type type = how.type;
+  if (value.getType() == type)
+    return value;
+  if (isa<FloatType>(type))
+    return arith::ExtFOp::create(b, loc, type, value);
+  if (value.getType().getIntOrFloatBitWidth() > type.getIntOrFloatBitWidth())
+    return arith::TruncIOp::create(b, loc, type, value);
+  StringRef name = how.name.getStringRef();
+  if (name == arith::MaxUIOp::getOperationName() ||
+      name == arith::MinUIOp::getOperationName())
+    return arith::ExtUIOp::create(b, loc, type, value);
+  return arith::ExtSIOp::create(b, loc, type, value);
+}
+
+Value narrow(OpBuilder &b, Value value, Type type) {
+  Location loc = value.getLoc();
+  if (value.getType() == type)
+    return value;
+  if (isa<FloatType>(type))
+    return arith::TruncFOp::create(b, loc, type, value);
+  // Counts.
+  if (value.getType().getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+    return arith::ExtUIOp::create(b, loc, type, value);
+  return arith::TruncIOp::create(b, loc, type, value);
+}
+
+/// The operation of other operands, as wide as these.
+Value createLike(OpBuilder &b, Operation *op, OperationName name,
+                 ValueRange operands) {
+  OperationState state(op->getLoc(), name);
+  state.addOperands(operands);
+  state.addTypes(operands.front().getType());
+  // What narrow integers do not overflow, wide ones may.
+  if (isa<FloatType>(operands.front().getType()))
+    state.addAttributes(op->getAttrs());
+  return b.create(state)->getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
 // RowGroup
 //===----------------------------------------------------------------------===//
 
+/// Along which dimensions an operand lies: it has one element for each row,
+/// rows that are contiguous, or rows across.
+enum class RowAccess { OncePerRow, AlongRow, AcrossRow };
+
 /// Which elements the codegen paths take that compute rows.
 class RowElements {
 public:
   explicit RowElements(const PathSupport &support) : support(support) {}
 
-  bool takes(Type type) {
-    auto [known, isNew] = taken.try_emplace(getElementTypeOrSelf(type), false);
+  bool takes(Type type, RowAccess access) {
+    type = getElementTypeOrSelf(type);
+    auto [known, isNew] =
+        taken.try_emplace({type, static_cast<unsigned>(access)}, false);
     if (!isNew)
       return known->second;
     Workload sums = Workload::rowSums({}, {});
-    Operand &input = sums.operands.front();
-    input = Operand(input.role, input.axes, toElementType(type));
+    bool isOncePerRow = access == RowAccess::OncePerRow;
+    Operand &operand = sums.operands[isOncePerRow];
+    if (access == RowAccess::AcrossRow)
+      std::swap(operand.axes.front(), operand.axes.back());
+    operand = Operand(operand.role, operand.axes, toElementType(type));
     known->second = !llvm::errorToBool(support.check(sums));
     return known->second;
-  }
-  /// Those that the operator reads and writes.
-  bool take(linalg::LinalgOp op) {
-    return llvm::all_of(op->getOperandTypes(),
-                        [&](Type type) { return takes(type); });
   }
 
 private:
   const PathSupport &support;
-  DenseMap<Type, bool> taken;
+  DenseMap<std::pair<Type, unsigned>, bool> taken;
 };
 
-/// Operators that become one.
+/// What may belong to a group, beside its seed and what follows from it.
+struct RowGroupOptions {
+  /// Elementwise operators before the seed.
+  bool hasProducers;
+  /// Elementwise operators before the seed that it reads transposed, and
+  /// operands that have the row in another place than the seed's.
+  bool hasTransposed;
+};
+
+/// Operators that become one. Its loops are those of the seed, behind one of a
+/// single row if the seed has none for rows. The layout of a value is the map
+/// from them to its dimensions, where those of extent 1 may be the constant 0;
+/// the value has an element for each of a row's where its layout has the
+/// reduced loop.
 class RowGroup {
 public:
-  /// `hasProducers`: elementwise operators before the seed may join.
-  RowGroup(linalg::LinalgOp seed, bool hasProducers, RowElements &elements)
-      : numLoops(seed.getNumLoops()), block(seed->getBlock()), seed(seed),
-        elements(elements) {
-    add(seed, Reach::Rows);
-    addProducers(hasProducers);
-    addConsumers();
-  }
+  RowGroup(linalg::LinalgOp seed, RowGroupOptions options,
+           RowElements &elements);
 
   /// In the order of the program, without reshapes.
   ArrayRef<linalg::LinalgOp> getMembers() const { return members; }
@@ -161,21 +264,51 @@ public:
   bool form(const PathSupport &support, RewriterBase &rewriter);
 
 private:
-  void add(linalg::LinalgOp op, Reach reach) {
-    reaches[op->getResult(0)] = reach;
-    joined.insert(op);
+  /// For each loop of an operator that of the group, or 0 for one of extent 1.
+  using Loops = SmallVector<AffineExpr, 5>;
+
+  bool isAlongRow(AffineMap layout) const {
+    return layout.isFunctionOfDim(row);
   }
-  /// Whether an access of such a member fits: to another member's value, or to
-  /// one from outside.
-  bool isFit(linalg::LinalgOp op, OpOperand &operand, Reach reach) const;
-  /// Whether an operator over all elements, or one over rows, belongs to the
-  /// group.
-  bool fits(linalg::LinalgOp op, Reach reach) const;
-  /// What the operator would be in the group; nothing if it does not belong.
-  std::optional<Reach> reachIn(linalg::LinalgOp op) const;
-  /// Whether the operator has only rows, as loops or with a unit loop behind.
-  bool hasRowsAlone(linalg::LinalgOp op) const;
-  void addProducers(bool areJoined);
+  /// The operator's axis: loops of rows by the innermost first, then the row.
+  unsigned toAxis(unsigned loop) const {
+    return loop == row  ? numLoops - 1
+           : loop < row ? numLoops - 2 - loop
+                        : numLoops - 1 - loop;
+  }
+  /// Whether a layout has all loops, or all of rows.
+  bool isComplete(AffineMap layout) const {
+    for (unsigned loop = hasSingleRow; loop < numLoops; ++loop)
+      if (loop != row && !layout.isFunctionOfDim(loop))
+        return false;
+    return true;
+  }
+  /// A map over an operator's loops as one over the group's.
+  AffineMap toGroup(AffineMap map, ArrayRef<AffineExpr> loops) const {
+    return map.replaceDimsAndSymbols(loops, {}, numLoops, 0);
+  }
+  AffineMap accessOf(linalg::LinalgOp op, OpOperand *operand) const {
+    return toGroup(op.getMatchingIndexingMap(operand), loops.at(op));
+  }
+  void add(linalg::LinalgOp op, Loops ofGroup) {
+    layouts[op->getResult(0)] = toGroup(initMapOf(op), ofGroup);
+    loops[op] = std::move(ofGroup);
+  }
+  bool isMember(Operation *op) const { return loops.contains(op); }
+  /// What the loops of an operator are that reads values of the group, or what
+  /// members read along all loops; nothing if it does not belong there.
+  std::optional<Loops> matchLoops(linalg::LinalgOp op) const;
+  /// Whether the paths take what an operator of such loops reads and writes.
+  bool areOperandsTaken(linalg::LinalgOp op, ArrayRef<AffineExpr> loops) const;
+  bool isTaken(Type type, AffineMap layout) const;
+  /// The loops of an operator that belongs to the group.
+  std::optional<Loops> loopsIn(linalg::LinalgOp op) const;
+  /// The layout of a reshaped value, where only dimensions of extent 1 come or
+  /// go; null for others.
+  AffineMap layoutOfReshape(Operation *op) const;
+  /// Notes what a member reads from outside along all loops.
+  void addOutside(linalg::LinalgOp op);
+  void addProducers();
   void addConsumers();
   /// Whether the seed is among the members, and all their accesses fit: a value
   /// may have joined behind an operator that reads it along other loops.
@@ -190,152 +323,279 @@ private:
     }
   }
 
-  unsigned numLoops;
   Block *block;
   linalg::LinalgOp seed;
+  RowGroupOptions options;
   RowElements &elements;
+  bool hasSingleRow;
+  unsigned numLoops, row;
   SmallVector<linalg::LinalgOp> members;
-  llvm::SmallPtrSet<Operation *, 16> joined, aliases;
-  llvm::MapVector<Value, Reach> reaches;
-  /// Operands from outside that members read along all loops.
-  llvm::SmallPtrSet<Value, 8> elementInputs;
+  llvm::SmallPtrSet<Operation *, 16> aliases;
+  DenseMap<Operation *, Loops> loops;
+  /// Of members' values and their reshapes.
+  llvm::MapVector<Value, AffineMap> layouts;
+  /// Of operands from outside that members read along all loops.
+  DenseMap<Value, AffineMap> outside;
 
   friend class RowsBuilder;
 };
 
-bool RowGroup::hasRowsAlone(linalg::LinalgOp op) const {
-  if (op.getNumLoops() + 1 == numLoops)
-    return true;
-  return op.getNumLoops() == numLoops && op.getStaticLoopRanges().back() == 1;
+RowGroup::RowGroup(linalg::LinalgOp seed, RowGroupOptions options,
+                   RowElements &elements)
+    : block(seed->getBlock()), seed(seed), options(options), elements(elements),
+      hasSingleRow(seed.getNumLoops() == 1),
+      numLoops(seed.getNumLoops() + hasSingleRow),
+      row(reductionLoopOf(seed) + hasSingleRow) {
+  Loops own;
+  for (unsigned loop = hasSingleRow; loop < numLoops; ++loop)
+    own.push_back(getAffineDimExpr(loop, seed.getContext()));
+  if (!areOperandsTaken(seed, own))
+    return;
+  add(seed, own);
+  addProducers();
+  addConsumers();
 }
 
-bool RowGroup::isFit(linalg::LinalgOp op, OpOperand &operand,
-                     Reach reach) const {
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  auto known = reaches.find(operand.get());
-  if (known != reaches.end()) {
-    if (known->second == Reach::Elements)
-      return reach == Reach::Elements && map.isIdentity();
-    if (reach == Reach::Rows && map.isIdentity())
-      return true;
-    return isRowAccess(map, numLoops);
-  }
-  if (!map.isProjectedPermutation())
-    return false;
-  // A row is contiguous. Rows with a unit loop have no such access.
-  for (auto [number, result] : llvm::enumerate(map.getResults()))
-    if (cast<AffineDimExpr>(result).getPosition() + 1 == numLoops &&
-        (reach == Reach::Rows || number + 1 != map.getNumResults()))
+/// Adds what a map over an operator's loops says of them, if it reads a value
+/// of this layout; whether it may.
+static bool unify(AffineMap map, AffineMap layout,
+                  MutableArrayRef<AffineExpr> loops) {
+  for (auto [index, position] :
+       llvm::zip_equal(map.getResults(), layout.getResults())) {
+    AffineExpr known = index;
+    auto dim = dyn_cast<AffineDimExpr>(index);
+    if (dim)
+      known = loops[dim.getPosition()];
+    if (known && known != position)
       return false;
+    if (dim)
+      loops[dim.getPosition()] = position;
+  }
   return true;
 }
 
-bool RowGroup::fits(linalg::LinalgOp op, Reach reach) const {
-  // What tells that the loops are those of the group: an operand that members
-  // have along all of them, or one of rows for an operator of rows.
+std::optional<RowGroup::Loops> RowGroup::matchLoops(linalg::LinalgOp op) const {
+  Loops result(op.getNumLoops());
   bool isAlongside = false;
-  for (OpOperand *operand : op.getDpsInputOperands()) {
-    if (!isFit(op, *operand, reach))
-      return false;
-    auto known = reaches.find(operand->get());
-    isAlongside |= known != reaches.end()
-                       ? known->second == reach
-                       : reach == Reach::Elements &&
-                             op.getMatchingIndexingMap(operand).isIdentity() &&
-                             elementInputs.contains(operand->get());
-  }
-  return isAlongside;
-}
-
-std::optional<Reach> RowGroup::reachIn(linalg::LinalgOp op) const {
-  // An output takes its sizes from what stands before the group.
-  if (reaches.contains(op.getDpsInitOperand(0)->get()) || !elements.take(op))
-    return std::nullopt;
-  bool hasElements = op.getNumLoops() == numLoops;
-  if (isRowReduction(op))
-    return hasElements && fits(op, Reach::Elements) ? std::optional(Reach::Rows)
-                                                    : std::nullopt;
-  if (!isElementwise(op))
-    return std::nullopt;
-  // Rows of one element may be both.
-  if (hasElements && fits(op, Reach::Elements))
-    return Reach::Elements;
-  if (hasRowsAlone(op) && fits(op, Reach::Rows))
-    return Reach::Rows;
-  return std::nullopt;
-}
-
-/// Elementwise operators whose results the first reduction reads along rows.
-void RowGroup::addProducers(bool areJoined) {
-  llvm::SetVector<linalg::LinalgOp> next;
-  auto visit = [&](linalg::LinalgOp op) {
-    for (OpOperand *operand : op.getDpsInputOperands()) {
-      if (!op.getMatchingIndexingMap(operand).isIdentity())
-        continue;
-      auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
-      bool joins =
-          areJoined && producer && producer->getBlock() == block &&
-          producer.getNumLoops() == numLoops && isElementwise(producer) &&
-          elements.take(producer) &&
-          llvm::all_of(producer.getDpsInputOperands(), [&](OpOperand *input) {
-            return isFit(producer, *input, Reach::Elements);
-          });
-      if (joins)
-        next.insert(producer);
-      else
-        elementInputs.insert(operand->get());
+  for (OpOperand *operand : op.getDpsInputOperands())
+    if (auto known = layouts.find(operand->get()); known != layouts.end()) {
+      if (!unify(op.getMatchingIndexingMap(operand), known->second, result))
+        return std::nullopt;
+      isAlongside = true;
     }
-  };
-  visit(seed);
+  for (OpOperand *operand : op.getDpsInputOperands())
+    if (auto known = outside.find(operand->get()); known != outside.end()) {
+      Loops more = result;
+      if (!unify(op.getMatchingIndexingMap(operand), known->second, more))
+        continue;
+      result = more;
+      isAlongside = true;
+    }
+  if (!isAlongside)
+    return std::nullopt;
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  llvm::SmallBitVector used(numLoops);
+  for (auto [loop, extent] : llvm::zip_equal(result, extents)) {
+    if (!loop && extent == 1)
+      loop = getAffineConstantExpr(0, op.getContext());
+    if (!loop)
+      return std::nullopt;
+    auto dim = dyn_cast<AffineDimExpr>(loop);
+    if (dim && used.test(dim.getPosition()))
+      return std::nullopt;
+    if (dim)
+      used.set(dim.getPosition());
+  }
+  return result;
+}
+
+bool RowGroup::isTaken(Type type, AffineMap layout) const {
+  SmallVector<unsigned> positions;
+  for (AffineExpr position : layout.getResults()) {
+    if (auto dim = dyn_cast<AffineDimExpr>(position))
+      positions.push_back(dim.getPosition());
+    else if (position != 0)
+      return false;
+  }
+  llvm::SmallDenseSet<unsigned> distinct(positions.begin(), positions.end());
+  if (distinct.size() != positions.size())
+    return false;
+  if (!isAlongRow(layout))
+    return elements.takes(type, RowAccess::OncePerRow);
+  bool isContiguous = positions.back() == row;
+  if (!options.hasTransposed && isContiguous != (row + 1 == numLoops))
+    return false;
+  RowAccess access = isContiguous ? RowAccess::AlongRow : RowAccess::AcrossRow;
+  return elements.takes(type, access);
+}
+
+bool RowGroup::areOperandsTaken(linalg::LinalgOp op,
+                                ArrayRef<AffineExpr> loops) const {
+  bool hasReduction = op.getNumReductionLoops() != 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<RankedTensorType>(operand.get().getType()))
+      continue;
+    AffineMap layout = toGroup(op.getMatchingIndexingMap(&operand), loops);
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    for (auto [dim, position] : llvm::enumerate(layout.getResults()))
+      if (isa<AffineConstantExpr>(position) && type.getDimSize(dim) != 1)
+        return false;
+    // Of an accumulator's start nothing is read, where a row begins with it.
+    if (hasReduction && op.isDpsInit(&operand) &&
+        !elements.takes(type, RowAccess::OncePerRow))
+      return false;
+    if (!isTaken(type, layout))
+      return false;
+  }
+  // Positions along rows, and along the two innermost loops of rows.
+  for (auto index : op.getBlock()->getOps<linalg::IndexOp>())
+    if (auto dim = dyn_cast<AffineDimExpr>(loops[index.getDim()]))
+      if (toAxis(dim.getPosition()) > 1 && dim.getPosition() != row)
+        return false;
+  return true;
+}
+
+std::optional<RowGroup::Loops> RowGroup::loopsIn(linalg::LinalgOp op) const {
+  // An output takes its sizes from what stands before the group.
+  if (op.getNumDpsInits() != 1 ||
+      layouts.contains(op.getDpsInitOperand(0)->get()))
+    return std::nullopt;
+  bool reduces = isRowReduction(op);
+  if (!reduces && !isElementwise(op))
+    return std::nullopt;
+  std::optional<Loops> found = matchLoops(op);
+  if (!found || !areOperandsTaken(op, *found) ||
+      !isComplete(toGroup(initMapOf(op), *found)))
+    return std::nullopt;
+  AffineExpr along = getAffineDimExpr(row, op.getContext());
+  if (reduces && (*found)[reductionLoopOf(op)] != along)
+    return std::nullopt;
+  return found;
+}
+
+AffineMap RowGroup::layoutOfReshape(Operation *op) const {
+  if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return AffineMap();
+  auto known = layouts.find(op->getOperand(0));
+  if (known == layouts.end())
+    return AffineMap();
+  AffineMap layout = known->second;
+  AffineExpr zero = getAffineConstantExpr(0, op->getContext());
+  SmallVector<AffineExpr> positions;
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    for (const ReassociationIndices &group :
+         collapse.getReassociationIndices()) {
+      AffineExpr &position = positions.emplace_back(zero);
+      for (int64_t dim : group) {
+        if (layout.getResult(dim) == zero)
+          continue;
+        if (position != zero)
+          return AffineMap();
+        position = layout.getResult(dim);
+      }
+    }
+  } else {
+    auto expand = cast<tensor::ExpandShapeOp>(op);
+    for (auto [dim, group] :
+         llvm::enumerate(expand.getReassociationIndices())) {
+      AffineExpr position = layout.getResult(dim);
+      for (int64_t part : group) {
+        bool isUnit = expand.getResultType().getDimSize(part) == 1;
+        if (!isUnit && position == zero)
+          return AffineMap();
+        // Of units alone the last one has the loop.
+        bool isHere = !isUnit || part == group.back();
+        positions.push_back(isHere ? position : zero);
+        if (isHere)
+          position = zero;
+      }
+    }
+  }
+  // Dimensions of extent 1 behind the one that has the loop.
+  AffineMap result = AffineMap::get(numLoops, 0, positions, op->getContext());
+  return isComplete(result) && isAlongRow(result) == isAlongRow(layout)
+             ? result
+             : AffineMap();
+}
+
+void RowGroup::addOutside(linalg::LinalgOp op) {
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    AffineMap access = accessOf(op, operand);
+    if (!layouts.contains(operand->get()) && isAlongRow(access) &&
+        isComplete(access))
+      outside.try_emplace(operand->get(), access);
+  }
+}
+
+/// Whether dimensions lie in the order of loops.
+static bool isInOrder(AffineMap layout) {
+  SmallVector<unsigned> positions;
+  for (AffineExpr position : layout.getResults())
+    if (auto dim = dyn_cast<AffineDimExpr>(position))
+      positions.push_back(dim.getPosition());
+  return llvm::is_sorted(positions);
+}
+
+/// Elementwise operators whose results the seed reads along all loops.
+void RowGroup::addProducers() {
+  SmallVector<linalg::LinalgOp> next = {seed};
   while (!next.empty()) {
     linalg::LinalgOp op = next.pop_back_val();
-    if (joined.contains(op))
-      continue;
-    add(op, Reach::Elements);
-    visit(op);
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
+      AffineMap access = accessOf(op, operand);
+      if (!options.hasProducers || !producer || isMember(producer) ||
+          producer->getBlock() != block || !isElementwise(producer) ||
+          !isAlongRow(access) || !isComplete(access) ||
+          (!options.hasTransposed && !isInOrder(access)))
+        continue;
+      Loops ofProducer(producer.getNumLoops());
+      (void)unify(initMapOf(producer), access, ofProducer);
+      if (!areOperandsTaken(producer, ofProducer))
+        continue;
+      add(producer, ofProducer);
+      next.push_back(producer);
+    }
+    addOutside(op);
   }
 }
 
 void RowGroup::addConsumers() {
-  Operation *first = *joined.begin();
-  for (Operation *op : joined)
-    if (op->isBeforeInBlock(first))
-      first = op;
   // What needs the group's values and is behind it.
   llvm::SmallPtrSet<Operation *, 16> behind;
-  for (auto it = first->getIterator(); it != block->end(); ++it) {
-    Operation *op = &*it;
+  for (Operation &operation : *block) {
+    Operation *op = &operation;
     bool isBehind = false, uses = false;
     op->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands()) {
         Operation *definition = operand.getDefiningOp();
         isBehind |= definition && behind.contains(definition);
-        uses |= reaches.contains(operand);
+        uses |= layouts.contains(operand);
       }
     });
     auto member = dyn_cast<linalg::LinalgOp>(op);
-    if (joined.contains(op) && !isBehind) {
+    if (isMember(op) && !isBehind) {
       members.push_back(member);
       continue;
     }
-    if (joined.contains(op)) {
+    if (isMember(op)) {
       // It joined in front of the first reduction, but comes behind another.
-      joined.erase(op);
-      reaches.erase(op->getResult(0));
+      loops.erase(op);
+      layouts.erase(op->getResult(0));
     }
     // Reductions of the same rows are one operator, though neither needs the
     // other.
     if (!uses && !isBehind && !(member && isRowReduction(member)))
       continue;
-    if (!isBehind && isUnitReshape(op) &&
-        reaches.lookup(op->getOperand(0)) == Reach::Rows) {
+    if (AffineMap layout = isBehind ? AffineMap() : layoutOfReshape(op)) {
       aliases.insert(op);
-      reaches[op->getResult(0)] = Reach::Rows;
+      layouts[op->getResult(0)] = layout;
       continue;
     }
-    std::optional<Reach> reach =
-        member && !isBehind ? reachIn(member) : std::nullopt;
-    if (!reach) {
+    std::optional<Loops> found;
+    if (member && !isBehind)
+      found = loopsIn(member);
+    if (!found) {
       if (!uses && !isBehind)
         continue;
       behind.insert(op);
@@ -344,14 +604,9 @@ void RowGroup::addConsumers() {
         return;
       continue;
     }
-    add(member, *reach);
+    add(member, *found);
     members.push_back(member);
-    if (*reach == Reach::Rows && isElementwise(member))
-      continue;
-    for (OpOperand *operand : member.getDpsInputOperands())
-      if (member.getMatchingIndexingMap(operand).isIdentity() &&
-          !reaches.contains(operand->get()))
-        elementInputs.insert(operand->get());
+    addOutside(member);
   }
 }
 
@@ -359,10 +614,9 @@ bool RowGroup::isConsistent() const {
   if (!llvm::is_contained(members, seed))
     return false;
   return llvm::all_of(members, [&](linalg::LinalgOp op) {
-    bool isOfRows =
-        isElementwise(op) && reaches.lookup(op->getResult(0)) == Reach::Rows;
     return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
-      return isFit(op, *operand, isOfRows ? Reach::Rows : Reach::Elements);
+      auto known = layouts.find(operand->get());
+      return known == layouts.end() || known->second == accessOf(op, operand);
     });
   });
 }
@@ -383,14 +637,37 @@ void RowGroup::eraseMembers(RewriterBase &rewriter) {
 // RowsBuilder
 //===----------------------------------------------------------------------===//
 
+/// A tensor without the dimensions that its layout has at 0, of extent 1.
+std::pair<Value, AffineMap> withoutUnitDims(OpBuilder &b, Value value,
+                                            AffineMap layout) {
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<AffineExpr> positions;
+  ReassociationIndices group;
+  for (auto [dim, position] : llvm::enumerate(layout.getResults())) {
+    group.push_back(dim);
+    if (isa<AffineConstantExpr>(position))
+      continue;
+    groups.push_back(std::exchange(group, {}));
+    positions.push_back(position);
+  }
+  if (positions.size() == layout.getNumResults())
+    return {value, layout};
+  if (!groups.empty())
+    groups.back().append(group);
+  return {tensor::CollapseShapeOp::create(b, value.getLoc(), value, groups),
+          AffineMap::get(layout.getNumDims(), 0, positions, b.getContext())};
+}
+
 /// Makes the operator of a group.
 class RowsBuilder {
 public:
   RowsBuilder(RowGroup &group, RewriterBase &rewriter)
       : group(group), rewriter(rewriter) {
     for (linalg::LinalgOp op : group.members)
-      if (isRowReduction(op))
+      if (std::optional<Accumulation> found = matchRowReduction(op)) {
         reductions.push_back(op);
+        accumulations.try_emplace(op, *found);
+      }
   }
 
   RowReductionOp build();
@@ -403,70 +680,93 @@ private:
     Value value;
     AffineMap map;
     bool isAlongRow;
+    /// What the operator takes: the value without dimensions of extent 1, an
+    /// integer for an index.
+    Value operand;
+    AffineMap operandMap;
+  };
+  struct Output {
+    Value value;
+    bool isAlongRow;
+    Value tensor;
+    AffineMap map;
   };
 
-  /// A map over a member's loops as one over the axes: rows by the innermost
+  /// A map over the group's loops as one over the axes: rows by the innermost
   /// first, then the row.
   AffineMap toAxes(AffineMap map) const;
-  AffineMap outputMap(Reach reach) const;
   void collectInputs();
   void collectOutputs();
-  unsigned numberOf(Value value, AffineMap map);
+  unsigned addInput(Value value, AffineMap map);
+  unsigned addScalar(Value value) {
+    return addInput(value,
+                    AffineMap::get(group.numLoops, 0, rewriter.getContext()));
+  }
+  Value argumentOf(unsigned input);
   void buildRegion(Region &region, bool ofRows, unsigned numResults,
                    linalg::LinalgOp reduction, ArrayRef<Value> yielded);
   Value inlineBody(linalg::LinalgOp op, Value accumulator);
+  /// The result of a reduction, of what a row's accumulator is in the end.
+  Value finish(linalg::LinalgOp reduction, Value accumulator);
   Value elementOf(Value value);
 
   RowGroup &group;
   RewriterBase &rewriter;
   SmallVector<linalg::LinalgOp> reductions;
+  DenseMap<Operation *, Accumulation> accumulations;
   SmallVector<Input> inputs;
   /// Members' values that others use; those of rows first.
-  SmallVector<Value> outputs;
-  SmallVector<Value> outputTensors;
-  /// Of the region that is built: arguments of inputs, and values of members.
+  SmallVector<Output> outputs;
+  /// Of the region that is built: arguments of inputs, accumulators in the end,
+  /// and values of members.
   SmallVector<Value> inputArguments;
-  DenseMap<Value, Value> scalars;
+  DenseMap<Value, Value> results, scalars;
 };
 
 AffineMap RowsBuilder::toAxes(AffineMap map) const {
-  unsigned row = group.numLoops - 1;
   SmallVector<AffineExpr> axes;
-  for (unsigned loop = 0; loop < map.getNumDims(); ++loop)
-    axes.push_back(
-        getAffineDimExpr(loop < row ? row - 1 - loop : row, map.getContext()));
-  return map.replaceDimsAndSymbols(axes, {}, row + 1, 0);
+  for (unsigned loop = 0; loop < group.numLoops; ++loop)
+    axes.push_back(getAffineDimExpr(group.toAxis(loop), map.getContext()));
+  return map.replaceDimsAndSymbols(axes, {}, group.numLoops, 0);
 }
 
-AffineMap RowsBuilder::outputMap(Reach reach) const {
-  unsigned row = group.numLoops - 1;
-  AffineMap all =
-      AffineMap::getMultiDimIdentityMap(row + 1, rewriter.getContext());
-  return toAxes(reach == Reach::Elements ? all : all.dropResult(row));
-}
-
-unsigned RowsBuilder::numberOf(Value value, AffineMap map) {
+unsigned RowsBuilder::addInput(Value value, AffineMap map) {
   for (auto [number, input] : llvm::enumerate(inputs))
     if (input.value == value && input.map == map)
       return number;
-  inputs.push_back({value, map, map.isFunctionOfDim(group.numLoops - 1)});
+  Value operand = value;
+  if (value.getType().isIndex())
+    operand = arith::IndexCastOp::create(rewriter, value.getLoc(),
+                                         rewriter.getI64Type(), value);
+  AffineMap operandMap = map;
+  if (isa<RankedTensorType>(value.getType()))
+    std::tie(operand, operandMap) = withoutUnitDims(rewriter, value, map);
+  inputs.push_back(
+      {value, map, group.isAlongRow(map), operand, toAxes(operandMap)});
   return inputs.size() - 1;
 }
 
 void RowsBuilder::collectInputs() {
-  AffineMap scalar = AffineMap::get(group.numLoops, 0, rewriter.getContext());
   for (linalg::LinalgOp op : group.members) {
     for (OpOperand *operand : op.getDpsInputOperands())
-      if (!group.reaches.contains(operand->get()) &&
+      if (!group.layouts.contains(operand->get()) &&
           op.payloadUsesValueFromOperand(operand))
-        numberOf(operand->get(), toAxes(op.getMatchingIndexingMap(operand)));
+        addInput(operand->get(), group.accessOf(op, operand));
     // Values that bodies take from outside.
     op.getBlock()->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         if (operand.getParentBlock() != op.getBlock() &&
             !matchPattern(operand, m_Constant()))
-          numberOf(operand, scalar);
+          addScalar(operand);
     });
+    auto reduction = accumulations.find(op);
+    if (reduction == accumulations.end() || !reduction->second.start)
+      continue;
+    Value start = reduction->second.start;
+    if (isa<RankedTensorType>(start.getType()))
+      addInput(start, group.accessOf(op, op.getDpsInitOperand(0)));
+    else
+      addScalar(start);
   }
 }
 
@@ -477,30 +777,52 @@ void RowsBuilder::collectOutputs() {
       for (Operation *user : aliased.pop_back_val().getUsers()) {
         if (group.aliases.contains(user))
           aliased.push_back(user->getResult(0));
-        else if (!group.joined.contains(user))
+        else if (!group.isMember(user))
           return true;
       }
     return false;
   };
-  for (Reach reach : {Reach::Rows, Reach::Elements})
+  for (bool alongRow : {false, true})
     for (linalg::LinalgOp op : group.members)
       if (Value value = op->getResult(0);
-          group.reaches.lookup(value) == reach && isUsedOutside(value))
-        outputs.push_back(value);
-  for (Value value : outputs) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Value init =
-        value.getDefiningOp<linalg::LinalgOp>().getDpsInitOperand(0)->get();
+          group.isAlongRow(group.layouts.lookup(value)) == alongRow &&
+          isUsedOutside(value))
+        outputs.push_back({value, alongRow, Value(), AffineMap()});
+  for (Output &output : outputs) {
+    auto type = cast<RankedTensorType>(output.value.getType());
+    Location loc = output.value.getLoc();
+    Value init = output.value.getDefiningOp<linalg::LinalgOp>()
+                     .getDpsInitOperand(0)
+                     ->get();
     if (auto fill = init.getDefiningOp<linalg::FillOp>())
       init = fill.output();
-    SmallVector<OpFoldResult> sizes =
-        tensor::getMixedSizes(rewriter, value.getLoc(), init);
-    bool isRows = group.reaches.lookup(value) == Reach::Rows;
-    if (isRows)
-      sizes.truncate(group.numLoops - 1);
-    outputTensors.push_back(tensor::EmptyOp::create(
-        rewriter, value.getLoc(), sizes, type.getElementType()));
+    SmallVector<OpFoldResult> sizes;
+    SmallVector<AffineExpr> positions;
+    if (group.hasSingleRow) {
+      sizes.push_back(rewriter.getIndexAttr(1));
+      positions.push_back(rewriter.getAffineDimExpr(0));
+    }
+    SmallVector<OpFoldResult> own = tensor::getMixedSizes(rewriter, loc, init);
+    for (auto [size, position] : llvm::zip_equal(
+             own, group.layouts.lookup(output.value).getResults())) {
+      if (isa<AffineConstantExpr>(position))
+        continue;
+      sizes.push_back(size);
+      positions.push_back(position);
+    }
+    output.tensor =
+        tensor::EmptyOp::create(rewriter, loc, sizes, type.getElementType());
+    output.map = toAxes(
+        AffineMap::get(group.numLoops, 0, positions, rewriter.getContext()));
   }
+}
+
+Value RowsBuilder::argumentOf(unsigned input) {
+  Value argument = inputArguments[input];
+  if (!inputs[input].value.getType().isIndex())
+    return argument;
+  return arith::IndexCastOp::create(rewriter, argument.getLoc(),
+                                    rewriter.getIndexType(), argument);
 }
 
 /// The scalar that a value of a member, or an input, is at a point.
@@ -509,9 +831,32 @@ Value RowsBuilder::elementOf(Value value) {
   if (Value known = scalars.lookup(value))
     return known;
   auto op = value.getDefiningOp<linalg::LinalgOp>();
-  Value scalar = inlineBody(op, Value());
+  Value accumulator = results.lookup(value);
+  Value scalar =
+      accumulator ? finish(op, accumulator) : inlineBody(op, Value());
   scalars[value] = scalar;
   return scalar;
+}
+
+Value RowsBuilder::finish(linalg::LinalgOp reduction, Value accumulator) {
+  const Accumulation &how = accumulations.at(reduction);
+  Location loc = reduction.getLoc();
+  if (how.hasStart()) {
+    Value start;
+    if (how.constantStart)
+      start = arith::ConstantOp::create(rewriter, loc,
+                                        cast<TypedAttr>(how.constantStart));
+    else if (isa<RankedTensorType>(how.start.getType()))
+      start = argumentOf(
+          addInput(how.start,
+                   group.accessOf(reduction, reduction.getDpsInitOperand(0))));
+    else
+      start = argumentOf(addScalar(how.start));
+    accumulator = createLike(rewriter, how.combining, how.name,
+                             {widen(rewriter, start, how), accumulator});
+  }
+  return narrow(rewriter, accumulator,
+                getElementTypeOrSelf(reduction->getResult(0).getType()));
 }
 
 Value RowsBuilder::inlineBody(linalg::LinalgOp op, Value accumulator) {
@@ -521,35 +866,52 @@ Value RowsBuilder::inlineBody(linalg::LinalgOp op, Value accumulator) {
     if (!op.payloadUsesValueFromOperand(operand))
       continue;
     BlockArgument argument = op.getMatchingBlockArgument(operand);
-    if (group.reaches.contains(operand->get()))
+    if (group.layouts.contains(operand->get()))
       mapping.map(argument, elementOf(operand->get()));
     else
-      mapping.map(
-          argument,
-          inputArguments[numberOf(operand->get(),
-                                  toAxes(op.getMatchingIndexingMap(operand)))]);
+      mapping.map(argument, argumentOf(addInput(operand->get(),
+                                                group.accessOf(op, operand))));
   }
-  if (accumulator)
-    mapping.map(op.getRegionOutputArgs().front(), accumulator);
-  AffineMap scalar = AffineMap::get(group.numLoops, 0, rewriter.getContext());
+  auto valueOf = [&](Value value) -> Value {
+    if (Value known = mapping.lookupOrNull(value))
+      return known;
+    if (matchPattern(value, m_Constant()))
+      return rewriter.clone(*value.getDefiningOp())->getResult(0);
+    return argumentOf(addScalar(value));
+  };
+  const Accumulation *how = accumulator ? &accumulations.at(op) : nullptr;
+  // Products that are added up are as wide as their sum.
+  bool isWide = how && isa<FloatType>(how->type) && isSumOfProducts(op);
   for (Operation &inner : body.without_terminator()) {
-    for (Value operand : inner.getOperands()) {
-      if (operand.getParentBlock() == &body || mapping.contains(operand))
-        continue;
-      if (matchPattern(operand, m_Constant()))
-        rewriter.clone(*operand.getDefiningOp(), mapping);
-      else
-        mapping.map(operand, inputArguments[numberOf(operand, scalar)]);
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      auto dim = dyn_cast<AffineDimExpr>(group.loops.at(op)[index.getDim()]);
+      mapping.map(
+          index.getResult(),
+          dim ? ukernel::IndexOp::create(rewriter, index.getLoc(),
+                                         group.toAxis(dim.getPosition()))
+                    .getResult()
+              : arith::ConstantIndexOp::create(rewriter, index.getLoc(), 0)
+                    .getResult());
+      continue;
     }
+    bool combines = how && &inner == how->combining;
+    if (combines || (isWide && isa<arith::MulFOp>(inner))) {
+      SmallVector<Value> operands;
+      for (Value operand : inner.getOperands())
+        operands.push_back(operand == op.getRegionOutputArgs().front()
+                               ? accumulator
+                               : widen(rewriter, valueOf(operand), *how));
+      mapping.map(inner.getResult(0),
+                  createLike(rewriter, &inner,
+                             combines ? how->name : inner.getName(), operands));
+      continue;
+    }
+    for (Value operand : inner.getOperands())
+      if (operand.getParentBlock() != &body)
+        mapping.map(operand, valueOf(operand));
     rewriter.clone(inner, mapping);
   }
-  Value result = body.getTerminator()->getOperand(0);
-  if (result.getParentBlock() != &body && !mapping.contains(result)) {
-    if (matchPattern(result, m_Constant()))
-      return rewriter.clone(*result.getDefiningOp())->getResult(0);
-    return inputArguments[numberOf(result, scalar)];
-  }
-  return mapping.lookup(result);
+  return valueOf(body.getTerminator()->getOperand(0));
 }
 
 /// A region that takes elements of inputs (`ofRows`: those without the row
@@ -562,20 +924,19 @@ void RowsBuilder::buildRegion(Region &region, bool ofRows, unsigned numResults,
   Location loc = group.members.front().getLoc();
   Block *block = rewriter.createBlock(&region);
   inputArguments.assign(inputs.size(), Value());
+  results.clear();
   scalars.clear();
   for (auto [argument, input] : llvm::zip_equal(inputArguments, inputs))
     if (!ofRows || !input.isAlongRow)
-      argument =
-          block->addArgument(getElementTypeOrSelf(input.value.getType()), loc);
-  auto typeOf = [](linalg::LinalgOp op) {
-    return getElementTypeOrSelf(op->getResult(0).getType());
-  };
+      argument = block->addArgument(
+          getElementTypeOrSelf(input.operand.getType()), loc);
   for (linalg::LinalgOp before : ArrayRef(reductions).take_front(numResults))
-    scalars[before->getResult(0)] = block->addArgument(typeOf(before), loc);
+    results[before->getResult(0)] =
+        block->addArgument(accumulations.at(before).type, loc);
   SmallVector<Value> values;
   if (reduction)
-    values.push_back(
-        inlineBody(reduction, block->addArgument(typeOf(reduction), loc)));
+    values.push_back(inlineBody(
+        reduction, block->addArgument(accumulations.at(reduction).type, loc)));
   for (Value value : yielded)
     values.push_back(elementOf(value));
   ukernel::YieldOp::create(rewriter, loc, values);
@@ -586,61 +947,73 @@ RowReductionOp RowsBuilder::build() {
   rewriter.setInsertionPointAfter(last);
   collectInputs();
   collectOutputs();
-  SmallVector<Value> values;
+  SmallVector<Value> values, tensors;
   SmallVector<AffineMap> maps;
   SmallVector<Type> types;
   for (const Input &input : inputs) {
-    values.push_back(input.value);
-    maps.push_back(input.map);
+    values.push_back(input.operand);
+    maps.push_back(input.operandMap);
   }
-  for (auto [value, tensor] : llvm::zip_equal(outputs, outputTensors)) {
-    maps.push_back(outputMap(group.reaches.lookup(value)));
-    types.push_back(tensor.getType());
+  SmallVector<Value> ofRows, ofElements;
+  for (const Output &output : outputs) {
+    tensors.push_back(output.tensor);
+    maps.push_back(output.map);
+    types.push_back(output.tensor.getType());
+    (output.isAlongRow ? ofElements : ofRows).push_back(output.value);
   }
   auto op = RowReductionOp::create(
-      rewriter, last->getLoc(), types, values, outputTensors,
+      rewriter, last->getLoc(), types, values, tensors,
       rewriter.getAffineMapArrayAttr(maps),
       /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
       /*reductionsCount=*/reductions.size());
   for (auto [number, reduction] : llvm::enumerate(reductions))
     buildRegion(op.getReductions()[number], /*ofRows=*/false, number, reduction,
                 {});
-  unsigned numRows = llvm::count_if(outputs, [&](Value value) {
-    return group.reaches.lookup(value) == Reach::Rows;
-  });
-  buildRegion(op.getValues(), /*ofRows=*/true, reductions.size(), {},
-              ArrayRef(outputs).take_front(numRows));
-  buildRegion(op.getMap(), /*ofRows=*/false, reductions.size(), {},
-              ArrayRef(outputs).drop_front(numRows));
+  buildRegion(op.getValues(), /*ofRows=*/true, reductions.size(), {}, ofRows);
+  buildRegion(op.getMap(), /*ofRows=*/false, reductions.size(), {}, ofElements);
   return op;
 }
 
 void RowsBuilder::replaceOutputs(RowReductionOp op) {
   rewriter.setInsertionPointAfter(op);
-  for (auto [value, result] : llvm::zip_equal(outputs, op.getResults())) {
-    Value replacement = result;
+  for (auto [output, result] : llvm::zip_equal(outputs, op.getResults())) {
+    Value value = output.value, replacement = result;
+    Location loc = value.getLoc();
     auto type = cast<RankedTensorType>(value.getType());
-    if (auto own = cast<RankedTensorType>(result.getType());
-        own.getRank() != type.getRank()) {
+    if (group.hasSingleRow) {
+      // One row: its dimension goes, or is all there is.
       SmallVector<ReassociationIndices> groups;
-      for (int64_t dim = 0; dim < own.getRank(); ++dim)
-        groups.push_back({dim});
-      groups.back().push_back(own.getRank());
-      SmallVector<OpFoldResult> sizes =
-          tensor::getMixedSizes(rewriter, value.getLoc(), result);
-      sizes.push_back(rewriter.getIndexAttr(1));
-      SmallVector<int64_t> shape(own.getShape());
-      shape.push_back(1);
+      if (output.isAlongRow)
+        groups.push_back({0, 1});
+      replacement =
+          tensor::CollapseShapeOp::create(rewriter, loc, replacement, groups);
+    }
+    auto own = cast<RankedTensorType>(replacement.getType());
+    if (own.getRank() != type.getRank()) {
+      // Dimensions of extent 1 lie before or behind others.
+      SmallVector<ReassociationIndices> groups(own.getRank());
+      SmallVector<OpFoldResult> given =
+          tensor::getMixedSizes(rewriter, loc, replacement);
+      SmallVector<OpFoldResult> sizes;
+      SmallVector<int64_t> shape;
+      int64_t next = 0;
+      for (auto [dim, position] :
+           llvm::enumerate(group.layouts.lookup(value).getResults())) {
+        bool isUnit = isa<AffineConstantExpr>(position);
+        if (!groups.empty())
+          groups[isUnit ? std::max<int64_t>(next - 1, 0) : next].push_back(dim);
+        sizes.push_back(isUnit ? rewriter.getIndexAttr(1) : given[next]);
+        shape.push_back(isUnit ? 1 : own.getDimSize(next));
+        next += !isUnit;
+      }
       replacement = tensor::ExpandShapeOp::create(
-          rewriter, value.getLoc(),
-          RankedTensorType::get(shape, own.getElementType()), result, groups,
-          sizes);
+          rewriter, loc, RankedTensorType::get(shape, own.getElementType()),
+          replacement, groups, sizes);
     }
     if (replacement.getType() != type)
-      replacement =
-          tensor::CastOp::create(rewriter, value.getLoc(), type, replacement);
+      replacement = tensor::CastOp::create(rewriter, loc, type, replacement);
     rewriter.replaceUsesWithIf(value, replacement, [&](OpOperand &use) {
-      return !group.joined.contains(use.getOwner());
+      return !group.isMember(use.getOwner());
     });
   }
 }
@@ -697,7 +1070,7 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const PathSupport &support,
                                   RewriterBase &rewriter) {
   RowElements elements(support);
-  if (!elements.takes(rewriter.getF32Type()))
+  if (!elements.takes(rewriter.getF32Type(), RowAccess::AlongRow))
     return 0;
   decomposeSoftmax(function, rewriter);
   SmallVector<linalg::LinalgOp> seeds;
@@ -710,9 +1083,10 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
   for (linalg::LinalgOp seed : seeds) {
     if (taken.contains(seed))
       continue;
-    // Without what comes before, where no path computes it.
-    for (bool hasProducers : {true, false}) {
-      RowGroup group(seed, hasProducers, elements);
+    // Less, where no path computes all.
+    for (RowGroupOptions options :
+         {RowGroupOptions{true, true}, {true, false}, {false, false}}) {
+      RowGroup group(seed, options, elements);
       if (!group.form(support, rewriter))
         continue;
       for (linalg::LinalgOp member : group.getMembers())

@@ -6,6 +6,7 @@
 #include "FTuner/Codegen/Rows/RowsSchedule.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 #include "FTuner/Schedule/Grid.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,18 +27,25 @@ namespace {
 class RowBody {
 public:
   /// `known`: a value for each argument, null where elements differ.
-  RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known)
+  /// `position`: of the row, by axis; null along it.
+  RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known,
+          ValueRange position)
       : b(&b), body(&region.front()) {
     for (auto [argument, value] : llvm::zip_equal(body->getArguments(), known))
       if (value)
         invariants.map(argument, value);
     for (Operation &op : body->without_terminator()) {
-      bool isInvariant = op.getNumRegions() == 0 && isPure(&op) &&
+      auto index = dyn_cast<ukernel::IndexOp>(op);
+      if (Value own = index ? position[index.getAxis()] : Value()) {
+        invariants.map(index.getResult(), own);
+        continue;
+      }
+      bool isInvariant = op.getNumRegions() == 0 && isPure(&op) && !index &&
                          llvm::all_of(op.getOperands(), [&](Value operand) {
                            return invariants.contains(operand);
                          });
       if (isInvariant)
-        b.clone(op, invariants);
+        clonePromoted(b, op, invariants);
       else
         rest.push_back(&op);
     }
@@ -49,18 +57,24 @@ public:
     return llvm::all_of(rest, [](Operation *op) { return isPure(op); });
   }
   /// What the region yields of one element: `arguments` are those that were not
-  /// known, in their order.
-  Values apply(ValueRange arguments) const {
+  /// known, in their order; `element`: its number in the row.
+  Values apply(ValueRange arguments, Value element) const {
     IRMapping mapping = invariants;
     auto next = arguments.begin();
     for (BlockArgument argument : body->getArguments())
       if (!mapping.contains(argument))
         mapping.map(argument, *next++);
-    for (Operation *op : rest)
-      b->clone(*op, mapping);
+    for (Operation *op : rest) {
+      if (auto index = dyn_cast<ukernel::IndexOp>(op))
+        mapping.map(index.getResult(), element);
+      else
+        clonePromoted(*b, *op, mapping);
+    }
     return llvm::map_to_vector(
-        body->getTerminator()->getOperands(),
-        [&](Value value) { return mapping.lookupOrDefault(value); });
+        body->getTerminator()->getOperands(), [&](Value value) {
+          return rounded(*b, b->getLoc(), mapping.lookupOrDefault(value),
+                         value.getType());
+        });
   }
 
 private:
@@ -123,6 +137,12 @@ private:
   Unit loadUnit(Value index, bool isWhole);
   /// The elements of the inputs of one neighbour in an access.
   Values elementOf(const Access &access, int64_t neighbour);
+  /// The neighbour's number in its row.
+  Value numberOf(const Access &access, int64_t neighbour) {
+    return layout.isAcross() ? access.index : math.add(access.index, neighbour);
+  }
+  /// The position of one of a lane's rows, by axis.
+  Values positionOf(int64_t laneRow);
   int64_t laneRowOf(int64_t neighbour) {
     return layout.isAcross() ? neighbour : 0;
   }
@@ -324,6 +344,13 @@ RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
   return unit;
 }
 
+Values RowsEmitter::positionOf(int64_t laneRow) {
+  Values result = position;
+  if (laneRow > 0)
+    result[layout.laneAxis] = math.add(result[layout.laneAxis], laneRow);
+  return result;
+}
+
 Values RowsEmitter::elementOf(const Access &access, int64_t neighbour) {
   Values elements;
   for (Value value : access.inputs)
@@ -396,7 +423,7 @@ SmallVector<RowBody, 0> RowsEmitter::bodiesOf(Region &region,
       known.push_back(numbers[row]);
     if (hasAccumulator)
       known.push_back(Value());
-    bodies.emplace_back(b, region, known);
+    bodies.emplace_back(b, region, known, positionOf(row));
   }
   return bodies;
 }
@@ -431,7 +458,8 @@ void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
       int64_t row = laneRowOf(neighbour);
       Values arguments = elementOf(access, neighbour);
       arguments.push_back(next[row]);
-      next[row] = bodies[row].apply(arguments).front();
+      next[row] =
+          bodies[row].apply(arguments, numberOf(access, neighbour)).front();
     }
     return next;
   };
@@ -686,7 +714,8 @@ void RowsEmitter::storeValues() {
         known.push_back(value);
     for (const RowNumbers &numbers : results)
       known.push_back(numbers[row]);
-    Values values = RowBody(b, op.getValues(), known).apply({});
+    Values values =
+        RowBody(b, op.getValues(), known, positionOf(row)).apply({}, Value());
     for (auto [number, value] : llvm::zip_equal(outputs, values))
       memref::StoreOp::create(b, value, tile.operands[number],
                               indicesOf(number, Value(), row));
@@ -706,7 +735,8 @@ void RowsEmitter::mapUnit(ArrayRef<RowBody> bodies, const Unit &unit) {
     for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
       const RowBody &body = bodies[laneRowOf(neighbour)];
       for (auto [column, value] :
-           llvm::zip_equal(columns, body.apply(elementOf(access, neighbour))))
+           llvm::zip_equal(columns, body.apply(elementOf(access, neighbour),
+                                               numberOf(access, neighbour))))
         column.push_back(value);
     }
     for (auto [number, column] : llvm::zip_equal(outputs, columns))

@@ -137,6 +137,21 @@ LogicalResult RowReductionOp::verifyRegions() {
   return verifyComputations(*this);
 }
 
+LogicalResult IndexOp::verify() {
+  auto rows = dyn_cast_or_null<RowReductionOp>((*this)->getParentOp());
+  if (!rows)
+    return emitOpError("expected to be in a region of a "
+                       "'ukernel.row_reduction'");
+  auto row = static_cast<int64_t>(rows.getRowAxis());
+  int64_t axis = getAxis();
+  bool isOfRows = axis >= 0 && axis < std::min<int64_t>(row, 2);
+  if (!isOfRows && axis != row)
+    return emitOpError("expected an axis m, n or r, but got ") << axis;
+  if (axis == row && (*this)->getParentRegion() == &rows.getValues())
+    return emitOpError("expected no position along a row in 'values'");
+  return success();
+}
+
 LogicalResult RowReductionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyPlanUse(*this, symbols);
 }

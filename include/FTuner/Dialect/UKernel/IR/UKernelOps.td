@@ -274,7 +274,8 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     * `map` takes an element of every input and all results, and yields an
       element of each output that has r.
 
-    The order in which a row is reduced is not specified.
+    The order in which a row is reduced is not specified. `ukernel.index` gives
+    the position of an element in these regions.
 
     * `row_reduction_c1`: there are an axis of rows, up to four, the axis r, an output and
       a reduction.
@@ -345,6 +346,23 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     void describe(::ftuner::Workload &workload);
     bool readsOutput() { return false; }
   }];
+}
+
+def UKernel_IndexOp : UKernel_Op<"index", [Pure]> {
+  let summary = "position of an element of a row reduction along an axis";
+  let description = [{
+    * `index_c1`: it is in a region of a `ukernel.row_reduction`, and the axis is
+      m, n or r.
+    * `index_c2`: in `values` the axis is not r.
+
+    ```mlir
+    %column = ukernel.index 1
+    ```
+  }];
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$axis attr-dict";
+  let hasVerifier = 1;
 }
 
 def UKernel_YieldOp : UKernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
