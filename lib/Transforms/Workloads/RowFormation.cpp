@@ -2,6 +2,7 @@
 #include "RowFormation.h"
 
 #include "OperatorSizes.h"
+#include "RowPatterns.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 
@@ -1050,29 +1051,16 @@ bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
 
 } // namespace
 
-/// A named softmax as its parts.
-static void decomposeSoftmax(FunctionOpInterface function,
-                             RewriterBase &rewriter) {
-  SmallVector<linalg::SoftmaxOp> ops;
-  function->walk([&](linalg::SoftmaxOp op) {
-    if (op.hasPureTensorSemantics())
-      ops.push_back(op);
-  });
-  for (linalg::SoftmaxOp op : ops) {
-    rewriter.setInsertionPoint(op);
-    FailureOr<SmallVector<Value>> parts = op.decomposeOperation(rewriter);
-    if (succeeded(parts))
-      rewriter.replaceOp(op, *parts);
-  }
-}
-
 int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const PathSupport &support,
                                   RewriterBase &rewriter) {
   RowElements elements(support);
   if (!elements.takes(rewriter.getF32Type(), RowAccess::AlongRow))
     return 0;
-  decomposeSoftmax(function, rewriter);
+  normalizeRows(
+      function,
+      [&](Type type) { return elements.takes(type, RowAccess::AlongRow); },
+      rewriter);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
     if (isRowReduction(op))

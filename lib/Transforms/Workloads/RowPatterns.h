@@ -1,0 +1,25 @@
+//===- RowPatterns.h - The form that rows start from ------------*- C++ -*-===//
+//
+// What importers write in another form than RowFormation takes: named softmax,
+// extremes with their positions, reductions of several loops, reshapes between
+// the operators of a norm.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace ftuner {
+
+/// Rewrites the operators of a function. `takes`: whether rows may have
+/// elements of a type, along the last dimension.
+void normalizeRows(mlir::FunctionOpInterface function,
+                   llvm::function_ref<bool(mlir::Type)> takes,
+                   mlir::RewriterBase &rewriter);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
