@@ -6,9 +6,11 @@
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -191,6 +193,8 @@ private:
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
   }
   Value cloneValue(OpBuilder &inner, Value value, IRMapping &mapping);
+  /// A tensor of an element for each row.
+  Value createEmpty(Type element);
   Value reduce(Value start, ValueRange ofRow, Body body);
   /// A value of rows that is computed of others.
   Value compute(Type type, ValueRange ofRow,
@@ -221,10 +225,14 @@ Value IndexedExtremeSplitter::cloneValue(OpBuilder &inner, Value value,
   return mapping.lookup(value);
 }
 
+Value IndexedExtremeSplitter::createEmpty(Type element) {
+  Value like = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>().output();
+  return tensor::EmptyOp::create(b, tensor::getMixedSizes(b, b.getLoc(), like),
+                                 element);
+}
+
 Value IndexedExtremeSplitter::reduce(Value start, ValueRange ofRow, Body body) {
-  Value shape = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>().output();
-  Value empty = tensor::EmptyOp::create(
-      b, tensor::getMixedSizes(b, b.getLoc(), shape), start.getType());
+  Value empty = createEmpty(start.getType());
   Value init = linalg::FillOp::create(b, start, empty).getResult(0);
   SmallVector<Value> inputs = op.getDpsInputs();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -257,13 +265,10 @@ Value IndexedExtremeSplitter::reduce(Value start, ValueRange ofRow, Body body) {
 Value IndexedExtremeSplitter::compute(
     Type type, ValueRange ofRow,
     llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
-  SmallVector<OpFoldResult> sizes =
-      tensor::getMixedSizes(b, b.getLoc(), ofRow.front());
-  Value empty = tensor::EmptyOp::create(b, sizes, type);
-  SmallVector<AffineMap> maps(ofRow.size() + 1,
-                              b.getMultiDimIdentityMap(sizes.size()));
-  SmallVector<utils::IteratorType> kinds(sizes.size(),
-                                         utils::IteratorType::parallel);
+  Value empty = createEmpty(type);
+  int64_t rank = rowMap.getNumResults();
+  SmallVector<AffineMap> maps(ofRow.size() + 1, b.getMultiDimIdentityMap(rank));
+  SmallVector<utils::IteratorType> kinds(rank, utils::IteratorType::parallel);
   return linalg::GenericOp::create(
              b, empty.getType(), ofRow, empty, maps, kinds,
              [&](OpBuilder &inner, Location loc, ValueRange arguments) {
@@ -507,6 +512,9 @@ bool LoopCollapser::collapse(linalg::LinalgOp op,
   Value collapsed = result->results.front();
   linalg::LinalgOp narrow = result->collapsedOp;
   rewriter.replaceOp(generic, result->results);
+  // Of a single row others may have rows of their own.
+  if (narrow.getNumParallelLoops() == 0)
+    return true;
   // What it reads through a reshape. That follows where others are replaced.
   for (OpOperand *input : narrow.getDpsInputOperands()) {
     auto reshape = input->get().getDefiningOp<tensor::CollapseShapeOp>();
@@ -610,4 +618,7 @@ void ftuner::normalizeRows(FunctionOpInterface function,
   tensor::populateFoldTensorEmptyPatterns(patterns);
   // Whether it reached a fixed form does not matter.
   (void)applyPatternsGreedily(function, std::move(patterns));
+  // Reshapes of one tensor are one value.
+  DominanceInfo dominance(function);
+  eliminateCommonSubExpressions(rewriter, dominance, function);
 }
