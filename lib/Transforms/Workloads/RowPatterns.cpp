@@ -602,6 +602,17 @@ static bool shouldExpand(OpOperand *operand) {
          });
 }
 
+/// Whether an elementwise operator computes an element's position alone, or
+/// little of it: each that reads it computes it anew.
+static bool shouldFusePositions(OpOperand *operand) {
+  constexpr size_t kMaxOperations = 8;
+  auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+  return producer && isa<linalg::LinalgOp>(operand->getOwner()) &&
+         producer.getNumDpsInputs() == 0 && producer.hasIndexSemantics() &&
+         producer.getNumParallelLoops() == producer.getNumLoops() &&
+         producer.getBlock()->getOperations().size() <= kMaxOperations;
+}
+
 void ftuner::normalizeRows(FunctionOpInterface function,
                            llvm::function_ref<bool(Type)> takes,
                            RewriterBase &rewriter) {
@@ -611,6 +622,7 @@ void ftuner::normalizeRows(FunctionOpInterface function,
   MLIRContext *context = rewriter.getContext();
   RewritePatternSet patterns(context);
   linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, shouldExpand);
+  linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFusePositions);
   linalg::FillOp::getCanonicalizationPatterns(patterns, context);
   tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
   tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);

@@ -27,7 +27,6 @@ _KEPT = (
     aten.conv2d,
     aten.conv3d,
     aten.layer_norm,
-    aten.group_norm,
     aten.softmax,
     aten.log_softmax,
     aten.silu,
@@ -59,6 +58,11 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     }
     result[aten._native_batch_norm_legit_no_training.default] = _batch_norm
     result |= torch._decomp.get_decompositions([aten.upsample_bilinear2d.vec])
+    result[aten.var.correction] = _var
+    result[aten.var_mean.correction] = _var_mean
+    result[aten.std.correction] = _std
+    result[aten.group_norm.default] = _group_norm
+    result[aten._native_batch_norm_legit.no_stats] = _norm_of_batch
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = attention
@@ -114,6 +118,86 @@ def _batch_norm(
     empty = torch.zeros(0, dtype=scale.dtype, device=x.device)
     y = x * scale.view(shape) + addend.view(shape)
     return y.to(x.dtype), empty, empty
+
+
+def _var_mean(
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean of deviations in f32, where torch-mlir computes in f64."""
+    dims = [place % x.dim() for place in dim] if dim else list(range(x.dim()))
+    count = math.prod(x.shape[place] for place in dims)
+    correction = 1 if correction is None else correction
+    if x.dim() == 0 or x.dtype.is_complex or (correction and not isinstance(count, int)):
+        return NotImplemented
+    wide = x.float() if x.element_size() < 4 else x
+    mean = wide.mean(dims, keepdim=True)
+    deviation = wide - mean
+    variance = (deviation * deviation).mean(dims, keepdim=keepdim)
+    if correction:
+        rest = max(count - correction, 0)
+        variance = variance * (count / rest if rest else math.inf)
+    if not keepdim:
+        mean = mean.squeeze(dims)
+    return variance.to(x.dtype), mean.to(x.dtype)
+
+
+def _var(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+    found = _var_mean(x, dim, **options)
+    return found if found is NotImplemented else found[0]
+
+
+def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+    found = _var_mean(x, dim, **options)
+    return found if found is NotImplemented else found[0].sqrt()
+
+
+def _normalized(x: Tensor, dims: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """What has mean 0 and variance 1 over some dimensions, in f32; mean and 1 / deviation."""
+    wide = x.float() if x.element_size() < 4 else x
+    variance, mean = _var_mean(wide, dims, correction=0, keepdim=True)
+    scale = torch.rsqrt(variance + eps)
+    return (wide - mean) * scale, mean, scale
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """A scale and an addend for each channel, dimension 1."""
+    shape = [-1] + [1] * (x.dim() - 2)
+    if weight is not None:
+        x = x * weight.view(shape)
+    if bias is not None:
+        x = x + bias.view(shape)
+    return x
+
+
+def _group_norm(
+    x: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    grouped = x.unflatten(1, (num_groups, -1)).flatten(2)
+    y = _normalized(grouped, [2], eps)[0].view(x.shape)
+    return _affine(y, weight, bias).to(x.dtype)
+
+
+def _norm_of_batch(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of one image alone, as in instance norm, statistics are over its last dimensions."""
+    dims = [*([] if x.shape[0] == 1 else [0]), *range(2, x.dim())]
+    y, mean, scale = _normalized(x, dims, eps)
+    return _affine(y, weight, bias).to(x.dtype), mean.flatten(), scale.flatten()
 
 
 def attention(

@@ -56,6 +56,39 @@ def test_batch_norm() -> None:
         torch.testing.assert_close(result, wanted)
 
 
+@pytest.mark.parametrize("correction", [0, 1, 2.5, 20])
+@pytest.mark.parametrize("dim", [None, [], [1], [0, -1]])
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_variance(
+    dtype: torch.dtype, keepdim: bool, dim: list[int] | None, correction: float
+) -> None:
+    x = (torch.randn(3, 4, 5) + 2).to(dtype)
+    options = {"correction": correction, "keepdim": keepdim}
+    wanted = torch.var_mean(x, dim, **options)
+    result = decompositions._var_mean(x, dim, **options)
+    torch.testing.assert_close(result, wanted)
+    torch.testing.assert_close(decompositions._var(x, dim, **options), wanted[0])
+    torch.testing.assert_close(decompositions._std(x, dim, **options), x.std(dim, **options))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_group_norm(dtype: torch.dtype) -> None:
+    x, weight, bias = (torch.randn(*shape).to(dtype) for shape in ((3, 4, 5, 6), (4,), (4,)))
+    for w, b in ((weight, bias), (None, None)):
+        wanted = torch.nn.functional.group_norm(x, 2, w, b, eps=1e-3)
+        torch.testing.assert_close(decompositions._group_norm(x, 2, w, b, 1e-3), wanted)
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_norm_of_batch(images: int) -> None:
+    x, weight, bias = torch.randn(images, 4, 5, 6), torch.randn(4), torch.randn(4)
+    for w, b in ((weight, bias), (None, None)):
+        wanted = torch.ops.aten._native_batch_norm_legit.no_stats(x, w, b, True, 0.1, 1e-3)
+        result = decompositions._norm_of_batch(x, w, b, True, 0.1, 1e-3)
+        torch.testing.assert_close(result, wanted)
+
+
 @pytest.mark.parametrize(
     ("shape", "result", "groups"),
     [
