@@ -9,10 +9,11 @@
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <limits>
 
@@ -96,7 +97,9 @@ static std::optional<IndexedExtreme> matchComparison(Value condition,
 }
 
 /// Whether a value of the body is the position along the loop, cast or not.
-static bool isPosition(Value value, unsigned loop) {
+static bool isPosition(Value value, unsigned loop, linalg::LinalgOp op) {
+  if (op.getStaticLoopRanges()[loop] == 1 && matchPattern(value, m_Zero()))
+    return true;
   while (auto cast = value.getDefiningOp<arith::IndexCastOp>())
     value = cast.getIn();
   auto index = value.getDefiningOp<linalg::IndexOp>();
@@ -115,7 +118,7 @@ std::optional<IndexedExtreme> IndexedExtreme::match(linalg::GenericOp op) {
   auto choice =
       body.getTerminator()->getOperand(1).getDefiningOp<arith::SelectOp>();
   if (!choice || choice.getFalseValue() != at ||
-      !isPosition(choice.getTrueValue(), loops.front()))
+      !isPosition(choice.getTrueValue(), loops.front(), op))
     return std::nullopt;
   std::optional<IndexedExtreme> found =
       matchComparison(choice.getCondition(), best);
@@ -460,9 +463,12 @@ static void dropUnitOutputs(linalg::GenericOp op, RewriterBase &rewriter) {
                                              op.getIteratorTypesArray());
   rewriter.inlineRegionBefore(op.getRegion(), reduction.getRegion(),
                               reduction.getRegion().end());
+  Value like = narrow.getDefiningOp<tensor::CollapseShapeOp>().getSrc();
+  if (auto fill = like.getDefiningOp<linalg::FillOp>())
+    like = fill.output();
   Value wide = tensor::ExpandShapeOp::create(
       rewriter, loc, type, reduction.getResult(0), groups,
-      tensor::getMixedSizes(rewriter, loc, init->get()));
+      tensor::getMixedSizes(rewriter, loc, like));
   rewriter.replaceOp(op, wide);
 }
 
@@ -477,12 +483,21 @@ public:
   void collapseReduction(linalg::LinalgOp op);
 
 private:
-  /// Collapses elementwise operators that read or write these dimensions of the
-  /// tensor.
-  void visit(Value tensor, ArrayRef<int64_t> dims);
+  /// What was collapsed of a tensor: these dimensions.
+  struct Place {
+    Value tensor;
+    ReassociationIndices dims;
+  };
+  /// The tensors that an operator reads and writes through reshapes.
+  SmallVector<Place> placesOf(linalg::LinalgOp op);
+  /// Collapses an elementwise operator that reads or writes these dimensions;
+  /// whether there was one.
+  bool collapseAround(const Place &place);
   bool collapse(linalg::LinalgOp op, const ReassociationIndices &loops);
 
   RewriterBase &rewriter;
+  /// Collapsed, while those around them may not be.
+  llvm::SetVector<Operation *> pending;
 };
 
 } // namespace
@@ -493,10 +508,6 @@ bool LoopCollapser::collapse(linalg::LinalgOp op,
   if (loops.size() < 2 || !hasPlainMaps(op) ||
       !linalg::areDimSequencesPreserved(maps, {loops}))
     return false;
-  SmallVector<int64_t> written;
-  for (auto [dim, position] : llvm::enumerate(maps.back().getResults()))
-    if (llvm::is_contained(loops, cast<AffineDimExpr>(position).getPosition()))
-      written.push_back(dim);
   rewriter.setInsertionPoint(op);
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
   if (!generic) {
@@ -509,57 +520,46 @@ bool LoopCollapser::collapse(linalg::LinalgOp op,
       linalg::collapseOpIterationDims(generic, {loops}, rewriter);
   if (failed(result))
     return false;
-  Value collapsed = result->results.front();
-  linalg::LinalgOp narrow = result->collapsedOp;
+  pending.remove(generic);
+  pending.insert(result->collapsedOp);
   rewriter.replaceOp(generic, result->results);
-  // Of a single row others may have rows of their own.
-  if (narrow.getNumParallelLoops() == 0)
-    return true;
-  // What it reads through a reshape. That follows where others are replaced.
-  for (OpOperand *input : narrow.getDpsInputOperands()) {
-    auto reshape = input->get().getDefiningOp<tensor::CollapseShapeOp>();
-    if (!reshape)
-      continue;
-    for (const ReassociationIndices &group : reshape.getReassociationIndices())
-      if (group.size() == loops.size())
-        visit(reshape.getSrc(), group);
-  }
-  if (!written.empty())
-    visit(collapsed, written);
   return true;
 }
 
-void LoopCollapser::visit(Value tensor, ArrayRef<int64_t> dims) {
-  // Collapsing one operator may change others.
-  while (true) {
-    SmallVector<OpOperand *> uses;
-    auto add = [&](OpOperand &use) { uses.push_back(&use); };
-    for (OpOperand &use : tensor.getUses())
-      add(use);
-    if (auto producer = tensor.getDefiningOp<linalg::LinalgOp>())
-      if (producer.hasPureTensorSemantics() && producer.getNumDpsInits() == 1)
-        add(*producer.getDpsInitOperand(0));
-    bool hasChanged = false;
-    for (OpOperand *use : uses) {
-      auto op = dyn_cast<linalg::LinalgOp>(use->getOwner());
-      if (!op || op.getNumParallelLoops() != op.getNumLoops() ||
-          isa<linalg::FillOp>(use->getOwner()) || !hasPlainMaps(op))
-        continue;
-      AffineMap map = op.getMatchingIndexingMap(use);
-      ReassociationIndices loops;
-      for (int64_t dim : dims)
-        loops.push_back(cast<AffineDimExpr>(map.getResult(dim)).getPosition());
-      bool isProducer = op == tensor.getDefiningOp();
-      if (!llvm::is_sorted(loops) || !collapse(op, loops))
-        continue;
-      if (isProducer)
-        return;
-      hasChanged = true;
-      break;
-    }
-    if (!hasChanged)
-      return;
-  }
+SmallVector<LoopCollapser::Place> LoopCollapser::placesOf(linalg::LinalgOp op) {
+  SmallVector<Place> places;
+  auto add = [&](Value tensor, ArrayRef<ReassociationIndices> groups) {
+    for (const ReassociationIndices &group : groups)
+      if (group.size() > 1)
+        places.push_back({tensor, group});
+  };
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (auto reshape = input->get().getDefiningOp<tensor::CollapseShapeOp>())
+      add(reshape.getSrc(), reshape.getReassociationIndices());
+  for (Operation *user : op->getResult(0).getUsers())
+    if (auto reshape = dyn_cast<tensor::ExpandShapeOp>(user))
+      add(reshape.getResult(), reshape.getReassociationIndices());
+  return places;
+}
+
+bool LoopCollapser::collapseAround(const Place &place) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : place.tensor.getUses())
+    uses.push_back(&use);
+  if (auto producer = place.tensor.getDefiningOp<linalg::LinalgOp>())
+    if (producer.hasPureTensorSemantics() && producer.getNumDpsInits() == 1)
+      uses.push_back(producer.getDpsInitOperand(0));
+  return llvm::any_of(uses, [&](OpOperand *use) {
+    auto op = dyn_cast<linalg::LinalgOp>(use->getOwner());
+    if (!op || op.getNumParallelLoops() != op.getNumLoops() ||
+        isa<linalg::FillOp>(use->getOwner()) || !hasPlainMaps(op))
+      return false;
+    AffineMap map = op.getMatchingIndexingMap(use);
+    ReassociationIndices loops;
+    for (int64_t dim : place.dims)
+      loops.push_back(cast<AffineDimExpr>(map.getResult(dim)).getPosition());
+    return llvm::is_sorted(loops) && collapse(op, loops);
+  });
 }
 
 void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
@@ -571,7 +571,17 @@ void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
       return;
     loops.push_back(loop);
   }
-  (void)collapse(op, loops);
+  // Of a single row others may have rows of their own.
+  bool isSingleRow = op.getNumParallelLoops() == 0;
+  if (!collapse(op, loops) || isSingleRow)
+    return;
+  while (!pending.empty()) {
+    auto next = cast<linalg::LinalgOp>(pending.back());
+    if (llvm::none_of(placesOf(next), [&](const Place &place) {
+          return collapseAround(place);
+        }))
+      pending.remove(next);
+  }
 }
 
 static void collapseReductions(FunctionOpInterface function,
