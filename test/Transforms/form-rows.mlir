@@ -178,7 +178,9 @@ func.func @narrow(%x: tensor<?x?xf16>, %y: tensor<?x?xf16>, %v: tensor<?x?xi8>) 
   %t = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]}
       ins(%x, %v : tensor<?x?xf16>, tensor<?x?xi8>) outs(%zi : tensor<?xi8>) {
   ^bb0(%h: f16, %a: i8, %o: i8):
-    %q = arith.maxsi %o, %a : i8
+    %i = arith.fptosi %h : f16 to i8
+    %b = arith.addi %i, %a : i8
+    %q = arith.maxsi %o, %b : i8
     linalg.yield %q : i8
   } -> tensor<?xi8>
   %eb = tensor.empty(%m) : tensor<?xi1>
@@ -324,4 +326,340 @@ func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf64>, tensor<?
     linalg.yield %t : f64
   } -> tensor<?x?xf64>
   return %y0, %yb, %s : tensor<?x?xf32>, tensor<?x?xf64>, tensor<?xf32>
+}
+
+// -----
+
+// A mask by position: the positions are computed in the rows, not read, and the
+// offset, an index, goes in as an integer.
+#all = affine_map<(a, m, r) -> (a, m, r)>
+#row = affine_map<(a, m, r) -> (m)>
+#column = affine_map<(a, m, r) -> (r)>
+#id = affine_map<(m) -> (m)>
+// CHECK-LABEL: func.func @causal
+// CHECK-SAME: (%[[X:[^:]*]]: tensor<4x16x16xf32>, %[[OFFSET:[^:]*]]: index)
+// CHECK: %[[I:.*]] = arith.index_cast %[[OFFSET]] : index to i64
+// CHECK: ukernel.row_reduction ins(%[[X]], %[[I]] : tensor<4x16x16xf32>, i64)
+// CHECK: ^bb0(%{{.*}}: f32, %[[A:.*]]: i64, %{{.*}}: f32):
+// CHECK-DAG: ukernel.index 2
+// CHECK-DAG: ukernel.index 0
+// CHECK-DAG: arith.index_cast %[[A]] : i64 to index
+// CHECK: } values {
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @causal(%x: tensor<4x16x16xf32>, %offset: index) -> tensor<4x16x16xf32> {
+  %hidden = arith.constant 0xFF800000 : f32
+  %ei = tensor.empty() : tensor<16xi64>
+  %places = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%ei : tensor<16xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i64
+    linalg.yield %j : i64
+  } -> tensor<16xi64>
+  %e = tensor.empty() : tensor<4x16x16xf32>
+  %masked = linalg.generic {indexing_maps = [#all, #row, #column, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %places, %places : tensor<4x16x16xf32>, tensor<16xi64>, tensor<16xi64>) outs(%e : tensor<4x16x16xf32>) {
+  ^bb0(%a: f32, %p: i64, %q: i64, %o: f32):
+    %pi = arith.index_cast %p : i64 to index
+    %last = arith.addi %pi, %offset : index
+    %qi = arith.index_cast %q : i64 to index
+    %c = arith.cmpi sle, %qi, %last : index
+    %s = arith.select %c, %a, %hidden : f32
+    linalg.yield %s : f32
+  } -> tensor<4x16x16xf32>
+  %y = linalg.softmax dimension(2) ins(%masked : tensor<4x16x16xf32>) outs(%e : tensor<4x16x16xf32>) -> tensor<4x16x16xf32>
+  return %y : tensor<4x16x16xf32>
+}
+
+// -----
+
+// A position along a batch axis has no place in a kernel of rows: that operator
+// stays before them.
+#all = affine_map<(a, b, m, r) -> (a, b, m, r)>
+#rows = affine_map<(a, b, m, r) -> (a, b, m)>
+// CHECK-LABEL: func.func @batch_position
+// CHECK: linalg.index 0
+// CHECK: ukernel.row_reduction
+func.func @batch_position(%x: tensor<2x4x16x16xf32>) -> tensor<2x4x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x4x16x16xf32>
+  %h = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<2x4x16x16xf32>) outs(%e : tensor<2x4x16x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    %k = arith.sitofp %j : i32 to f32
+    %s = arith.mulf %a, %k : f32
+    linalg.yield %s : f32
+  } -> tensor<2x4x16x16xf32>
+  %z0 = tensor.empty() : tensor<2x4x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%z0 : tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+  %s = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%h : tensor<2x4x16x16xf32>) outs(%z : tensor<2x4x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<2x4x16xf32>
+  return %s : tensor<2x4x16xf32>
+}
+
+// -----
+
+// The greatest element and its position, as torch-mlir writes them: the position of
+// the first NaN, the greatest before it, the first position of that. If nobody asks
+// for the position, a maximum alone.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+// CHECK-LABEL: func.func @argmax
+// CHECK: %[[R:.*]]:2 = ukernel.row_reduction {{.*}} reduce {
+// CHECK: arith.cmpf uno
+// CHECK: arith.minsi
+// CHECK: }, {
+// CHECK: arith.maximumf
+// CHECK: }, {
+// CHECK: arith.cmpf oeq
+// CHECK: arith.minsi
+// CHECK: } values {
+// CHECK: arith.extsi {{.*}} : i32 to i64
+// CHECK: -> tensor<?xi64>, tensor<?xf32>
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]]#1, %[[R]]#0
+// CHECK-LABEL: func.func @maximum
+// CHECK: ukernel.row_reduction {{.*}} reduce {
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.maximumf
+// CHECK-NEXT: ukernel.yield
+// CHECK-NEXT: } values {
+func.func @argmax(%x: tensor<?x?xf32>) -> (tensor<?xf32>, tensor<?xi64>) {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0 : i64
+  %low = arith.constant 0xFF800000 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %ep = tensor.empty(%m) : tensor<?xi64>
+  %ev = tensor.empty(%m) : tensor<?xf32>
+  %zp = linalg.fill ins(%none : i64) outs(%ep : tensor<?xi64>) -> tensor<?xi64>
+  %zv = linalg.fill ins(%low : f32) outs(%ev : tensor<?xf32>) -> tensor<?xf32>
+  %s:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%zv, %zp : tensor<?xf32>, tensor<?xi64>) {
+  ^bb0(%a: f32, %best: f32, %place: i64):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i64
+    %v = arith.maximumf %a, %best : f32
+    %c = arith.cmpf ogt, %a, %best : f32
+    %p = arith.select %c, %j, %place : i64
+    linalg.yield %v, %p : f32, i64
+  } -> (tensor<?xf32>, tensor<?xi64>)
+  return %s#0, %s#1 : tensor<?xf32>, tensor<?xi64>
+}
+func.func @maximum(%x: tensor<?x?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0 : i64
+  %low = arith.constant 0xFF800000 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %ep = tensor.empty(%m) : tensor<?xi64>
+  %ev = tensor.empty(%m) : tensor<?xf32>
+  %zp = linalg.fill ins(%none : i64) outs(%ep : tensor<?xi64>) -> tensor<?xi64>
+  %zv = linalg.fill ins(%low : f32) outs(%ev : tensor<?xf32>) -> tensor<?xf32>
+  %s:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%zv, %zp : tensor<?xf32>, tensor<?xi64>) {
+  ^bb0(%a: f32, %best: f32, %place: i64):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i64
+    %v = arith.maximumf %a, %best : f32
+    %c = arith.cmpf ogt, %a, %best : f32
+    %p = arith.select %c, %j, %place : i64
+    linalg.yield %v, %p : f32, i64
+  } -> (tensor<?xf32>, tensor<?xi64>)
+  return %s#0 : tensor<?xf32>
+}
+
+// -----
+
+// The last of equal elements is another reduction: it stays.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+// CHECK-LABEL: func.func @last
+// CHECK-NOT: ukernel.row_reduction
+// CHECK: linalg.generic
+func.func @last(%x: tensor<?x?xf32>) -> tensor<?xi64> {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0 : i64
+  %low = arith.constant 0xFF800000 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %ep = tensor.empty(%m) : tensor<?xi64>
+  %ev = tensor.empty(%m) : tensor<?xf32>
+  %zp = linalg.fill ins(%none : i64) outs(%ep : tensor<?xi64>) -> tensor<?xi64>
+  %zv = linalg.fill ins(%low : f32) outs(%ev : tensor<?xf32>) -> tensor<?xf32>
+  %s:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xf32>) outs(%zv, %zp : tensor<?xf32>, tensor<?xi64>) {
+  ^bb0(%a: f32, %best: f32, %place: i64):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i64
+    %v = arith.maximumf %a, %best : f32
+    %c = arith.cmpf oge, %a, %best : f32
+    %p = arith.select %c, %j, %place : i64
+    linalg.yield %v, %p : f32, i64
+  } -> (tensor<?xf32>, tensor<?xi64>)
+  return %s#1 : tensor<?xi64>
+}
+
+// -----
+
+// A norm over the last dimensions, with weights for all of these: one loop along
+// rows, also of what follows. Statistics keep dimensions of extent 1.
+#all = affine_map<(n, c, h) -> (n, c, h)>
+#keep = affine_map<(n, c, h) -> (n, 0, 0)>
+#row = affine_map<(n, c, h) -> (n)>
+#weight = affine_map<(n, c, h) -> (c, h)>
+// CHECK-LABEL: func.func @two_loops
+// CHECK-SAME: (%[[X:[^:]*]]: {{.*}}, %[[W:[^:]*]]: tensor<8x6xf32>)
+// CHECK-DAG: %[[R:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0], [1, 2]]
+// CHECK-DAG: %[[V:.*]] = tensor.collapse_shape %[[W]] {{\[\[}}0, 1]]
+// CHECK: %[[Y:.*]] = ukernel.row_reduction ins(%[[R]], %[[V]] : tensor<?x48xf32>, tensor<48xf32>)
+// CHECK: %[[E:.*]] = tensor.expand_shape %[[Y]]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[E]]
+func.func @two_loops(%x: tensor<?x8x6xf32>, %w: tensor<8x6xf32>) -> tensor<?x8x6xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x8x6xf32>
+  %k = tensor.empty(%n) : tensor<?x1x1xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%k : tensor<?x1x1xf32>) -> tensor<?x1x1xf32>
+  %s = linalg.generic {indexing_maps = [#all, #keep], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x : tensor<?x8x6xf32>) outs(%z : tensor<?x1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<?x1x1xf32>
+  %i = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s : tensor<?x1x1xf32>) outs(%k : tensor<?x1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.rsqrt %a : f32
+    linalg.yield %t : f32
+  } -> tensor<?x1x1xf32>
+  %c = tensor.collapse_shape %i [[0, 1, 2]] : tensor<?x1x1xf32> into tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?x8x6xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #weight, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %c, %w : tensor<?x8x6xf32>, tensor<?xf32>, tensor<8x6xf32>) outs(%e : tensor<?x8x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %g: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.mulf %p, %g : f32
+    linalg.yield %q : f32
+  } -> tensor<?x8x6xf32>
+  return %y : tensor<?x8x6xf32>
+}
+
+// -----
+
+// Loops that are not neighbours stay two.
+#all = affine_map<(n, c, h) -> (n, c, h)>
+#middle = affine_map<(n, c, h) -> (c)>
+// CHECK-LABEL: func.func @apart
+// CHECK-NOT: ukernel.row_reduction
+// CHECK: iterator_types = ["reduction", "parallel", "reduction"]
+func.func @apart(%x: tensor<?x8x6xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %k = tensor.empty() : tensor<8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%k : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#all, #middle], iterator_types = ["reduction", "parallel", "reduction"]}
+      ins(%x : tensor<?x8x6xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %s : tensor<8xf32>
+}
+
+// -----
+
+// A reshape between an elementwise operator and a softmax, as between heads and the
+// batch of a product: the operator is one of the rows' nevertheless.
+#all = affine_map<(b, m, r) -> (b, m, r)>
+#mask = affine_map<(b, m, r) -> (r)>
+// CHECK-LABEL: func.func @heads
+// CHECK: %[[X:.*]] = tensor.expand_shape %arg0
+// CHECK: ukernel.row_reduction ins(%[[X]], %arg1 : tensor<2x4x?x?xf32>, tensor<?xi1>)
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @heads(%x: tensor<8x?x?xf32>, %mask: tensor<?xi1>) -> tensor<2x4x?x?xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %hidden = arith.constant 0xFF800000 : f32
+  %m = tensor.dim %x, %c1 : tensor<8x?x?xf32>
+  %n = tensor.dim %x, %c2 : tensor<8x?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<8x?x?xf32>
+  %h = linalg.generic {indexing_maps = [#all, #mask, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %mask : tensor<8x?x?xf32>, tensor<?xi1>) outs(%e : tensor<8x?x?xf32>) {
+  ^bb0(%a: f32, %c: i1, %o: f32):
+    %s = arith.select %c, %a, %hidden : f32
+    linalg.yield %s : f32
+  } -> tensor<8x?x?xf32>
+  %w = tensor.expand_shape %h [[0, 1], [2], [3]] output_shape [2, 4, %m, %n] : tensor<8x?x?xf32> into tensor<2x4x?x?xf32>
+  %o = tensor.empty(%m, %n) : tensor<2x4x?x?xf32>
+  %y = linalg.softmax dimension(3) ins(%w : tensor<2x4x?x?xf32>) outs(%o : tensor<2x4x?x?xf32>) -> tensor<2x4x?x?xf32>
+  return %y : tensor<2x4x?x?xf32>
+}
+
+// -----
+
+// Quantisation: scale and zero point of a row from its extremes, and integers of 8
+// bits, all by one operator.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+#id = affine_map<(m) -> (m)>
+// CHECK-LABEL: func.func @quantize
+// CHECK: %[[R:.*]]:3 = ukernel.row_reduction {{.*}} reduce {
+// CHECK: arith.minimumf
+// CHECK: }, {
+// CHECK: arith.maximumf
+// CHECK: } values {
+// CHECK: } map {
+// CHECK: arith.fptosi
+// CHECK: -> tensor<?xf32>, tensor<?xi8>, tensor<?x?xi8>
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]]#2, %[[R]]#0, %[[R]]#1
+func.func @quantize(%x: tensor<?x?xf32>) -> (tensor<?x?xi8>, tensor<?xf32>, tensor<?xi8>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %low = arith.constant 0xFF800000 : f32
+  %high = arith.constant 0x7F800000 : f32
+  %levels = arith.constant 255.0 : f32
+  %least = arith.constant -128.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %zl = linalg.fill ins(%high : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %zh = linalg.fill ins(%low : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %lo = linalg.reduce { arith.minimumf } ins(%x : tensor<?x?xf32>) outs(%zl : tensor<?xf32>) dimensions = [1]
+  %hi = linalg.reduce { arith.maximumf } ins(%x : tensor<?x?xf32>) outs(%zh : tensor<?xf32>) dimensions = [1]
+  %scale = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%lo, %hi : tensor<?xf32>, tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %w = arith.subf %b, %a : f32
+    %s = arith.divf %w, %levels : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %ez = tensor.empty(%m) : tensor<?xi8>
+  %zero = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%lo, %scale : tensor<?xf32>, tensor<?xf32>) outs(%ez : tensor<?xi8>) {
+  ^bb0(%a: f32, %b: f32, %o: i8):
+    %w = arith.divf %a, %b : f32
+    %s = arith.subf %least, %w : f32
+    %r = math.roundeven %s : f32
+    %i = arith.fptosi %r : f32 to i8
+    linalg.yield %i : i8
+  } -> tensor<?xi8>
+  %eq = tensor.empty(%m, %n) : tensor<?x?xi8>
+  %q = linalg.generic {indexing_maps = [#all, #row, #row, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %scale, %zero : tensor<?x?xf32>, tensor<?xf32>, tensor<?xi8>) outs(%eq : tensor<?x?xi8>) {
+  ^bb0(%a: f32, %s: f32, %z: i8, %o: i8):
+    %w = arith.divf %a, %s : f32
+    %r = math.roundeven %w : f32
+    %f = arith.sitofp %z : i8 to f32
+    %t = arith.addf %r, %f : f32
+    %i = arith.fptosi %t : f32 to i8
+    linalg.yield %i : i8
+  } -> tensor<?x?xi8>
+  return %q, %scale, %zero : tensor<?x?xi8>, tensor<?xf32>, tensor<?xi8>
 }

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/IR/Dominance.h"
@@ -638,6 +639,8 @@ void ftuner::normalizeRows(FunctionOpInterface function,
   tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
   tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
   tensor::populateFoldTensorEmptyPatterns(patterns);
+  // A dimension of a result must not count as a use of the result.
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
   // Whether it reached a fixed form does not matter.
   (void)applyPatternsGreedily(function, std::move(patterns));
   // Reshapes of one tensor are one value.

@@ -2416,3 +2416,54 @@ func.func @rows7(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
     } -> tensor<?xf32>
   return
 }
+
+// -----
+
+// index_c1: outside of rows
+func.func @index0() -> index {
+  // expected-error @+1 {{'ukernel.index' op expected to be in a region of a 'ukernel.row_reduction'}}
+  %i = ukernel.index 0
+  return %i : index
+}
+
+// -----
+
+// index_c1: no axis of rows, and one of the batch
+func.func @index1(%x: tensor<?x?x?x4xf32>, %y: tensor<?x?x?xf32>) {
+  %r = ukernel.row_reduction ins(%x : tensor<?x?x?x4xf32>) outs(%y : tensor<?x?x?xf32>)
+    maps = [affine_map<(m, n, b, r) -> (b, n, m, r)>, affine_map<(m, n, b, r) -> (b, n, m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      // expected-error @+1 {{'ukernel.index' op expected an axis m, n or r, but got 2}}
+      %i = ukernel.index 2
+      %s = arith.addf %acc, %a : f32
+      ukernel.yield %s : f32
+    } values {
+    ^bb0(%s: f32):
+      ukernel.yield %s : f32
+    } map {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield
+    } -> tensor<?x?x?xf32>
+  return
+}
+
+// -----
+
+// index_c2: once a row
+func.func @index2(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
+  %r = ukernel.row_reduction ins(%x : tensor<?x4xf32>) outs(%y : tensor<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %s = arith.addf %acc, %a : f32
+      ukernel.yield %s : f32
+    } values {
+    ^bb0(%s: f32):
+      // expected-error @+1 {{'ukernel.index' op expected no position along a row in 'values'}}
+      %i = ukernel.index 1
+      ukernel.yield %s : f32
+    } map {
+    ^bb0(%a: f32, %s: f32):
+      ukernel.yield
+    } -> tensor<?xf32>
+  return
+}
