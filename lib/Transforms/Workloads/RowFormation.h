@@ -5,12 +5,14 @@
 // what is computed of their results once a row, and elementwise operators over
 // all elements. Those that belong together become one `ukernel.row_reduction`.
 //
-// A group begins with a reduction along the last loop. Elementwise operators
-// before it join, and so does everything behind it, in the order of the
-// program, that reads the group's values along the same rows: reductions,
-// elementwise operators of rows or elements, and reshapes that give rows a unit
-// dimension or take it away. Operators between that need the group's values and
-// do not belong to it stay behind it, with all that depends on them.
+// A group begins with a reduction along one loop. Elementwise operators before
+// it join, and so does everything behind it, in the order of the program, that
+// reads the group's values along the same rows: reductions, elementwise
+// operators of rows or elements, and reshapes that give a value dimensions of
+// extent 1 or take them away. Operators between that need the group's values
+// and do not belong to it stay behind it, with all that depends on them.
+//
+// RowPatterns.h brings what importers write to that form.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWFORMATION_H

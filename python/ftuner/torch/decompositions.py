@@ -126,8 +126,11 @@ def _var_mean(
     *,
     correction: float | None = None,
     keepdim: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Variance and mean of deviations in f32, where torch-mlir computes in f64."""
+) -> Any:
+    """Variance, as the mean of squares of deviations, and mean, in f32: torch-mlir takes f64.
+
+    NotImplemented for what it has no formula for: a correction of a dynamic count, complex numbers.
+    """
     dims = [place % x.dim() for place in dim] if dim else list(range(x.dim()))
     count = math.prod(x.shape[place] for place in dims)
     correction = 1 if correction is None else correction
@@ -145,12 +148,12 @@ def _var_mean(
     return variance.to(x.dtype), mean.to(x.dtype)
 
 
-def _var(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+def _var(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Any:
     found = _var_mean(x, dim, **options)
     return found if found is NotImplemented else found[0]
 
 
-def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Any:
     found = _var_mean(x, dim, **options)
     return found if found is NotImplemented else found[0].sqrt()
 
@@ -181,7 +184,7 @@ def _group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    grouped = x.unflatten(1, (num_groups, -1)).flatten(2)
+    grouped = x.reshape(x.shape[0], num_groups, -1)
     y = _normalized(grouped, [2], eps)[0].view(x.shape)
     return _affine(y, weight, bias).to(x.dtype)
 
