@@ -663,3 +663,36 @@ func.func @quantize(%x: tensor<?x?xf32>) -> (tensor<?x?xi8>, tensor<?xf32>, tens
   } -> tensor<?x?xi8>
   return %q, %scale, %zero : tensor<?x?xi8>, tensor<?xf32>, tensor<?xi8>
 }
+
+// -----
+
+// All elements, with dimensions of extent 1 for what was reduced, and what is
+// computed of the sum.
+#all = affine_map<(m, r) -> (m, r)>
+#none = affine_map<(m, r) -> (0, 0)>
+// CHECK-LABEL: func.func @one_number
+// CHECK: %[[X:.*]] = tensor.collapse_shape %arg0
+// CHECK: ukernel.row_reduction ins(%[[X]] : tensor<15xf32>) outs({{.*}} : tensor<1xf32>)
+// CHECK: math.sqrt
+// CHECK: tensor.expand_shape {{.*}} : tensor<f32> into tensor<1x1xf32>
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @one_number(%x: tensor<3x5xf32>) -> tensor<1x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x1xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %s = linalg.generic {indexing_maps = [#all, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<3x5xf32>) outs(%z : tensor<1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<1x1xf32>
+  %y = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<1x1xf32>) outs(%e : tensor<1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.sqrt %a : f32
+    linalg.yield %t : f32
+  } -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
