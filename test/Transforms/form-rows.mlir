@@ -664,3 +664,68 @@ func.func @quantize(%x: tensor<?x?xf32>) -> (tensor<?x?xi8>, tensor<?xf32>, tens
   } -> tensor<?x?xi8>
   return %q, %scale, %zero : tensor<?x?xi8>, tensor<?xf32>, tensor<?xi8>
 }
+
+// -----
+
+// All elements, with dimensions of extent 1 for what was reduced, and what is
+// computed of the sum.
+#all = affine_map<(m, r) -> (m, r)>
+#none = affine_map<(m, r) -> (0, 0)>
+// CHECK-LABEL: func.func @one_number
+// CHECK: %[[X:.*]] = tensor.collapse_shape %arg0
+// CHECK: ukernel.row_reduction ins(%[[X]] : tensor<15xf32>) outs({{.*}} : tensor<1xf32>)
+// CHECK: math.sqrt
+// CHECK: tensor.expand_shape {{.*}} : tensor<f32> into tensor<1x1xf32>
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @one_number(%x: tensor<3x5xf32>) -> tensor<1x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x1xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x1xf32>) -> tensor<1x1xf32>
+  %s = linalg.generic {indexing_maps = [#all, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<3x5xf32>) outs(%z : tensor<1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %p = arith.mulf %a, %a : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<1x1xf32>
+  %y = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%s : tensor<1x1xf32>) outs(%e : tensor<1x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.sqrt %a : f32
+    linalg.yield %t : f32
+  } -> tensor<1x1xf32>
+  return %y : tensor<1x1xf32>
+}
+
+// -----
+
+// Along a middle loop: rows lie across memory, and operands have their dimensions
+// in the order of the program.
+#all = affine_map<(a, r, c) -> (a, r, c)>
+#rows = affine_map<(a, r, c) -> (a, c)>
+// CHECK: #[[ALL:.*]] = affine_map<(d0, d1, d2) -> (d1, d2, d0)>
+// CHECK: #[[ROWS:.*]] = affine_map<(d0, d1, d2) -> (d1, d0)>
+// CHECK-LABEL: func.func @middle
+// CHECK: ukernel.row_reduction {{.*}} maps = [#[[ALL]], #[[ROWS]], #[[ALL]]]
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @middle(%x: tensor<5x7x8xf32>) -> (tensor<5x7x8xf32>, tensor<5x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %k = tensor.empty() : tensor<5x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%k : tensor<5x8xf32>) -> tensor<5x8xf32>
+  %s = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%x : tensor<5x7x8xf32>) outs(%z : tensor<5x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5x8xf32>
+  %e = tensor.empty() : tensor<5x7x8xf32>
+  %y = linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %s : tensor<5x7x8xf32>, tensor<5x8xf32>) outs(%e : tensor<5x7x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<5x7x8xf32>
+  return %y, %s : tensor<5x7x8xf32>, tensor<5x8xf32>
+}

@@ -498,6 +498,9 @@ AffineMap RowGroup::layoutOfReshape(Operation *op) const {
     }
   } else {
     auto expand = cast<tensor::ExpandShapeOp>(op);
+    // A number has no groups of dimensions.
+    if (layout.getNumResults() == 0)
+      positions.assign(expand.getResultType().getRank(), zero);
     for (auto [dim, group] :
          llvm::enumerate(expand.getReassociationIndices())) {
       AffineExpr position = layout.getResult(dim);

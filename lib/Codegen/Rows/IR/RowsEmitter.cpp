@@ -27,7 +27,7 @@ namespace {
 class RowBody {
 public:
   /// `known`: a value for each argument, null where elements differ.
-  /// `position`: of the row, by axis; null along the row.
+  /// `position`: of the row, by axis; null along it.
   RowBody(ImplicitLocOpBuilder &b, Region &region, ValueRange known,
           ValueRange position)
       : b(&b), body(&region.front()) {
@@ -35,13 +35,12 @@ public:
       if (value)
         invariants.map(argument, value);
     for (Operation &op : body->without_terminator()) {
-      if (auto index = dyn_cast<ukernel::IndexOp>(op))
-        if (Value known = position[index.getAxis()]) {
-          invariants.map(index.getResult(), known);
-          continue;
-        }
-      bool isInvariant = op.getNumRegions() == 0 && isPure(&op) &&
-                         !isa<ukernel::IndexOp>(op) &&
+      auto index = dyn_cast<ukernel::IndexOp>(op);
+      if (Value own = index ? position[index.getAxis()] : Value()) {
+        invariants.map(index.getResult(), own);
+        continue;
+      }
+      bool isInvariant = op.getNumRegions() == 0 && isPure(&op) && !index &&
                          llvm::all_of(op.getOperands(), [&](Value operand) {
                            return invariants.contains(operand);
                          });
@@ -136,19 +135,14 @@ private:
   /// The first element of a lane's unit in a round, which begins at `first`.
   Value unitIndex(Value first, int64_t unit);
   Unit loadUnit(Value index, bool isWhole);
-  /// The position of one of a lane's rows, by axis.
-  Values positionOf(int64_t laneRow) {
-    Values own = position;
-    if (layout.isAcross())
-      own[layout.laneAxis] = math.add(own[layout.laneAxis], laneRow);
-    return own;
-  }
-  /// The number in its row of a neighbour in an access.
+  /// The elements of the inputs of one neighbour in an access.
+  Values elementOf(const Access &access, int64_t neighbour);
+  /// The neighbour's number in its row.
   Value numberOf(const Access &access, int64_t neighbour) {
     return layout.isAcross() ? access.index : math.add(access.index, neighbour);
   }
-  /// The elements of the inputs of one neighbour in an access.
-  Values elementOf(const Access &access, int64_t neighbour);
+  /// The position of one of a lane's rows, by axis.
+  Values positionOf(int64_t laneRow);
   int64_t laneRowOf(int64_t neighbour) {
     return layout.isAcross() ? neighbour : 0;
   }
@@ -348,6 +342,13 @@ RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
       access.inputs[input] = value;
   }
   return unit;
+}
+
+Values RowsEmitter::positionOf(int64_t laneRow) {
+  Values result = position;
+  if (laneRow > 0)
+    result[layout.laneAxis] = math.add(result[layout.laneAxis], laneRow);
+  return result;
 }
 
 Values RowsEmitter::elementOf(const Access &access, int64_t neighbour) {
