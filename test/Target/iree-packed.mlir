@@ -1,7 +1,7 @@
 // IREE keeps two numbers of 4 bits in a byte, so no kernel reads them: what
 // widens them stays IREE's, which may refuse that on the CPU.
-// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --max-kernels=1 2>&1 | FileCheck %s --implicit-check-not=warning --implicit-check-not=ukernel
-// RUN: ftuner-translate %s --ftuner-to-iree --iree-target=llvm-cpu --device=h200 --max-kernels=1 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --paths=simt,mma --max-kernels=1 2>&1 | FileCheck %s --implicit-check-not=warning --implicit-check-not=ukernel
+// RUN: ftuner-translate %s --ftuner-to-iree --iree-target=llvm-cpu --device=h200 --paths=simt,mma --max-kernels=1 2>&1 | FileCheck %s --check-prefix=CPU
 
 // CPU: iree-packed.mlir:[[@LINE+12]]:{{[0-9]+}}: warning: IREE may refuse this operator for the CPU: it reads 'i4' of a dynamic size, and the product behind it is FTuner's
 // CPU-NOT: warning

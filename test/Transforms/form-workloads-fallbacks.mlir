@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s -ukernel-form-workloads -verify-diagnostics -split-input-file | FileCheck %s
+// RUN: ftuner-opt %s -ukernel-form-workloads=paths=simt -verify-diagnostics -split-input-file | FileCheck %s
 
 // What becomes no workload is left as it is, and told.
 

@@ -1,9 +1,9 @@
 // Products on integers of less than a byte become no workloads; what widens them
 // stays before a product. They are marked, if asked for, for a compiler that
 // keeps several of them in a byte.
-// RUN: ftuner-opt %s --ukernel-form-workloads=leave-packed-products 2> %t.remarks | FileCheck %s
+// RUN: ftuner-opt %s "--ukernel-form-workloads=leave-packed-products paths=simt,mma" 2> %t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file=%t.remarks
-// RUN: ftuner-opt %s --ukernel-form-workloads 2>/dev/null | FileCheck %s --check-prefix=ALL
+// RUN: ftuner-opt %s --ukernel-form-workloads=paths=simt,mma 2>/dev/null | FileCheck %s --check-prefix=ALL
 
 // ALL-LABEL: @packed
 // ALL-NOT: ukernel.packed

@@ -14,7 +14,7 @@
 // SAME: result 0: {{.*}}, relative error 0 (tolerance 0)
 // UKERNEL: launches: {{.*}}{{right|left}}_i{{[34]}}_0_k
 // RUN: ftuner-translate %s --ftuner-to-ptx --device=h200 --remarks -o %t.ptx 2>&1 | FileCheck %s --check-prefix=REMARK
-// REMARK: is a contraction of elements of type i12: uKernels take integers of 8, 16, 32 or 64 bits
+// REMARK: is a contraction of elements of type i33: uKernels take integers of 8, 16, 32 or 64 bits
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
