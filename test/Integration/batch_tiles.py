@@ -7,7 +7,9 @@ dynamic batches that tiles pad, slices of k, pairs of two heights along a batch
 axis; and threads with strips of any width (virtual threads). The same of the mma
 path, whose groups of warps have an element each, with every type. Results are
 compared with the reference's, with bounds and race checks and shuffled threads.
-The suite runs each on one of the devices, with FTUNER_TEST_SCALE above 1 on all.
+The suite runs cases that have all pairs of properties (a kind, a property of the tile, of
+an operand's layout, a type), each on one of the devices; with FTUNER_TEST_SCALE above 1
+all cases on all devices.
 """
 
 import json
@@ -27,6 +29,11 @@ def products(b="B", n=20, k=24, **options):
     return [("nn", Batched("bmk", "bkn", "bmn", extents, named=True, **options)),
             ("nt", Batched("bmk", "bnk", "bmn", extents, **options)),
             ("tn", Batched("bkm", "bkn", "bmn", extents, **options))]
+
+
+def of_layout(layout):
+    """Properties of a case: the layout of each factor."""
+    return {"a": layout[0], "b": layout[1]}
 
 
 # Block tile along m, n, k and the batch axis, register tile along m and n, and fields of the schedule.
@@ -82,6 +89,7 @@ def strip_conflicts(h):
 
 def strips(h, devices):
     """Threads with strips of any width, of one product."""
+    chosen = []
     cases = [((12, 48, 16), (3, 6), {"virtual_threads_m": 1, "virtual_threads_n": 2}),
              ((24, 80, 8), (6, 5), {"virtual_threads_m": 2, "virtual_threads_n": 1}),
              ((28, 56, 12), (7, 7), {"virtual_threads_m": 7, "virtual_threads_n": 1}),
@@ -97,11 +105,13 @@ def strips(h, devices):
             threads = tile[0] // register[0] * (tile[1] // register[1])
             assert threads % 32 == 0, (tile, register)
             part = [(tile, (*register, 1))]
-            for device in harness.share(devices, number + transposed):
+            for device in harness.share(devices, number + transposed + transposed // 2):
                 wide = all(size % 4 == 0 for size in tile)
                 given = [family(part, vector=4 if wide else 1, **fields), family(part, **fields)]
-                h.add(f"{label} {device}", run, h, f"{label} {device}", model, given, device,
-                      [{"T": t} for t in (1, 28, 53)], ())
+                properties = {"tile": number, "a": transposed % 2, "b": transposed // 2}
+                chosen.append((properties, f"{label} {device}", run, h, f"{label} {device}", model, given, device,
+                               [{"T": t} for t in (1, 28, 53)], ()))
+    harness.add_covering(h, chosen)
 
 
 def mma(batch_axes, warps, warp_tile, batch, depth, stages=2, access=16, swaps=False, split=1):
@@ -140,13 +150,21 @@ def same_wavefronts(h, label, model, plans, size, precision):
 
 def tensor_cores(h):
     """Groups of warps of the mma path."""
-    def add(label, model, sizes, batch_axes, tile, factors="f16", flags=(), **options):
+    cases = []
+
+    def properties_of(kind, tile, factors, **others):
+        warps, fragments, batch, swaps = tile
+        return {"kind": kind, "warps": math.prod(warps) > 1, "fragments": math.prod(fragments) > 2,
+                "elements": batch, "swapped": swaps, "factors": factors, **others}
+
+    def add(kind, label, model, sizes, batch_axes, tile, factors="f16", flags=(), properties=None, **options):
+        label = f"{kind} {label}"
         element, devices, tolerance = MMA_TYPES[factors]
         warps, fragments, batch, swaps = tile
         warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
         depth = options.pop("steps", 1) * 32 // element
         split = options.pop("split", 1)
-        for device in harness.share(devices, len(h.jobs)):
+        for device in harness.share(devices, len(cases)):
             is_old = device == "t4" or options.get("access", 16) == 1 or model.scales
             stages = 2 if is_old else options.get("stages", 3)
             common = (batch_axes, warps, warp_tile, batch, depth)
@@ -154,16 +172,18 @@ def tensor_cores(h):
             given = [mma(*common, stages, access, swaps, split)]
             if access > 1:
                 given.append(mma(*common, 2, 1, swaps))
-            h.add(f"mma {label} {device}", run, h, f"mma {label} {device}", model, given, device, sizes, flags,
-                  precision_of(factors), tolerance)
+            has = properties_of(kind, tile, factors, **properties)
+            cases.append((has, f"mma {label} {device}", run, h, f"mma {label} {device}", model, given, device,
+                          sizes, flags, precision_of(factors), tolerance))
 
     sizes = grid(B=(1, 3, 9), S=(1, 5, 24, 37))
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
         for turn, factors in enumerate(MMA_TYPES):
             models = products(n=32, k=64 if number % 2 else 96, factors=factors)
             for layout, model in harness.share(models, number + turn):
-                add(f"{factors} {layout} {batch} groups of {warps[0]} by {warps[1]} {'swapped' if swaps else ''}",
-                    model, sizes, 1, (warps, fragments, (batch,), swaps), factors, steps=1 + number % 2)
+                add("groups", f"{factors} {layout} {batch} of {warps[0]} by {warps[1]} {'swapped' if swaps else ''}",
+                    model, sizes, 1, (warps, fragments, (batch,), swaps), factors, properties=of_layout(layout),
+                    steps=1 + number % 2)
     # Whole tiles: warps read their matrices as if each had a block of its own.
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
         warp_tile = [count * size for count, size in zip(fragments, (8, 16) if swaps else (16, 8))]
@@ -174,89 +194,105 @@ def tensor_cores(h):
             plans = [[mma(1, warps, warp_tile, (elements,), depth, 2, access, swaps) for access in (16, 1)]
                      for elements in (1, batch)]
             label = f"mma wavefronts {factors} {layout} tile {number}"
-            h.add(label, same_wavefronts, h, label, model, plans, {"S": 2 * m}, precision_of(factors))
+            properties = properties_of("wavefronts", (warps, fragments, (batch,), swaps), factors, **of_layout(layout))
+            cases.append((properties, label, same_wavefronts, h, label, model, plans, {"S": 2 * m},
+                          precision_of(factors)))
     # Extents that change the alignment from element to element, epilogues with batch axes, an init, slices, a prologue.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for number, (warps, fragments, batch, swaps) in enumerate(MMA_TILES):
         tile = (warps, fragments, (batch,), swaps)
-        for lhs, rhs in harness.share((("bmk", "bkn"), ("bkm", "bnk")), number):
-            label = f"{lhs} {rhs} tile {number}"
-            add(f"odd {label}", Batched(lhs, rhs, "bmn", odd, extras=("bmn", "n", "bm", "bn"), relu=True,
-                                        factors="f16"), sizes, 1, tile, access=1)
-            add(f"init {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, init="tensor", scale=True,
-                                         extras=("bn",), factors="f16"), sizes, 1, tile)
-            add(f"slices {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 136}, extras=("bn",), factors="f16"),
-                sizes, 1, tile, split=3)
+        for lhs, rhs in (("bmk", "bkn"), ("bkm", "bnk")):
+            label, operands = f"{lhs} {rhs} tile {number}", {"a": lhs, "b": rhs}
+            add("odd", label, Batched(lhs, rhs, "bmn", odd, extras=("bmn", "n", "bm", "bn"), relu=True,
+                                      factors="f16"), sizes, 1, tile, properties=operands, access=1)
+            add("init", label, Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, init="tensor", scale=True,
+                                       extras=("bn",), factors="f16"), sizes, 1, tile, properties=operands)
+            add("slices", label, Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 136}, extras=("bn",), factors="f16"),
+                sizes, 1, tile, properties=operands, split=3)
             for scales in ("bm", "bk", "mk", "b"):
-                add(f"prologue {scales} {label}", Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, factors="f16",
-                                                          scales=scales), sizes, 1, tile)
+                add(f"prologue {scales}", label, Batched(lhs, rhs, "bmn", {**odd, "n": 24, "k": 40}, factors="f16",
+                                                         scales=scales), sizes, 1, tile, properties=operands)
     # Fixed batches that tiles divide and that they pad.
     for b in (8, 5):
         for layout, model in products(b=b, n=40, k=64, factors="f16", extras=("bmn",)):
-            add(f"batch of {b} {layout}", model, grid(S=(1, 16, 33)), 1, ((1, 1), (1, 3), (4,), False))
+            add(f"batch of {b}", layout, model, grid(S=(1, 16, 33)), 1, ((1, 1), (1, 3), (4,), False),
+                properties=of_layout(layout))
+    harness.add_covering(h, cases)
     # Two batch axes, and factors that lack one.
+    cases = []
     heads = {"b": "B", "h": 3, "m": "S", "n": "T", "k": 16}
     two = grid(B=(1, 3), S=(1, 13, 24), T=(2, 9, 40))
     for batch in ((1, 3), (2, 3), (4, 1), (2, 2)):
         for lhs, rhs in (("bmhk", "bnhk"), ("bhmk", "hkn"), ("bhkm", "bnhk"), ("bmk", "bhnk")):
-            add(f"{batch[0]} by {batch[1]} {lhs} {rhs}", Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",),
-                                                                 factors="f16"), two, 2, ((1, 1), (1, 2), batch, False))
+            add("two batch axes", f"{batch[0]} by {batch[1]} {lhs} {rhs}",
+                Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",), factors="f16"), two, 2,
+                ((1, 1), (1, 2), batch, False),
+                properties={"b": batch[0], "h": batch[1], "operands": f"{lhs} {rhs}"})
+    harness.add_covering(h, cases)
 
 
 def main():
     h, options = harness.start(__doc__, {"--devices": {"default": "h200,t4"}})
     devices = options.devices.split(",")
 
-    def add(label, model, sizes, batch_axes, parts, vector=1, flags=(), **fields):
-        for device in harness.share(devices, len(h.jobs)):
+    cases = []
+
+    def add(properties, label, model, sizes, batch_axes, parts, vector=1, flags=(), **fields):
+        for device in harness.share(devices, len(cases)):
             given = [family(parts, 2, vector, batch_axes, **fields)]
             if vector > 1:
                 given.append(family(parts[-1:], 2, 1, batch_axes, **{**fields, "split": 1}))
-            h.add(f"{label} {device}", run, h, f"{label} {device}", model, given, device, sizes, flags)
+            cases.append((properties, f"{label} {device}", run, h, f"{label} {device}", model,
+                          given, device, sizes, flags))
 
     sizes = grid(B=(1, 2, 9, 17), S=LENGTHS)
     for number, (label, (tile, register, fields)) in enumerate(TILES.items()):
         for layout, model in products():
             wide = 4 if all(size % 4 == 0 for size in tile[:3]) else 1
-            add(f"{label} {layout}", model, sizes, 1, [(tile, (*register, 1))], vector=wide, **fields)
+            add({"kind": "product", "tile": label, **of_layout(layout)}, f"{label} {layout}", model, sizes, 1,
+                [(tile, (*register, 1))], vector=wide, **fields)
     for label, (tile, register, fields) in TILES.items():
         if tile[3] == 32:  # A warp that reads 32 matrices.
             continue
         for layout, model in products(b=16, n=64, k=48):
             given = family([(tile, (*register, 1))], batch_axes=1, **fields)
-            h.add(f"conflicts {label} {layout}", without_conflicts, h, f"conflicts {label} {layout}", model, given,
-                  {"S": 66})
+            cases.append(({"kind": "conflicts", "tile": label, **of_layout(layout)}, f"conflicts {label} {layout}",
+                          without_conflicts, h, f"conflicts {label} {layout}", model, given, {"S": 66}))
     h.add("conflicts of strips", strip_conflicts, h)
     # Rows of lengths that change the alignment from element to element, and an epilogue with a batch axis.
     odd = {"b": "B", "m": "S", "n": 21, "k": 19}
     for label in ("8 x 8 x 2", "6 x 8 x 8 by three"):
         tile, register, fields = TILES[label]
-        add(f"odd {label}", Batched("bmk", "bkn", "bmn", odd, extras=("bmn", "n", "bm"), relu=True), sizes, 1,
+        add({"kind": "odd", "tile": label}, f"odd {label}",
+            Batched("bmk", "bkn", "bmn", odd, extras=("bmn", "n", "bm"), relu=True), sizes, 1,
             [(tile, (*register, 1))], **fields)
-        add(f"init {label}", Batched("bmk", "bnk", "bmn", odd, init="tensor", scale=True), sizes, 1,
-            [(tile, (*register, 1))], **fields)
-        add(f"slices {label}", Batched("bmk", "bkn", "bmn", {**odd, "k": 90}), sizes, 1, [(tile, (*register, 1))],
-            split=3, **fields)
+        add({"kind": "init", "tile": label}, f"init {label}",
+            Batched("bmk", "bnk", "bmn", odd, init="tensor", scale=True), sizes, 1, [(tile, (*register, 1))], **fields)
+        add({"kind": "slices", "tile": label}, f"slices {label}",
+            Batched("bmk", "bkn", "bmn", {**odd, "k": 90}), sizes, 1, [(tile, (*register, 1))], split=3, **fields)
     # Heads inside: strided batch axes, two of them, and factors that lack one.
     heads = {"b": "B", "h": 3, "m": "S", "n": "T", "k": 16}
     two = grid(B=(1, 3), S=(1, 13), T=(2, 9))
     for axes, tile, batch in (("heads", (8, 8, 8, 1, 3), 3), ("both", (8, 8, 8, 2, 3), 6), ("batch", (8, 8, 8, 4, 1), 4)):
         part = [(tile, (2, 1, 1))]
         for number, (lhs, rhs) in enumerate((("bmhk", "bnhk"), ("bhmk", "hkn"), ("bhkm", "bnhk"))):
-            add(f"{axes} {lhs} {rhs}", Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",)), two, 2, part,
-                threads_batch=batch)
+            add({"kind": axes, "operands": number}, f"{axes} {lhs} {rhs}",
+                Batched(lhs, rhs, "bhmn", heads, batch=2, extras=("bmn",)), two, 2, part, threads_batch=batch)
     # Two heights along a batch axis, the batch between them and m.
     for layout, model in products():
         parts = [((8, 16, 8, 2), (2, 2, 1)), ((8, 16, 8, 3), (2, 2, 1))]
-        add(f"pairs of batches {layout}", model, grid(B=(1, 2, 4, 5, 6, 7, 13), S=(3, 9)), 1, parts, axis=3)
+        add({"kind": "pairs of batches", **of_layout(layout)}, f"pairs of batches {layout}", model,
+            grid(B=(1, 2, 4, 5, 6, 7, 13), S=(3, 9)), 1, parts, axis=3)
     # Two widths along n, of one product and of a batch.
     for parts, fields in (([((16, 24, 8), (2, 3, 1)), ((16, 32, 8), (2, 4, 1))], {}),
                           ([((16, 20, 12), (2, 5, 1)), ((16, 36, 12), (2, 9, 1))], {}),
                           ([((24, 16, 16), (3, 4, 1)), ((24, 32, 16), (3, 8, 1))], {"virtual_threads_n": 4})):
         for layout in range(4):
             model = Matmul(n="N", k=44, transpose_a=layout % 2 == 1, transpose_b=layout > 1, epilogue="chain")
-            add(f"pairs of columns {parts[0][0]} {layout}".translate(str.maketrans("", "", "(),")), model,
+            add({"kind": "pairs of columns", "parts": str(parts), "a": layout % 2, "b": layout // 2},
+                f"pairs of columns {parts[0][0]} {layout}".translate(str.maketrans("", "", "(),")), model,
                 grid(T=(1, 13, 40), N=(1, 24, 56, 88, 100)), 0, parts, axis=1, **fields)
+    harness.add_covering(h, cases)
     strips(h, devices)
     tensor_cores(h)
     h.finish()

@@ -59,6 +59,13 @@ def share(devices, number):
     return devices if SCALE > 1 else [devices[number % len(devices)]]
 
 
+def add_covering(tests, cases):
+    """A job for each of cases, (properties, label, function, *arguments); of the suite for those that have all pairs of
+    properties (covering.py)."""
+    chosen = range(len(cases)) if SCALE > 1 else covering.choose([properties for properties, *_ in cases])[0]
+    for index in chosen:
+        tests.add(*cases[index][1:])
+
 def add_random_cases(tests, options, make, run):
     """A job for each random case: run(tests, case) of case = make(seed). `options` are of the flags of random_cases.
 

@@ -121,7 +121,7 @@ SLICES_BATCH = HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ") + """ {
 }
 """
 
-# On tensor cores.
+# On tensor cores: without slices for more rows than declared.
 SLICES_HALF = HEAD.replace("128", "16") + """ {
   func.func @slices_half(%x: tensor<?x32768xf16> {ukernel.shape = ["T", 32768]}, %w: tensor<32768x24xf16>, %y: tensor<?x24xf16> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf16> {
     %c0 = arith.constant 0 : index
