@@ -95,9 +95,7 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
   UKernelFormWorkloadsPassOptions formation;
   formation.precision = options.settings().precision;
   formation.leaveConstantProducts = isPartial;
-  // IREE takes dispatches of products alone.
-  if (!isPartial)
-    formation.paths = namesOfPaths(options);
+  formation.paths = namesOfPaths(options);
   formation.leavePackedProducts = isPartial;
   pm.addPass(createUKernelFormWorkloadsPass(formation));
 }

@@ -29,7 +29,6 @@ using namespace ftuner;
 using iree::WorkloadKernels;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
-using ukernel::ReductionOpInterface;
 
 /// What IREE's runtimes pass at most.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
@@ -335,15 +334,9 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (!work.operators.empty() || !work.unknown.empty())
       kernels.work.push_back(std::move(work));
   }
-  SmallVector<std::pair<ReductionOpInterface, WorkloadKernels *>> dispatches;
+  SmallVector<std::pair<OperatorOpInterface, WorkloadKernels *>> dispatches;
   llvm::StringMap<int64_t> workloadsOfFunction;
-  WalkResult walk = module.walk([&](OperatorOpInterface any) {
-    auto op = dyn_cast<ReductionOpInterface>(any.getOperation());
-    if (!op) {
-      any->emitOpError("expected an operator with one reduction and one "
-                       "output: others have no dispatch in IREE yet");
-      return WalkResult::interrupt();
-    }
+  WalkResult walk = module.walk([&](OperatorOpInterface op) {
     if (!op.getFusedLoops().empty()) {
       op->emitOpError("expected axes that are not fused: others have no "
                       "dispatch in IREE yet");
@@ -375,7 +368,7 @@ FailureOr<IreeKernels> IreeConverter::convert() {
     if (failed(translateKernels()))
       return failure();
     for (auto [op, workload] : dispatches) {
-      op->getResult(0).replaceAllUsesWith(
+      op->replaceAllUsesWith(
           iree::buildDispatches(op, *workload, options.target));
       kernels.numDispatches += workload->hasSlices() ? 2 : 1;
       op->erase();

@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace ftuner;
 using iree::WorkloadKernels;
+using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
-using ukernel::ReductionOpInterface;
 
 /// A value in 32 bits, or one half of one in 64.
 static Value toI32(ImplicitLocOpBuilder &b, Value value, ParameterKind kind) {
@@ -46,14 +46,14 @@ namespace {
 /// The host's side of one workload.
 class DispatchBuilder {
 public:
-  DispatchBuilder(ReductionOpInterface op, const WorkloadKernels &workload)
+  DispatchBuilder(OperatorOpInterface op, const WorkloadKernels &workload)
       : b(op.getLoc(), op), math(b), op(op), workload(workload) {
     for (unsigned axis = 0; axis < op.getNumAxes(); ++axis) {
       auto [source, dim] = op.getExtentSource(axis);
       extents.push_back(size(source, dim));
     }
   }
-  Value build(IreeTarget target);
+  ValueRange build(IreeTarget target);
 
 private:
   /// What is launched: the blocks of a choice, and those of its first part; the
@@ -79,7 +79,7 @@ private:
 
   ImplicitLocOpBuilder b;
   ukernel::IndexArithmetic math;
-  ReductionOpInterface op;
+  OperatorOpInterface op;
   const WorkloadKernels &workload;
   SmallVector<Value> extents;
 };
@@ -127,7 +127,7 @@ SmallVector<Value> DispatchBuilder::countBlocks(unsigned family) {
     return {blocks, first, none, none, one};
   Value points = one;
   AffineMap output =
-      op.getMapOfOperand(op.getOutputOperand().getOperandNumber());
+      op.getMapOfOperand(op.getDpsInitOperand(0)->getOperandNumber());
   for (AffineExpr position : output.getResults())
     points =
         math.mul(points, extents[cast<AffineDimExpr>(position).getPosition()]);
@@ -198,16 +198,17 @@ Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
       family,
       launches.sliceBlocks,
       /*arguments=*/{},
-      RankedTensorType::get(ShapedType::kDynamic, op.getAccumulatorType()),
+      {RankedTensorType::get(ShapedType::kDynamic,
+                             op.getSliceStates().front().elementType)},
       /*resultSizes=*/{launches.sliceElements},
-      /*tied=*/std::nullopt};
+      /*tied=*/{-1}};
   for (const KernelParameter &parameter :
        workload.sliceSignature.getParameters()) {
     bool isInput = parameter.operand && *parameter.operand < numInputs;
     Value operand;
     if (parameter.operand)
       operand = isInput ? op->getOperand(*parameter.operand)
-                        : op.getOutputOperand().get();
+                        : op.getDpsInitOperand(0)->get();
     if (parameter.kind != ParameterKind::Pointer)
       dispatch.arguments.push_back(
           toI32(b, constantFor(parameter, operand, launches.firstSliceBlocks),
@@ -218,27 +219,29 @@ Value DispatchBuilder::buildSlices(IreeTarget target, Value family,
   return iree::buildDispatch(b, dispatch)->getResult(0);
 }
 
-Value DispatchBuilder::build(IreeTarget target) {
+ValueRange DispatchBuilder::build(IreeTarget target) {
   Value family = buildFamily();
   Launches launches = buildLaunches(family);
   SmallVector<Value> operands(op->getOperands());
   // As `signatureOf` numbers them.
   if (workload.hasSlices())
     operands.push_back(buildSlices(target, family, launches));
-  unsigned output = op.getOutputOperand().getOperandNumber();
   iree::Dispatch dispatch{target,
                           kIreeExecutableName.str(),
                           workload.choice,
                           family,
                           launches.blocks,
                           /*arguments=*/{},
-                          op->getResult(0).getType(),
+                          llvm::to_vector_of<Type, 1>(op->getResultTypes()),
                           /*resultSizes=*/{},
-                          /*tied=*/std::nullopt};
-  auto type = cast<RankedTensorType>(dispatch.result);
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    if (type.isDynamicDim(dim))
-      dispatch.resultSizes.push_back(size(operands[output], dim));
+                          /*tied=*/{}};
+  dispatch.tied.assign(dispatch.results.size(), -1);
+  for (Value output : op.getDpsInits()) {
+    auto type = cast<RankedTensorType>(output.getType());
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (type.isDynamicDim(dim))
+        dispatch.resultSizes.push_back(size(output, dim));
+  }
   for (const KernelParameter &parameter : workload.signature.getParameters()) {
     Value operand = parameter.operand ? operands[*parameter.operand] : Value();
     if (parameter.kind != ParameterKind::Pointer) {
@@ -247,13 +250,16 @@ Value DispatchBuilder::build(IreeTarget target) {
                 parameter.kind));
       continue;
     }
-    if (parameter.operand == output && !op.readsOutput())
+    bool isOutput =
+        *parameter.operand < op->getNumOperands() && op.isOutput(*parameter.operand);
+    if (isOutput && !op.readsOutput())
       continue;
-    if (parameter.operand == output)
-      dispatch.tied = dispatch.arguments.size();
+    if (isOutput)
+      dispatch.tied[op.getTiedOpResult(&op->getOpOperand(*parameter.operand))
+                        .getResultNumber()] = dispatch.arguments.size();
     dispatch.arguments.push_back(operand);
   }
-  return iree::buildDispatch(b, dispatch)->getResult(0);
+  return iree::buildDispatch(b, dispatch)->getResults();
 }
 
 void iree::describe(Choice &choice, StringRef name,
@@ -275,8 +281,8 @@ iree::Kernel iree::toKernel(gpu::GPUModuleOp kernel, int64_t number,
           entry.getSharedMemoryBytes(), alignment};
 }
 
-Value iree::buildDispatches(ReductionOpInterface op,
-                            const WorkloadKernels &workload,
-                            IreeTarget target) {
+ValueRange iree::buildDispatches(OperatorOpInterface op,
+                                 const WorkloadKernels &workload,
+                                 IreeTarget target) {
   return DispatchBuilder(op, workload).build(target);
 }

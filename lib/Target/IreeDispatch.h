@@ -51,9 +51,10 @@ void describe(Choice &choice, llvm::StringRef name,
 Kernel toKernel(mlir::gpu::GPUModuleOp kernel, int64_t number,
                 int64_t alignment);
 
-/// Dispatches an operator on tensors, in front of it. Returns its result.
-mlir::Value buildDispatches(ukernel::ReductionOpInterface op,
-                            const WorkloadKernels &workload, IreeTarget target);
+/// Dispatches an operator on tensors, in front of it. Returns its results.
+mlir::ValueRange buildDispatches(ukernel::OperatorOpInterface op,
+                                 const WorkloadKernels &workload,
+                                 IreeTarget target);
 
 } // namespace ftuner::iree
 

@@ -292,7 +292,6 @@ Operation *iree::buildDispatch(ImplicitLocOpBuilder &b,
       b, "flow.dispatch",
       {b.getNamedAttr("entry_points", b.getArrayAttr({entryPoint})),
        b.getNamedAttr("operandSegmentSizes", b.getDenseI32ArrayAttr(segments)),
-       b.getNamedAttr("tied_operands",
-                      b.getIndexArrayAttr({dispatch.tied.value_or(-1)}))},
-      operands, dispatch.result);
+       b.getNamedAttr("tied_operands", b.getIndexArrayAttr(dispatch.tied))},
+      operands, dispatch.results);
 }

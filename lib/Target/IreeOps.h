@@ -12,7 +12,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include <optional>
 
 namespace ftuner::iree {
 
@@ -44,7 +43,7 @@ void buildExecutable(mlir::ModuleOp module, IreeTarget target,
                      llvm::StringRef name, llvm::ArrayRef<Choice> choices,
                      llvm::StringRef image);
 
-/// A dispatch of one result.
+/// A dispatch.
 struct Dispatch {
   IreeTarget target;
   std::string executable;
@@ -53,11 +52,11 @@ struct Dispatch {
   mlir::Value number, blocks;
   /// Tensors, and values of type i32.
   llvm::SmallVector<mlir::Value> arguments;
-  mlir::Type result;
-  /// Those that its type does not tell.
+  llvm::SmallVector<mlir::Type, 1> results;
+  /// Those that their types do not tell.
   llvm::SmallVector<mlir::Value> resultSizes;
-  /// The argument that the result is written to.
-  std::optional<int64_t> tied;
+  /// For each result the argument that it is written to; -1 for none.
+  llvm::SmallVector<int64_t, 1> tied;
 };
 
 /// flow.dispatch.

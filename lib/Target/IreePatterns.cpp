@@ -209,7 +209,9 @@ static bool isOneWorkload(const Slice &slice, SizeRanges &ranges,
   size_t workloads = 0, others = 0;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<ukernel::OperatorOpInterface>(op)) {
-      ++workloads;
+      // A spec finds products alone.
+      workloads += isa<ukernel::ReductionOpInterface>(op);
+      others += !isa<ukernel::ReductionOpInterface>(op);
       return WalkResult::skip();
     }
     others += isa<linalg::LinalgOp>(op);

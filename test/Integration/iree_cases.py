@@ -154,7 +154,47 @@ SLICES_UPDATE = HEAD + """ {
 }
 """
 
-# The second product takes what IREE's own kernel computes.
+# The sum with a residual, its RMS norm and a statistic, and a softmax: one kernel of rows.
+ROWS = HEAD + """ {
+  func.func @rows(%x: tensor<?x160xf32> {ukernel.shape = ["T", 160]}, %y: tensor<?x160xf32> {ukernel.shape = ["T", 160]}, %gamma: tensor<160xf32>) -> (tensor<?x160xf32>, tensor<?x160xf32>, tensor<?xf32>, tensor<?x160xf32>) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %count = arith.constant 160.0 : f32
+    %small = arith.constant 1.0e-5 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x160xf32>
+    %e = tensor.empty(%t) : tensor<?x160xf32>
+    %er = tensor.empty(%t) : tensor<?xf32>
+    %fr = linalg.fill ins(%zero : f32) outs(%er : tensor<?xf32>) -> tensor<?xf32>
+    %h = linalg.add ins(%x, %y : tensor<?x160xf32>, tensor<?x160xf32>) outs(%e : tensor<?x160xf32>) -> tensor<?x160xf32>
+    %squares = linalg.generic {indexing_maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>], iterator_types = ["parallel", "reduction"]}
+        ins(%h : tensor<?x160xf32>) outs(%fr : tensor<?xf32>) {
+    ^bb0(%a: f32, %sum: f32):
+      %p = arith.mulf %a, %a : f32
+      %s = arith.addf %sum, %p : f32
+      linalg.yield %s : f32
+    } -> tensor<?xf32>
+    %root = linalg.generic {indexing_maps = [affine_map<(m) -> (m)>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]}
+        ins(%squares : tensor<?xf32>) outs(%er : tensor<?xf32>) {
+    ^bb0(%a: f32, %old: f32):
+      %mean = arith.divf %a, %count : f32
+      %shifted = arith.addf %mean, %small : f32
+      %r = math.rsqrt %shifted : f32
+      linalg.yield %r : f32
+    } -> tensor<?xf32>
+    %norm = linalg.generic {indexing_maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (r)>, affine_map<(m, r) -> (m, r)>], iterator_types = ["parallel", "parallel"]}
+        ins(%h, %root, %gamma : tensor<?x160xf32>, tensor<?xf32>, tensor<160xf32>) outs(%e : tensor<?x160xf32>) {
+    ^bb0(%a: f32, %r: f32, %g: f32, %old: f32):
+      %scaled = arith.mulf %a, %r : f32
+      %n = arith.mulf %scaled, %g : f32
+      linalg.yield %n : f32
+    } -> tensor<?x160xf32>
+    %s = linalg.softmax dimension(1) ins(%y : tensor<?x160xf32>) outs(%e : tensor<?x160xf32>) -> tensor<?x160xf32>
+    return %h, %norm, %root, %s : tensor<?x160xf32>, tensor<?x160xf32>, tensor<?xf32>, tensor<?x160xf32>
+  }
+}
+"""
+
+# The second product takes what IREE's own kernel computes, or one of rows.
 MIXED = HEAD + """ {
   func.func @mixed(%x: tensor<?x96xf32> {ukernel.shape = ["T", 96]}, %w: tensor<96x160xf32>, %v: tensor<160x24xf32>) -> (tensor<?x160xf32>, tensor<?x24xf32>) {
     %c0 = arith.constant 0 : index
@@ -361,6 +401,13 @@ def _mixed(rng, seed, t):
     return (x, w, v), [probabilities, probabilities @ v]
 
 
+def _rows(rng, seed, t):
+    x, y, gamma = _floats(rng, (t, 160), (t, 160), (160,))
+    total = _wide(x) + y
+    root = 1 / np.sqrt((total * total).mean(1) + 1e-5)
+    return (x, y, gamma), [total, total * root[:, None] * gamma, root, _softmax(_wide(y))]
+
+
 def _pair(rng, seed, t):
     x, v, w = _floats(rng, (t, 64), (64, 96), (64, 160))
     return (x, v, w), [_wide(x) @ v, _wide(x) @ w]
@@ -493,7 +540,8 @@ CASES = {
     "slices_batch": Case(lambda seed: SLICES_BATCH, _slices_batch, 5e-6, sizes=([1, 5], [2, 0], [3, 17], [4, 64], [5, 3]), has_slices=True),
     "slices_half": Case(lambda seed: SLICES_HALF, _slices_half, 1e-3, sizes=([0], [1], [5], [16], [17]), has_slices=True),
     "slices_update": Case(lambda seed: SLICES_UPDATE, _slices_update, 5e-6, dispatches=2, sizes=([0], [1], [37], [128], [129]), has_slices=True),
-    "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2),
+    "mixed": Case(lambda seed: MIXED, _mixed, 5e-6, dispatches=2, flags=("--paths=simt,mma",)),
+    "rows": Case(lambda seed: ROWS, _rows, 2e-6),
     "pair": Case(lambda seed: PAIR, _pair, 2e-6, dispatches=2),
     "many": Case(lambda seed: iree_many.text(13, 28), _many_arguments, 2e-6, sizes=([0], [1], [53], [128], [130])),
     "packed": Case(_packed_text, _packed, 1e-3, dispatches=2, flags=("--paths=simt,mma,wgmma", "--pack-weights")),

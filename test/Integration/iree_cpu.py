@@ -71,7 +71,7 @@ def main():
     tests, _ = harness.start(__doc__)
     if not os.path.exists(iree_cases.program("iree-compile")):
         sys.exit("error: no iree-compile found: run tools/setup.sh")
-    names = ("dense", "scores", "projection", "update", "mixed", "pair", "many",
+    names = ("dense", "scores", "projection", "update", "mixed", "rows", "pair", "many",
              "packed", "slices", "slices_batch", "slices_half", "slices_update")
     if harness.SCALE == 1:  # Without those that are parts of others.
         names = [name for name in names if name not in ("scores", "pair", "slices")]

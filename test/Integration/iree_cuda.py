@@ -78,7 +78,7 @@ def main():
         sys.exit("error: no iree-compile found: run tools/setup.sh")
     for name in ("dense", "scores", "projection", "update", "slices", "slices_half"):
         tests.add(name, check, tests, name)
-    for name in ("packed", "pair", "many", "slices_batch", "slices_update"):
+    for name in ("packed", "pair", "many", "slices_batch", "slices_update", "rows"):
         tests.add(name, check, tests, name, None, False)
     for phase in ("input", "preprocessing"):
         tests.add(f"phases, {phase}", check, tests, "phases", phase)

@@ -142,6 +142,8 @@ struct UKernelFormWorkloadsPass
     FailureOr<PathSupport> support = PathSupport::of(getOperation());
     if (failed(support))
       return signalPassFailure();
+    // Nothing is lost where rows are left: fallback kernels compute them.
+    PathSupport rowSupport = *support;
     if (!paths.empty()) {
       llvm::Expected<SmallVector<const CodegenModel *>> others =
           parseCodegenModels(paths);
@@ -151,11 +153,12 @@ struct UKernelFormWorkloadsPass
         return signalPassFailure();
       }
       support->add(*others);
+      rowSupport = support->by(*others);
     }
     getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
         return;
-      runOnFunction(function, *support);
+      runOnFunction(function, *support, rowSupport);
     });
   }
 
@@ -211,7 +214,8 @@ private:
     }
   }
 
-  void runOnFunction(FunctionOpInterface function, const PathSupport &support) {
+  void runOnFunction(FunctionOpInterface function, const PathSupport &support,
+                     const PathSupport &rowSupport) {
     IRRewriter rewriter(&getContext());
     eraseDeadOps(function, rewriter);
     function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
@@ -227,7 +231,7 @@ private:
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
-    if (int64_t rows = formRowReductions(function, support, rewriter)) {
+    if (int64_t rows = formRowReductions(function, rowSupport, rewriter)) {
       numWorkloads += rows;
       eraseDeadOps(function, rewriter);
     }

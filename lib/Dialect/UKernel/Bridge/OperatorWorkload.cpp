@@ -123,6 +123,12 @@ void PathSupport::add(ArrayRef<const CodegenModel *> others) {
       paths.push_back(path);
 }
 
+PathSupport PathSupport::by(ArrayRef<const CodegenModel *> chosen) const {
+  PathSupport support = *this;
+  support.paths.assign(chosen.begin(), chosen.end());
+  return support;
+}
+
 std::vector<StringRef> PathSupport::pathsFor(const Workload &workload) const {
   std::vector<StringRef> names;
   for (const CodegenModel *path : paths)

@@ -45,6 +45,8 @@ public:
 
   /// Asks these paths, too.
   void add(llvm::ArrayRef<const CodegenModel *> others);
+  /// The same devices and these paths alone.
+  PathSupport by(llvm::ArrayRef<const CodegenModel *> chosen) const;
   /// Names of the paths, those that were added last.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
   /// Success if there is one; else why not, what every path says, of the first
