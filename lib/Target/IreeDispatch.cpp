@@ -250,8 +250,8 @@ ValueRange DispatchBuilder::build(IreeTarget target) {
                 parameter.kind));
       continue;
     }
-    bool isOutput =
-        *parameter.operand < op->getNumOperands() && op.isOutput(*parameter.operand);
+    bool isOutput = *parameter.operand < op->getNumOperands() &&
+                    op.isOutput(*parameter.operand);
     if (isOutput && !op.readsOutput())
       continue;
     if (isOutput)

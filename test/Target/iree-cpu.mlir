@@ -1,5 +1,5 @@
 // For IREE's CPU: a function for each workload, which calls that of a kernel.
-// RUN: ftuner-translate %s --ftuner-to-iree --iree-target=llvm-cpu --device=h200 -o %t.mlir
+// RUN: ftuner-translate %s --ftuner-to-iree --iree-target=llvm-cpu --device=h200 --paths=simt,mma -o %t.mlir
 // RUN: FileCheck %s --input-file=%t.mlir --implicit-check-not=ukernel --implicit-check-not=ptx
 // RUN: ftuner-opt %t.mlir --allow-unregistered-dialect -o %t.again.mlir
 // RUN: cmp %t.mlir %t.again.mlir
@@ -7,11 +7,11 @@
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --iree-target=llvm-cpu 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: option --iree-target has no effect without --ftuner-to-iree
 
-// RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --iree-any-address 2>&1 | FileCheck %s --check-prefix=ADDRESS
+// RUN: not ftuner-translate %s --ftuner-to-ptx --device=h200 --paths=simt,mma --iree-any-address 2>&1 | FileCheck %s --check-prefix=ADDRESS
 // ADDRESS: error: option --iree-any-address has no effect without --ftuner-to-iree
 
 // Kernels for tensors at any address: one for each workload here.
-// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --iree-any-address | FileCheck %s --check-prefix=ANYWHERE
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --paths=simt,mma --iree-any-address | FileCheck %s --check-prefix=ANYWHERE
 // ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "product_0_{{[0-9a-f]+}}_k
 // ANYWHERE: "hal.executable.export"(){{.*}}sym_name = "weights_0_{{[0-9a-f]+}}_k
 // ANYWHERE-NOT: "hal.executable.export"

@@ -1,11 +1,11 @@
 // One dispatch for each workload, exports in a chain, and nothing of FTuner's
 // is left.
-// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 -o %t.mlir
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --paths=simt,mma -o %t.mlir
 // RUN: FileCheck %s --input-file=%t.mlir --implicit-check-not=ukernel
-// RUN: ftuner-opt %s --ftuner-to-iree=device=h200 --allow-unregistered-dialect -o %t.opt.mlir
+// RUN: ftuner-opt %s "--ftuner-to-iree=device=h200 paths=simt,mma" --allow-unregistered-dialect -o %t.opt.mlir
 // RUN: cmp %t.mlir %t.opt.mlir
 // Who computes what.
-// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 -o %t.reported.mlir --report=%t.json
+// RUN: ftuner-translate %s --ftuner-to-iree --device=h200 --paths=simt,mma -o %t.reported.mlir --report=%t.json
 // RUN: cmp %t.mlir %t.reported.mlir
 // RUN: FileCheck %s --input-file=%t.json --check-prefix=REPORT
 // What IREE prints is what it reads.
@@ -41,7 +41,7 @@
 // CHECK: ordinal = 1 : index, sym_name = "[[NEXT]]"
 // CHECK: "hal.executable.source_end"() : () -> ()
 
-// The bias is in the kernel, the softmax stays.
+// The bias is in the kernel; the softmax stays, as rows are none of the paths.
 // CHECK-LABEL: func.func @product(
 // CHECK-SAME: %[[A:.*]]: tensor<?x64xf32>, %[[B:.*]]: tensor<64x96xf32>, %[[BIAS:.*]]: tensor<96xf32>, %[[SCALE:.*]]: f32)
 // CHECK: %[[M:.*]] = tensor.dim %[[A]]

@@ -1,8 +1,9 @@
 // Which operators become rows.
 
 // RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=rows 2>/dev/null | FileCheck %s
-// Without the path, nothing does.
-// RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads 2>/dev/null | FileCheck %s --check-prefix=OFF
+// By default they do; without the path, none.
+// RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads 2>/dev/null | FileCheck %s
+// RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=simt,mma 2>/dev/null | FileCheck %s --check-prefix=OFF
 // RUN: not ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=row 2>&1 | FileCheck %s --check-prefix=NAME
 // OFF-NOT: ukernel.row_reduction
 // NAME: error: option 'paths': {{.*}}row

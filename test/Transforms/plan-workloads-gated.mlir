@@ -10,14 +10,14 @@
 // RUN: not ftuner-opt %s --ukernel-plan-workloads=proven-paths=simt 2>&1 | FileCheck %s --check-prefix=OPEN
 
 // CHECK-NOT: #ukernel.wgmma
-// CHECK: search = {calibration = {{.*}}, cost_model = "latency", paths = "simt,mma", strategy = "ftuner"}
-// REMARK: remark: [Missed] gated | Category:ukernel-plan-workloads | Remark="@plan_0: without wgmma, which 'ftuner check-gpu' has not proven on the card: 2048 x 4096 x 1024 are predicted to take {{[0-9.]+}} us, with it {{[0-9.]+}} us; --paths=simt,mma,wgmma takes it unproven"
+// CHECK: search = {calibration = {{.*}}, cost_model = "latency", paths = "simt,mma,rows", strategy = "ftuner"}
+// REMARK: remark: [Missed] gated | Category:ukernel-plan-workloads | Remark="@plan_0: without wgmma, which 'ftuner check-gpu' has not proven on the card: 2048 x 4096 x 1024 are predicted to take {{[0-9.]+}} us, with it {{[0-9.]+}} us; --paths=simt,mma,rows,wgmma takes it unproven"
 
 // PROVEN: ukernel.plan @plan_0 <
 // PROVEN-SAME: #ukernel.wgmma
-// PROVEN-SAME: paths = "simt,mma,wgmma", proven_paths = "wgmma", strategy = "ftuner"
+// PROVEN-SAME: paths = "simt,mma,wgmma,rows", proven_paths = "wgmma", strategy = "ftuner"
 // PROVEN: ukernel.plan @plan_0_portable <
-// PROVEN-SAME: paths = "simt,mma", strategy = "ftuner"
+// PROVEN-SAME: paths = "simt,mma,rows", strategy = "ftuner"
 // QUIET-NOT: check-gpu
 
 // NAMED: option 'proven-paths' = wgmma has no effect: 'paths' names paths

@@ -13,7 +13,7 @@
 // FORM: product.mlir:4:8: error: 'linalg.generic' op expected a ukernel.workload in its place before '[[PASS]]': run 'ukernel-form-workloads' first
 
 // A workload without a plan.
-// RUN: ftuner-opt %t/product.mlir --ukernel-attach-device=device=h200 --ukernel-form-workloads -o %t/formed.mlir
+// RUN: ftuner-opt %t/product.mlir --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=simt,mma -o %t/formed.mlir
 // RUN: not ftuner-opt %t/formed.mlir --ukernel-dispatch-workloads 2>&1 | FileCheck %s --check-prefix=PLAN -DPASS=ukernel-dispatch-workloads
 // RUN: not ftuner-opt %t/formed.mlir --ukernel-lower-fallbacks 2>&1 | FileCheck %s --check-prefix=PLAN -DPASS=ukernel-lower-fallbacks
 // RUN: not ftuner-opt %t/formed.mlir --convert-ukernel-to-gpu 2>&1 | FileCheck %s --check-prefix=PLAN -DPASS=convert-ukernel-to-gpu

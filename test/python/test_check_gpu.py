@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ftuner import compiler, descriptions, locations
-from ftuner.proof import families, numbers, verdicts
+from ftuner.proof import families, numbers, row_operators, verdicts
 
 from commands import run_command
 from scale import SCALE
@@ -28,6 +28,7 @@ Run = Callable[..., Any]
 FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
+    "rows": ["softmax, f32, a warp a row", "layer norm of a sum, f16, any alignment"],
     "wgmma": ["warp specialization and TMA", "ping-pong", "tf32, rounded by tensor maps"],
 }
 BROKEN = "wgmma_ping_pong"
@@ -127,7 +128,7 @@ with warnings.catch_warnings(record=True) as caught:
         print(json.dumps([search["paths"], search["proven_paths"], str(module.library_path)]))
 print(json.dumps([str(warning.message) for warning in caught]))
 """
-OPEN, ALL = ["simt", "mma"], ["simt", "mma", "wgmma"]
+OPEN, ALL = ["simt", "mma", "rows"], ["simt", "mma", "wgmma", "rows"]
 
 
 def compile_for(run: Run, *options: dict[str, Any]) -> Any:
@@ -152,7 +153,7 @@ def test_passed_path_joins(on_card: Run, few: Path, tmp_path: Path) -> None:
 
     report = check(on_card)
     assert {path: verdict["passed"] for path, verdict in report["paths"].items()} == {
-        "simt": True, "mma": True, "wgmma": True,
+        "simt": True, "mma": True, "rows": True, "wgmma": True,
     }  # fmt: skip
     assert report["card"] == {
         "name": "FTuner emulator", "capability": "9.0", "sm_count": 132, "driver": "for CUDA 12.4",
@@ -162,7 +163,7 @@ def test_passed_path_joins(on_card: Run, few: Path, tmp_path: Path) -> None:
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
     # Paths that are forced are not there by a verdict; another device is not the card.
-    given = [{}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma"}, {"device": "h100"}]
+    given = [{}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma,rows"}, {"device": "h100"}]
     found, words = compile_for(on_card, *given)
     assert words == []
     assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], OPEN, OPEN]
@@ -175,11 +176,11 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     verdict = report["paths"]["wgmma"]
     assert not verdict["passed"] and verdict["family"] == "ping-pong" and verdict["status"] == "failed"
     assert "m = 1, n = 136, k = 136: relative error inf" in verdict["words"]
-    assert report["paths"]["mma"]["passed"]
+    assert report["paths"]["mma"]["passed"] and report["paths"]["rows"]["passed"]
     # What is behind it ran.
     assert report["families"][-1]["status"] == "passed"
 
-    found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma"})
+    found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma,rows"})
     assert [one[:2] for one in found] == [[OPEN, []], [ALL, []]]
     assert "family 'ping-pong' failed" in words[0]
     # Once it is mended the path is checked by itself, and verdicts on others stay.
@@ -245,7 +246,7 @@ def test_other_capability(on_card: Run) -> None:
     assert "error: the codegen path wgmma is not for FTuner emulator" in done.stderr
     done = on_card("check-gpu", "--paths=hgmma")
     assert done.returncode == 1
-    assert "paths: expected some of mma, simt, wgmma, but got 'hgmma'" in done.stderr
+    assert "paths: expected some of mma, rows, simt, wgmma, but got 'hgmma'" in done.stderr
     done = on_card("check-gpu", "--timeout=0")
     assert done.returncode == 2 and "--timeout: expected seconds above 0" in done.stderr
     done = on_card("check-gpu", "--gpu=3")
@@ -267,11 +268,32 @@ def test_numbers() -> None:
     assert len({family.symbol for family in known}) == len(known)
 
 
+def test_wrong_rows_are_found(on_card: Run) -> None:
+    """A kernel of rows that computes nothing leaves NaN in every result."""
+    broken = "lost:rows_layer_norm_of_a_sum_f16_any"
+    verdict = check(on_card, "--paths=rows", fails=True, FTRT_EMULATED_FAULTS=broken)["paths"]["rows"]
+    assert verdict["family"] == "layer norm of a sum, f16, any alignment"
+    assert "m = 5, r = 1: relative error inf" in verdict["words"]
+
+
+def test_row_numbers() -> None:
+    """What is right of rows, and where a second result is wrong."""
+    known = families.sets()["rows"].families
+    assert {family.operator for family in known} == set(row_operators.OPERATORS)
+    family = next(one for one in known if one.operator == "layer_norm")
+    given = numbers.arguments(family, {"m": 3, "r": 40})
+    total, normed = numbers.expected(family, given)
+    np.testing.assert_allclose(total, given[0].astype(np.float64) + given[1])
+    restored = (normed - given[3]) / given[2]
+    np.testing.assert_allclose(restored.mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(restored.std(axis=1), 1, rtol=1e-4)
+
+
 @pytest.mark.parametrize("path", FEW)
 def test_plans_are_legal(path: str, tmp_path: Path) -> None:
     """Of all families, on a card of 9.0 and on the oldest that the path is for."""
     known = families.sets()[path]
-    for device in ("h100", {"simt": "k80", "mma": "t4", "wgmma": "h200"}[path]):
+    for device in ("h100", {"simt": "k80", "rows": "k80", "mma": "t4", "wgmma": "h200"}[path]):
         capability = families.parse_capability(descriptions.devices()[device]["compute_capability"])
         own = known.for_card(capability)
         assert own

@@ -101,8 +101,8 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
            "'tf32-truncate', where bits may also be cut off, or 'f32' for "
            "nothing">,
     Option<"paths", "paths", "std::string", /*default=*/"\"\"",
-           "Codegen paths whose operators are formed, too, beside the default "
-           "ones, separated by commas">,
+           "Codegen paths, separated by commas, whose operators are formed, too, "
+           "beside the default ones; rows are formed for these paths alone">,
     Option<"leaveConstantProducts", "leave-constant-products", "bool",
            /*default=*/"false",
            "Leave contractions whose operands constants alone determine to "

@@ -231,7 +231,8 @@ private:
     // A contraction may fit only once another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
-    if (int64_t rows = formRowReductions(function, rowSupport, rewriter)) {
+    if (int64_t rows = formRowReductions(function, rowSupport,
+                                         constantsOf(function), rewriter)) {
       numWorkloads += rows;
       eraseDeadOps(function, rewriter);
     }

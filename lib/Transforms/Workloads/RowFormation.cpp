@@ -1,6 +1,7 @@
 //===- RowFormation.cpp - Reductions of rows to ukernel.row_reduction -----===//
 #include "RowFormation.h"
 
+#include "FTuner/Analysis/ConstantValues.h"
 #include "OperatorSizes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -695,6 +696,7 @@ static void decomposeSoftmax(FunctionOpInterface function,
 
 int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const PathSupport &support,
+                                  const DenseSet<Value> &constants,
                                   RewriterBase &rewriter) {
   RowElements elements(support);
   if (!elements.takes(rewriter.getF32Type()))
@@ -702,7 +704,7 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
   decomposeSoftmax(function, rewriter);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
-    if (isRowReduction(op))
+    if (isRowReduction(op) && !hasConstantOperands(op, constants))
       seeds.push_back(op);
   });
   int64_t numFormed = 0;

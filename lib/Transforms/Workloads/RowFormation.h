@@ -24,8 +24,10 @@
 namespace ftuner {
 
 /// Forms the rows that a codegen path computes, and returns their number.
+/// Reductions of nothing but `constants` are left.
 int64_t formRowReductions(mlir::FunctionOpInterface function,
                           const PathSupport &support,
+                          const llvm::DenseSet<mlir::Value> &constants,
                           mlir::RewriterBase &rewriter);
 
 } // namespace ftuner

@@ -53,25 +53,36 @@ class _Operand:
         return bool(np.array_equal(after, self.before))
 
 
-def _run_shape(function: Function, family: Family, sizes: dict[str, int], gpu: int) -> float:
-    """The relative error at one shape. Raises `Error` where memory of others was written."""
+def _run_shape(
+    function: Function, family: Family, sizes: dict[str, int], gpu: int
+) -> list[tuple[float, float]]:
+    """The relative error of each result at one shape, and the largest that is right.
+
+    Raises `Error` where memory of others was written.
+    """
     given = numbers.arguments(family, sizes)
-    types = [family.element, family.element, family.accumulator]
     operands = [
         _Operand(type, array.shape, array.tobytes(), family.offset * array.itemsize, gpu)
-        for type, array in zip(types, given)
+        for (type, _), array in zip(family.operands(), given)
     ]
-    shape = tuple(sizes[axis] for axis in family.out)
-    result_bytes = int(np.prod(shape)) * function.signature.results[0].type.bytes
-    result = _Operand(family.result_type, shape, bytes([_POISON]) * result_bytes, 0, gpu)
-    function(*(operand.array for operand in operands), out=result.array)
+    results = []
+    for (type, axes), result in zip(family.results(), function.signature.results):
+        shape = tuple(sizes[axis] for axis in axes)
+        content = bytes([_POISON]) * (int(np.prod(shape)) * result.type.bytes)
+        results.append(_Operand(type, shape, content, 0, gpu))
+    function(*(operand.array for operand in operands), out=[result.array for result in results])
     runtime.get().synchronize(0)
-    if not result.is_intact(is_output=True):
-        raise Error("memory beside the result was written")
+    if not all(result.is_intact(is_output=True) for result in results):
+        raise Error("memory beside a result was written")
     if not all(operand.is_intact(is_output=False) for operand in operands):
         raise Error("an argument, or memory beside it, was written")
-    got = numbers.result_of(family, result.content(), sizes)
-    return numbers.relative_error(got, numbers.expected(family, given))
+    errors = []
+    for result, (type, _), wanted in zip(
+        results, family.results(), numbers.expected(family, given)
+    ):
+        got = numbers.result_of(type, result.content(), wanted.shape)
+        errors.append((numbers.relative_error(got, wanted), numbers.tolerance(family, type)))
+    return errors
 
 
 def _run(family: Family, library: str, gpu: int) -> dict[str, Any]:
@@ -80,15 +91,15 @@ def _run(family: Family, library: str, gpu: int) -> dict[str, Any]:
     for sizes in family.shapes():
         text = ", ".join(f"{axis} = {size}" for axis, size in sizes.items())
         try:
-            error = _run_shape(function, family, sizes, gpu)
+            errors = _run_shape(function, family, sizes, gpu)
         except Error as failure:
             ends = failure.code is not None
             return {"status": "failed", "words": f"{text}: {failure}", "ends": ends}
-        worst = max(worst, error)
-        most = numbers.tolerance(family)
-        if not error <= most:
-            words = f"{text}: relative error {error:.3g}, expected at most {most:.3g}"
-            return {"status": "failed", "words": words}
+        for error, most in errors:
+            worst = max(worst, error)
+            if not error <= most:
+                words = f"{text}: relative error {error:.3g}, expected at most {most:.3g}"
+                return {"status": "failed", "words": words}
     return {"status": "passed", "error": worst}
 
 

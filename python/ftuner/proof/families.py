@@ -1,6 +1,7 @@
 """The fixed set of families of each codegen path: share/ftuner/proofs, a file for each.
 
-A family is one product by a given plan. Its file is in the path's own folder, `proof.json`.
+A family is one operator by a given plan: a product, or one of row_operators.py. Its file is in the
+path's own folder, `proof.json`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from .. import locations
 from ..errors import Error
+from . import row_operators
 
 FORMAT_VERSION = 1
 
@@ -32,19 +34,17 @@ _FACTORS = {
 
 @dataclass(frozen=True)
 class Family:
-    """A kernel family and the product that it computes.
+    """A kernel family and the operator that it computes.
 
     Attributes:
         path, name: the codegen path, and what the family is called in reports.
-        type: of the factors: f32, tf32, tf32-truncate, f16, bf16 or i8.
-        lhs, rhs, out: axes of the operands; m, n, k and batch axes, as einsum has them.
-        sizes: of the axes; several, which one module serves, where the axis is dynamic.
-        schedule, tiles, axis, split: as `#ukernel.family` has them; tiles without batch axes
-            along which they are 1.
-        result: type of the result, where it is not that of the sums.
-        bias: whether a vector along n is added.
-        offset: elements by which operands begin after an aligned address.
+        type: of the elements, f32, f16 or bf16; of a product's factors also tf32, tf32-truncate or
+            i8.
+        schedule, tiles, axis: as `#ukernel.family` has them.
         fallback: schedule and tile of the family for operands that are not aligned.
+        sizes: of the axes; several, which one module serves, where the axis is dynamic.
+        offset: elements by which operands begin after an aligned address.
+        capability: the least compute capability.
     """
 
     path: str
@@ -54,20 +54,66 @@ class Family:
     tiles: tuple[tuple[int, ...], ...]
     fallback: tuple[str, tuple[int, ...]]
     sizes: Mapping[str, int | Sequence[int]]
-    lhs: str = "mk"
-    rhs: str = "kn"
-    out: str = "mn"
     axis: int = 0
-    split: int = 1
-    result: str = ""
-    bias: bool = False
     offset: int = 0
-    capability: tuple[int, int] = field(default=(0, 0))
+    capability: tuple[int, int] = field(default=(0, 0), kw_only=True)
 
     @property
     def symbol(self) -> str:
         """Its function's name, of which the kernels' are made: no other family has it."""
         return re.sub(r"[^a-z0-9]+", "_", f"{self.path} {self.name}".lower()).strip("_")
+
+    def shapes(self) -> list[dict[str, int]]:
+        """The sizes of each run."""
+        counts = [len(size) for size in self.sizes.values() if not isinstance(size, int)]
+        return [
+            {
+                axis: size if isinstance(size, int) else size[number % len(size)]
+                for axis, size in self.sizes.items()
+            }
+            for number in range(max(counts, default=1))
+        ]
+
+    def operands(self) -> list[tuple[str, str]]:
+        """Type and axes of each argument."""
+        raise NotImplementedError
+
+    def results(self) -> list[tuple[str, str]]:
+        """Type and axes of each result."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """The module: an operator that is formed, with its plan.
+
+        The texts of several families, one after the other, are a module, too.
+        """
+        raise NotImplementedError
+
+    def tensor(self, kind: str, axes: str) -> str:
+        """The type of a tensor."""
+        sizes = [self.sizes[axis] for axis in axes]
+        dims = "".join(f"{size if isinstance(size, int) else '?'}x" for size in sizes)
+        return f"tensor<{dims}{kind}>"
+
+
+@dataclass(frozen=True)
+class Product(Family):
+    """A product of matrices.
+
+    Attributes:
+        lhs, rhs, out: axes of the operands; m, n, k and batch axes, as einsum has them. Tiles are
+            given without batch axes along which they are 1.
+        split: slices of k.
+        result: type of the result, where it is not that of the sums.
+        bias: whether a vector along n is added.
+    """
+
+    lhs: str = "mk"
+    rhs: str = "kn"
+    out: str = "mn"
+    split: int = 1
+    result: str = ""
+    bias: bool = False
 
     @property
     def element(self) -> str:
@@ -81,36 +127,24 @@ class Family:
     def result_type(self) -> str:
         return self.result or self.accumulator
 
-    def shapes(self) -> list[dict[str, int]]:
-        """The sizes of each run."""
-        counts = [len(size) for size in self.sizes.values() if not isinstance(size, int)]
-        return [
-            {
-                axis: size if isinstance(size, int) else size[number % len(size)]
-                for axis, size in self.sizes.items()
-            }
-            for number in range(max(counts, default=1))
-        ]
+    def operands(self) -> list[tuple[str, str]]:
+        factors = [(self.element, self.lhs), (self.element, self.rhs)]
+        return [*factors, (self.accumulator, "n")] if self.bias else factors
+
+    def results(self) -> list[tuple[str, str]]:
+        return [(self.result_type, self.out)]
 
     def text(self) -> str:
-        """The module: a workload that is formed, with its plan.
-
-        The texts of several families, one after the other, are a module, too.
-        """
         batches = [axis for axis in self.out if axis not in "mn"]
         axes = ["m", "n", "k", *batches]
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
         element, _, accumulator = _FACTORS[self.type]
 
-        def tensor(of: str, kind: str) -> str:
-            sizes = "".join(f"{'?' if axis in dynamic else self.sizes[axis]}x" for axis in of)
-            return f"tensor<{sizes}{kind}>"
-
         def affine_map(of: str) -> str:
             return f"affine_map<({', '.join(axes)}) -> ({', '.join(of)})>"
 
-        a, b = tensor(self.lhs, element), tensor(self.rhs, element)
-        bias, result = tensor("n", accumulator), tensor(self.out, self.result_type)
+        a, b = self.tensor(element, self.lhs), self.tensor(element, self.rhs)
+        bias, result = self.tensor(accumulator, "n"), self.tensor(self.result_type, self.out)
         lines = []
         for axis in self.out:
             if axis in dynamic:
@@ -188,6 +222,73 @@ func.func @{self.symbol}({arguments}) -> {result} {{
 
 
 @dataclass(frozen=True)
+class RowReduction(Family):
+    """A reduction of rows: m rows of r elements.
+
+    Attributes:
+        operator: a name of `row_operators.OPERATORS`.
+    """
+
+    operator: str = ""
+
+    def operands(self) -> list[tuple[str, str]]:
+        return [(self.type, axes) for axes in row_operators.OPERATORS[self.operator].inputs]
+
+    def results(self) -> list[tuple[str, str]]:
+        return [(self.type, axes) for axes in row_operators.OPERATORS[self.operator].outputs]
+
+    def text(self) -> str:
+        operator = row_operators.OPERATORS[self.operator]
+        inputs = [self.tensor(*operand) for operand in self.operands()]
+        outputs = [self.tensor(*result) for result in self.results()]
+        dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
+        lines = []
+        for number, axis in enumerate("mr"):
+            lines.append(f"%at_{axis} = arith.constant {number} : index")
+            lines.append(f"%size_{axis} = tensor.dim %x0, %at_{axis} : {inputs[0]}")
+        lines.append("%integer = arith.index_cast %size_r : index to i32")
+        lines.append("%count = arith.sitofp %integer : i32 to f32")
+        for number, (axes, output) in enumerate(zip(operator.outputs, outputs)):
+            sizes = ", ".join(f"%size_{axis}" for axis in axes if axis in dynamic)
+            lines.append(f"%e{number} = tensor.empty({sizes}) : {output}")
+        setup = "\n    ".join(lines)
+        given = [f"%x{number}" for number in range(len(inputs))]
+        made = ", ".join(f"%e{number}" for number in range(len(outputs)))
+        several = len(outputs) > 1
+        values = ", ".join(f"%y#{number}" if several else "%y" for number in range(len(outputs)))
+        maps = ", ".join(
+            f"affine_map<(m, r) -> ({', '.join(axes)})>"
+            for axes in (*operator.inputs, "", *operator.outputs)
+        )
+        arguments = ", ".join(f"{name}: {type}" for name, type in zip(given, inputs))
+        results = ", ".join(outputs)
+        return f"""
+ukernel.plan @plan_of_{self.symbol} {self._plan()}
+func.func @{self.symbol}({arguments}) -> ({results}) {{
+    {setup}
+    %y{f":{len(outputs)}" if several else ""} = ukernel.row_reduction plan(@plan_of_{self.symbol})
+        ins({", ".join([*given, "%count"])} : {", ".join([*inputs, "f32"])})
+        outs({made} : {results})
+        maps = [{maps}]
+        {operator.regions(self.type)} -> {results}
+    return {values} : {results}
+}}
+"""
+
+    def _plan(self) -> str:
+        def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]]) -> str:
+            text = ", ".join(map(str, map(list, tiles)))
+            return f"<#ukernel.{self.path}<{schedule}>, axis = {axis}, tiles = [{text}], reduce = [1]>"
+
+        families = [family(self.schedule, self.axis, self.tiles)]
+        families.append(family(self.fallback[0], 0, [self.fallback[1]]))
+        return (
+            f"<families = [{', '.join(families)}], choices = [], general = 0, "
+            "unaligned_general = 1>"
+        )
+
+
+@dataclass(frozen=True)
 class ProofSet:
     """The set of a path.
 
@@ -252,14 +353,17 @@ def _families(data: Mapping[str, Any]) -> Iterator[Family]:
     fallback = data["unaligned"]
     for given in data["families"]:
         fields = dict(given)
-        step = fallback["step_bytes"] // _FACTORS[fields["type"]][1]
         sizes = {
             axis: size if isinstance(size, int) else tuple(size)
             for axis, size in fields.pop("sizes").items()
         }
-        yield Family(
+        is_product = "operator" not in fields
+        tile = tuple(fallback["tile"])
+        if is_product:
+            tile = (*tile, fallback["step_bytes"] // _FACTORS[fields["type"]][1])
+        yield (Product if is_product else RowReduction)(
             path=data["path"],
-            fallback=(fallback["schedule"], (*fallback["tile"], step)),
+            fallback=(fallback["schedule"], tile),
             sizes=sizes,
             tiles=tuple(map(tuple, fields.pop("tiles"))),
             capability=parse_capability(fields.pop("capability", "0.0")),

@@ -1,4 +1,4 @@
-"""Data for the families, and what their products are on the CPU, in float64."""
+"""Data for the families, and what they compute of it on the CPU, in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .families import Family
+from . import row_operators
+from .families import Family, Product, RowReduction
 
 Array = np.ndarray[Any, Any]
 
@@ -18,10 +19,9 @@ _TOLERANCES = {"i32": 0.0, "f32": 3e-5, "f16": 2e-4, "bf16": 1e-3}
 _TRUNCATED_TOLERANCE = 2.3e-3
 
 
-def tolerance(family: Family) -> float:
-    if family.type == "tf32-truncate":
-        return _TRUNCATED_TOLERANCE
-    return _TOLERANCES[family.result_type]
+def tolerance(family: Family, type: str) -> float:
+    """The largest error of a result of this type."""
+    return _TRUNCATED_TOLERANCE if family.type == "tf32-truncate" else _TOLERANCES[type]
 
 
 def arguments(family: Family, sizes: dict[str, int]) -> list[Array]:
@@ -29,7 +29,7 @@ def arguments(family: Family, sizes: dict[str, int]) -> list[Array]:
     seed = zlib.crc32(f"{family.symbol} {sorted(sizes.items())}".encode())
     rng = np.random.default_rng(seed)
 
-    def make(axes: str, kind: str) -> Array:
+    def make(kind: str, axes: str) -> Array:
         shape = [sizes[axis] for axis in axes]
         if kind in ("i8", "i32"):
             return rng.integers(-128, 128, shape).astype(np.int8 if kind == "i8" else np.int32)
@@ -42,26 +42,40 @@ def arguments(family: Family, sizes: dict[str, int]) -> list[Array]:
             return (values.view(np.uint32) | 1).view(np.float32)
         return values
 
-    made = [make(family.lhs, family.element), make(family.rhs, family.element)]
-    return [*made, make("n", family.accumulator)] if family.bias else made
+    return [make(*operand) for operand in family.operands()]
 
 
-def expected(family: Family, given: list[Array]) -> Array:
-    """The result in float64, rounded where the program rounds it."""
+def expected(family: Family, given: list[Array]) -> list[Array]:
+    """The results in float64, rounded where the program rounds them."""
+    if isinstance(family, Product):
+        results = [_product(family, given)]
+    else:
+        assert isinstance(family, RowReduction)
+        operator = row_operators.OPERATORS[family.operator]
+        results = operator.expected(*(_value(array, family) for array in given))
+    types = [type for type, _ in family.results()]
+    return [_rounded(result, type) for result, type in zip(results, types)]
+
+
+def _product(family: Product, given: list[Array]) -> Array:
     lhs, rhs = (_value(array, family) for array in given[:2])
     result: Array = np.einsum(f"{family.lhs},{family.rhs}->{family.out}", lhs, rhs, optimize=True)
     if family.bias:
         axes = [axis for axis in range(result.ndim) if family.out[axis] != "n"]
         result = result + np.expand_dims(given[2].astype(np.float64), tuple(axes))
-    if family.result_type == "f16":
+    return result
+
+
+def _rounded(result: Array, type: str) -> Array:
+    if type == "f16":
         return result.astype(np.float16).astype(np.float64)
-    if family.result_type == "bf16":
+    if type == "bf16":
         return from_bf16(to_bf16(result.astype(np.float32)))
     return result
 
 
 def _value(array: Array, family: Family) -> Array:
-    """What is multiplied of a factor."""
+    """What is computed with of an argument."""
     if family.type == "bf16":
         return from_bf16(array)
     if family.type == "tf32":
@@ -73,12 +87,11 @@ def _value(array: Array, family: Family) -> Array:
     return array.astype(np.float64)
 
 
-def result_of(family: Family, raw: bytes, sizes: dict[str, int]) -> Array:
+def result_of(type: str, raw: bytes, shape: tuple[int, ...]) -> Array:
     """A result in memory as float64."""
-    shape = [sizes[axis] for axis in family.out]
     kinds = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i32": np.int32}
-    array = np.frombuffer(raw, kinds[family.result_type]).reshape(shape)
-    return from_bf16(array) if family.result_type == "bf16" else array.astype(np.float64)
+    array = np.frombuffer(raw, kinds[type]).reshape(shape)
+    return from_bf16(array) if type == "bf16" else array.astype(np.float64)
 
 
 def relative_error(got: Array, wanted: Array) -> float:
