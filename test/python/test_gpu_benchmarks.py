@@ -651,7 +651,7 @@ def test_parts() -> None:
         return [part.name for part in run.chosen_parts(run.parse(["--bundle=x", *arguments]))]
 
     everything = [
-        "proof", "correctness", "selection", "products", "models", "forward", "overhead"
+        "proof", "correctness", "selection", "products", "models", "forward", "rows", "overhead"
     ]  # fmt: skip
     assert names() == everything
     assert names("--only=models,correctness") == ["correctness", "models"]
@@ -671,7 +671,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
             "--rehearsal",
             "--devices=h200",
             # The others are rehearsed below, or need a GPU.
-            "--skip=proof,forward",
+            "--skip=proof,forward,rows",
             f"--build={BUILD}",
             f"--out={folder}",
         ],
@@ -689,12 +689,19 @@ def test_rehearsal_of_whole_models(tmp_path: pathlib.Path) -> None:
     command += ["--workloads=dense", "--skip=proof,selection,models"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    done = run_script(folder, f"--out={out}", "--only=proof,forward", "--budget=150", "--skip-peers=compile")
+    done = run_script(folder, f"--out={out}", "--only=proof,forward,rows", "--budget=150", "--skip-peers=compile")
     assert done.returncode == 0, done.stdout + done.stderr
     content = json.loads((out / "results.json").read_text())
     assert {row["case"] for row in content["forward"]} == {"add_layer_norm_768_f32", "bert_base_f32_16"}
     assert all(row["microseconds"].keys() == {"ftuner", "eager"} for row in content["forward"])
     assert all(time > 0 for row in content["forward"] for time in row["microseconds"].values())
+    with (out / "rows.csv").open(encoding="utf-8", newline="") as file:
+        measured = list(csv.DictReader(file))
+    assert {(row["op"], row["how"]) for row in measured} == {
+        (op, how) for op in ("softmax", "add_layernorm") for how in ("ftuner", "eager")
+    }
+    assert all(float(row["latency_us"]) > 0 and float(row["error"]) < 1e-4 for row in measured)
+    assert {"device", "rows", "cols", "bytes", "dtype"} <= measured[0].keys()
     kernels = json.loads((out / "kernels.json").read_text())
     assert {row["how"] for row in kernels} == {"ftuner", "eager"}
     assert any("proof needs a GPU" in note["text"] for note in content["notes"])
@@ -709,7 +716,7 @@ def test_rehearsal_of_named_paths(tmp_path: pathlib.Path) -> None:
     """Kernels that take tensor maps."""
     folder, out = tmp_path / "bundle", tmp_path / "results"
     command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h100", f"--build={BUILD}", f"--out={folder}"]
-    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=proof,selection,models,forward"]
+    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=proof,selection,models,forward,rows"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = run_script(folder, f"--out={out}", "--only=correctness", f"--sizes={'1,5,64' if SCALE > 1 else 5}")
@@ -726,7 +733,7 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = run_script(
         rehearsal,
         f"--out={out}",
-        "--skip=proof,forward",
+        "--skip=proof,forward,rows",
         f"--sizes={','.join(map(str, sizes))}",
         "--budget=400",
         "--skip-peers=compile,compile_max,torch_ftuner_inductor",

@@ -21,6 +21,7 @@ PARTS = (
     Part("products", "matrix products against cuBLAS, cuBLASLt, Triton and torch.compile", 0.46),
     Part("models", "BERT-base and GPT-2 end to end", 0.20),
     Part("forward", "models and operators by FTuner alone, kernel by kernel", 0.12),
+    Part("rows", "softmax and norms of any rows and columns", 0.10),
     # Last, when no compiler runs beside it any more.
     Part("overhead", "dispatch and launch against a bare launch of the driver", 0.06),
 )

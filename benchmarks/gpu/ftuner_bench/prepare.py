@@ -131,6 +131,9 @@ class Preparation:
         if "forward" not in self.skipped:
             files["forward"] = f"{name}/forward"
             self.forward(name, folder / "forward")
+        if "rows" not in self.skipped:
+            files["rows"] = f"{name}/rows"
+            self.rows(name, folder / "rows")
         return {"files": files}
 
     def models(self, device: str, folder: pathlib.Path) -> None:
@@ -152,6 +155,17 @@ class Preparation:
             folder,
             self.compiler_of_texts(device),
             lambda title: self.say(f"{device}: {title}, by FTuner alone"),
+        )
+
+    def rows(self, device: str, folder: pathlib.Path) -> None:
+        """Operators on rows of any number and length."""
+        from .rows import prepare
+
+        prepare(
+            self.rehearsal,
+            folder,
+            self.compiler_of_texts(device),
+            lambda title: self.say(f"{device}: {title}, of any rows and columns"),
         )
 
     def compiler_of_texts(self, device: str) -> Callable[[str, pathlib.Path], None]:
@@ -297,7 +311,7 @@ def main() -> int:
         "--skip",
         default="",
         metavar="PART,…",
-        help="leave out what the parts proof, selection, models or forward need",
+        help="leave out what the parts proof, selection, models, forward or rows need",
     )
     parser.add_argument(
         "--rehearsal",

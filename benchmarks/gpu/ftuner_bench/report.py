@@ -1,7 +1,7 @@
 """From raw records to results: JSON, CSV, tables and figures. Needs no GPU.
 
 Files: results.json (facts and summaries), products.csv, programs.csv (the data set of
-part `selection`), models.csv, kernels.json (what `forward` launches), products.png,
+part `selection`), models.csv, rows.csv, kernels.json (what `forward` launches), products.png,
 selection.png, models.png, summary.txt.
 """
 
@@ -248,6 +248,7 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
         "models": models(records),
         "families": by_kind(records, "family"),
         "forward": forward(records),
+        "rows": by_kind(records, "row"),
         "notes": by_kind(records, "note"),
         "host_time": by_kind(records, "host_time"),
         "coverage": by_kind(records, "coverage"),
@@ -329,6 +330,13 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
                     for row in content["forward"]
                 ],
             ),
+        ]
+    if content["rows"]:
+        columns = ["op", "dtype", "rows", "cols", "how", "latency_us"]
+        lines += [
+            "",
+            "Operators on rows with cold caches, microseconds of a call",
+            table(columns, [[row[column] for column in columns] for row in content["rows"]]),
         ]
     if content["host_time"]:
         lines += [
@@ -469,6 +477,12 @@ def model_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
     return rows
 
 
+def rows_on_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Operators on rows, in the columns of measured memory-bound operators and three more."""
+    columns = ("op", "device", "rows", "cols", "bytes", "latency_us", "dtype", "how", "error", "problem")
+    return [{column: record[column] for column in columns} for record in by_kind(records, "row")]
+
+
 def write_csv(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
     if not rows:
         return
@@ -487,6 +501,7 @@ def write(
     write_csv(folder / "products.csv", products_rows(records))
     write_csv(folder / "programs.csv", program_rows(records))
     write_csv(folder / "models.csv", model_rows(records))
+    write_csv(folder / "rows.csv", rows_on_rows(records))
     kernels = by_kind(records, "kernels")
     if kernels:
         text_of_kernels = "[\n" + ",\n".join(map(json.dumps, kernels)) + "\n]\n"

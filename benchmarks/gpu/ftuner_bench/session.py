@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import time
+from typing import Any
 
 from .bundle import Bundle, unpack_to_file
 from .machine import Machine
@@ -50,7 +51,7 @@ class Session:
         library.prepare(self.machine.stream)
         return library
 
-    def coverage(self, workload: str, wanted: list[int], done: list[int], what: str) -> None:
+    def coverage(self, workload: str, wanted: list[Any], done: list[Any], what: str) -> None:
         """Records which sizes were reached, and which the time did not suffice for."""
         missing = [size for size in wanted if size not in set(done)]
         self.write(
