@@ -1,5 +1,5 @@
 // A softmax of up to 512 rows of any length, as torch-mlir writes it.
-//   build/release/bin/ftuner-run examples/softmax.mlir --device=h200 --paths=simt,mma,rows --args=53x65xf32 --check
+//   build/release/bin/ftuner-run examples/softmax.mlir --device=h200 --args=53x65xf32 --check
 module attributes {ukernel.symbols = {R = #ukernel.range<1 to 512>}} {
   func.func @softmax(%x: tensor<?x?xf32> {ukernel.shape = ["R", "C"]}) -> tensor<?x?xf32> {
     %c0 = arith.constant 0 : index

@@ -263,6 +263,10 @@ void WorkWriter::writeLaunch(size_t index) {
     } else {
       json.attribute("workload", item.name);
       json.attribute("kernels_of", item.workload);
+      json.attributeArray("axes", [&] {
+        for (StringRef name : item.axisNames)
+          json.value(name);
+      });
       json.attributeArray("extents", [&] {
         for (AffineExpr extent : item.extents)
           writeFormula(extent);

@@ -124,8 +124,13 @@ class WorkReport:
 
     @property
     def products(self) -> int:
-        """How many products became workloads of uKernels."""
-        return len(self.data.get("workloads", ()))
+        """How many products, which have an axis k, became workloads of uKernels."""
+        return sum("K" in item["axes"] for item in self.data.get("workloads", ()))
+
+    @property
+    def row_reductions(self) -> int:
+        """How many reductions of rows (docs/rows.md) became workloads of uKernels."""
+        return len(self.data.get("workloads", ())) - self.products
 
     @property
     def fallback_kernels(self) -> int:

@@ -49,10 +49,10 @@ def weight_bytes(program: Any) -> int:
 # Model, its elements, attention; dispatches of FTuner's and the least share of all FLOPs that they carry.
 MODELS: dict[str, tuple[Callable[[], Any], Any, str, int, float]] = {
     "mlp": (lambda: nets.mlp(WIDTH), torch.float32, "iree", 2, 1.0),
-    "bert": (lambda: nets.Bert(WIDTH, 4), torch.float32, "iree", 8, 0.95),
-    "gpt2": (lambda: nets.Gpt2(WIDTH, 4), torch.float32, "iree", 6, 0.95),
-    "llama": (lambda: nets.Llama(WIDTH, 4), torch.float32, "products", 9, 0.9),
-    "llama f16": (lambda: nets.Llama(WIDTH, 4), torch.float16, "products", 9, 0.9),
+    "bert": (lambda: nets.Bert(WIDTH, 4), torch.float32, "iree", 10, 0.95),
+    "gpt2": (lambda: nets.Gpt2(WIDTH, 4), torch.float32, "iree", 8, 0.95),
+    "llama": (lambda: nets.Llama(WIDTH, 4), torch.float32, "products", 12, 0.9),
+    "llama f16": (lambda: nets.Llama(WIDTH, 4), torch.float16, "products", 12, 0.9),
 }
 
 
@@ -96,7 +96,7 @@ def test_attention_is_left_to_iree_unless_asked() -> None:
     (function,) = report.functions
     left = [op for op in function["left"] if op["contraction"]]
     assert [op["operator"] for op in left] == ["iree_linalg_ext.attention"]
-    assert report.ftuner_dispatches == 7
+    assert report.ftuner_dispatches == 9
     share = function["shares"][-1]
     b, t = share["sizes"]["arg0_dim0"], share["sizes"]["arg0_dim1"]
     attention = share["contraction_flops"] * (1 - share["contraction_share"])
@@ -352,7 +352,7 @@ def transformer(name: str) -> tuple[Any, int]:
 
 @pytest.mark.parametrize(
     ("name", "launches", "tolerance"),
-    [("bert", 8, 1e-6), ("gpt2", 7, 5e-5)][: None if SCALE > 1 else 1],
+    [("bert", 12, 1e-6), ("gpt2", 11, 5e-5)][: None if SCALE > 1 else 1],
 )
 def test_transformers_as_exported(
     name: str, launches: int, tolerance: float, tmp_path: Path, rng: np.random.Generator
@@ -434,13 +434,13 @@ class Masked(torch.nn.Module):
 
 
 def test_masks_for_cuda() -> None:
-    """IREE compiles the softmax between the products."""
+    """The softmax lies between the products."""
     dims = {0: torch.export.Dim("B", min=1, max=8), 1: torch.export.Dim("T", min=2, max=64)}
     report = ftuner.iree.compile(
         Masked().eval(), args=(torch.randn(2, 8, 64), torch.ones(2, 8, dtype=torch.long)),
         dynamic_shapes=(dims, dims), attention="products", max_kernels=1,
     ).report  # fmt: skip
-    assert report.ftuner_dispatches == 3
+    assert report.ftuner_dispatches == 4
 
 
 class Patches(torch.nn.Module):
@@ -630,7 +630,7 @@ def test_examples(name: str) -> None:
     report = ftuner.iree.compile(
         Path(ROOT, "examples", f"{name}.mlir"), max_kernels=2, require=True
     ).report
-    assert report.ftuner_dispatches == {"attention": 2}.get(name, 1)
+    assert report.ftuner_dispatches == {"attention": 3}.get(name, 1)
     assert all(f["shares"][-1]["contraction_share"] == 1 for f in report.functions)
 
 

@@ -70,9 +70,9 @@ def test_range_of_a_derived_size() -> None:
     assert "T = #ukernel.range<1 to 4>" in exported.text
 
 
-@pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 4)])
+@pytest.mark.parametrize(("make", "workloads"), [(mlp, 2), (Attention, 6)])
 def test_models(make: Callable[[], nn.Module], workloads: int) -> None:
-    """Products become workloads; those of q, k and v are one, listed once."""
+    """Products and rows become workloads; those of q, k and v are one, listed once."""
     model = make().eval()
     exported = ft.export(model, (torch.randn(3, 7, 32),), dynamic_shapes=({0: BATCH, 1: LENGTH},))
     assert 'ukernel.shape = ["B", "T", 32' in exported.text

@@ -610,7 +610,7 @@ TEST_F(WgmmaModelTest, RelaxesAccesses) {
 TEST(CodegenModelsTest, ReadsNamesOfPaths) {
   auto named = llvm::cantFail(parseCodegenModels("wgmma, simt"));
   EXPECT_EQ(namesOf(named, ","), "simt,wgmma");
-  EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma");
+  EXPECT_EQ(namesOf(defaultCodegenModels(), ","), "simt,mma,rows");
   EXPECT_TRUE(
       llvm::is_contained(gatedCodegenModels(), findCodegenModel("wgmma")));
   for (const char *wrong : {"", "simt,", "fma"}) {

@@ -166,7 +166,7 @@ TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
   llvm::SmallVector<const CodegenModel *> others(gatedCodegenModels());
   llvm::erase(others, findCodegenModel("wgmma"));
   EXPECT_EQ(pathsOf("auto", "wgmma"),
-            open + ",wgmma;wgmma;" + namesOf(others, ","));
+            "simt,mma,wgmma,rows;wgmma;" + namesOf(others, ","));
   // Names force, whatever was proven.
   EXPECT_EQ(pathsOf("wgmma,simt"), "simt,wgmma;;");
   EXPECT_EQ(pathsOf("mma", "wgmma"), "mma;;");

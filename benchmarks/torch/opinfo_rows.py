@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""PyTorch's own samples of operators on rows, as whole programs by FTuner alone, in the emulator.
+
+The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest); of operators
+with more than --most of them, evenly spaced ones. Each is exported (`ftuner.torch.export`), compiled, and run on tensors
+on the CPU. For each operator and type:
+
+* samples, and how many of them are wrong: another shape or type than eager PyTorch gives, or an error against float64
+  that is more than twice eager's and more than a few units in the last place;
+* refused: the compiler or the importer says in words why it does not take it, or the importer ends; also what PyTorch does not compute on the CPU;
+* passed: the others, and how many of these have uKernels alone, without a fallback kernel.
+
+Exits with 1 if a sample is wrong. --write FILE writes what is printed, with the date and the commit before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import sys
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
+
+import opinfo  # noqa: E402
+import tables  # noqa: E402
+
+OPERATORS = ("softmax", "log_softmax", "nn.functional.layer_norm", "nn.functional.rms_norm", "nn.functional.group_norm",
+             "nn.functional.batch_norm", "sum", "mean", "amax", "amin", "argmax", "argmin", "logsumexp",
+             "linalg.vector_norm", "nn.functional.avg_pool1d", "nn.functional.avg_pool2d", "nn.functional.avg_pool3d",
+             "nn.functional.max_pool1d", "nn.functional.max_pool2d")
+TYPES = opinfo.TYPES
+#: Longer than any sample takes.
+SECONDS = 20
+
+
+@dataclass
+class Row:
+    """What became of the samples of an operator."""
+
+    samples: int = 0
+    wrong: list = field(default_factory=list)
+    passed: int = 0
+    alone: int = 0
+    reasons: Counter = field(default_factory=Counter)
+
+
+def chosen(samples, most):
+    samples = list(samples)
+    step = max(1, -(-len(samples) // most))
+    return samples[::step]
+
+
+def is_inference(sample):
+    """Whether a program for inference computes it: nothing that a batch tells of itself."""
+    return not sample.kwargs.get("training")
+
+
+def program(operator, sample):
+    """The sample as a module of its tensors, and these."""
+    import torch
+    from torch.utils import _pytree
+
+    leaves, structure = _pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+    places = [number for number, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+    class Program(torch.nn.Module):
+        def forward(self, *tensors):
+            values = list(leaves)
+            for place, tensor in zip(places, tensors):
+                values[place] = tensor
+            arguments, keywords = _pytree.tree_unflatten(values, structure)
+            return operator.op(*arguments, **keywords)
+
+    return Program(), tuple(leaves[place].detach() for place in places)
+
+
+def said(error):
+    """The first error of a compiler, or the error's own first line."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    errors = [line.partition("error: ")[2] for line in getattr(error, "diagnostics", "").splitlines() if "error: " in line]
+    return (errors or lines)[0].split(" (/")[0][:160]
+
+
+def outcome_of(operator, sample, tell_imported):
+    """What becomes of a sample: "wrong", "refused" or "passed", and in words why; or "alone", without fallback kernels."""
+    import ftuner
+    import ftuner.torch
+    import torch
+
+    module, inputs = program(operator, sample)
+    with torch.no_grad():
+        try:
+            eager = module(*inputs)
+        except NotImplementedError as error:
+            return "refused", f"PyTorch itself: {error}"[:160]
+        exact = module(*map(opinfo.widen, inputs))
+        try:
+            exported = ftuner.torch.export(module, inputs)
+            tell_imported()
+            function = exported.compile(device="h100", max_kernels=1, emulate=True)
+        except (ftuner.Error, ValueError, NotImplementedError, RuntimeError) as error:
+            return "refused", said(error)
+        result = function(*inputs)
+    for one in zip(*map(opinfo.tensors, (result, eager, exact)), strict=True):
+        if problem := opinfo.is_wrong(*one):
+            return "wrong", problem
+    return "passed" if function.report.data["fallback_kernels"] else "alone", ""
+
+
+def run_apart(operator, sample):
+    """`outcome_of` in a process of its own, since the importer may end its, or not return."""
+    receiver, sender = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(receiver)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(SECONDS)
+        try:
+            outcome = outcome_of(operator, sample, lambda: os.write(sender, b"\n"))
+        except Exception as error:
+            outcome = "wrong", f"{type(error).__name__}: {error}"[:400]
+        os.write(sender, json.dumps(outcome).encode())
+        os._exit(0)
+    os.close(sender)
+    with os.fdopen(receiver, "rb") as pipe:
+        told = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code and not told:
+        how = f"no answer within {SECONDS} s" if code == -signal.SIGALRM else f"ended with code {code}"
+        return "refused", f"the importer: {how}"
+    return ("wrong", f"the process ended with code {code}") if code else tuple(json.loads(told))
+
+
+def check(operator, type_name, most):
+    """The row of an operator and a type."""
+    import torch
+
+    torch.set_num_threads(1)  # Processes are split.
+    row = Row()
+    for number, sample in enumerate(chosen(operator.sample_inputs("cpu", getattr(torch, type_name)), most)):
+        if not is_inference(sample):
+            continue
+        outcome, words = run_apart(operator, sample)
+        row.samples += 1
+        if outcome == "wrong":
+            row.wrong.append(f"{operator.name} {type_name}, sample {number}: {words}")
+        elif outcome == "refused":
+            row.reasons[words] += 1
+        else:
+            row.passed += 1
+            row.alone += outcome == "alone"
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("operators", nargs="*", help=f"of {', '.join(OPERATORS)} (default: all)")
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
+    parser.add_argument("--most", type=int, default=24, help="samples of an operator and type (default: 24)")
+    parser.add_argument("--write", metavar="FILE")
+    options = parser.parse_args()
+    if unknown := set(options.operators) - set(OPERATORS):
+        parser.error(f"expected some of {', '.join(OPERATORS)}, but got {', '.join(sorted(unknown))}")
+    if options.most < 1:
+        parser.error("--most: expected a number above 0")
+    warnings.simplefilter("ignore")
+    # Loaded before processes split.
+    import ftuner.torch  # noqa: F401
+    from ftuner.importing import torch_mlir
+    for module in ("extras.fx_importer", "ir", "passmanager"):
+        torch_mlir.load(module, "these samples")
+    rows, wrong = [], []
+    totals = [0, 0, 0]
+    for operator in opinfo.database(options.operators or OPERATORS):
+        for type_name in options.types:
+            row = check(operator, type_name, options.most)
+            wrong += row.wrong
+            counts = (row.samples, row.passed, row.alone)
+            totals = [total + count for total, count in zip(totals, counts)]
+            why = "; ".join(f"{count} × {reason}" for reason, count in row.reasons.items())
+            rows.append([operator.name, type_name, str(row.samples), str(len(row.wrong)), str(row.passed),
+                         str(row.alone), why])
+            print(" | ".join(rows[-1]), flush=True)
+    rows.append(["all", "", str(totals[0]), str(len(wrong)), str(totals[1]), str(totals[2]), ""])
+    print(" | ".join(rows[-1]))
+    for problem in wrong:
+        print(f"error: {problem}", file=sys.stderr)
+    if options.write:
+        header = ["operator", "type", "samples", "wrong", "passed", "by uKernels alone", "why others are refused"]
+        pathlib.Path(options.write).write_text(tables.made([header, *rows], ", by FTuner alone"), encoding="utf-8")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
