@@ -110,7 +110,7 @@ def outcome_of(operator, sample, tell_imported):
             function = exported.compile(device="h100", max_kernels=1, emulate=True)
         except (ftuner.Error, ValueError, NotImplementedError, RuntimeError) as error:
             return "refused", said(error)
-        result = function(*inputs)
+        result = function(*(tensor.contiguous() for tensor in inputs))
     for one in zip(*map(opinfo.tensors, (result, eager, exact)), strict=True):
         if problem := opinfo.is_wrong(*one):
             return "wrong", problem
