@@ -62,6 +62,8 @@ def is_wrong(result, eager, exact):
         return f"{result.dtype} {tuple(result.shape)}, not {eager.dtype} {tuple(eager.shape)}"
     if not result.numel():
         return ""
+    if not result.is_floating_point():
+        return "" if torch.equal(result, eager) else f"{int((result != eager).sum())} of {eager.numel()} differ"
     norm = float(exact.norm()) or 1.0
     error, of_eager = (float((x.double() - exact).norm()) / norm for x in (result, eager))
     return "" if error <= max(2 * of_eager, 4 * torch.finfo(result.dtype).eps) else f"error {error:.1e}, eager {of_eager:.1e}"

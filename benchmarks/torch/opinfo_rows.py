@@ -2,7 +2,7 @@
 """PyTorch's own samples of operators on rows, as whole programs by FTuner alone, in the emulator.
 
 The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest); of operators
-with more than --most of them, evenly spaced ones. Each is exported (`ftuner.torch.export`), compiled, and run on tensors
+with more than --most of them, a random choice, the same in each run. Each is exported (`ftuner.torch.export`), compiled, and run on tensors
 on the CPU. For each operator and type:
 
 * samples, and how many of them are wrong: another shape or type than eager PyTorch gives, or an error against float64
@@ -19,6 +19,8 @@ import argparse
 import json
 import os
 import pathlib
+import random
+import re
 import signal
 import sys
 import warnings
@@ -52,9 +54,9 @@ class Row:
 
 
 def chosen(samples, most):
+    """Some of the samples, the same in each run."""
     samples = list(samples)
-    step = max(1, -(-len(samples) // most))
-    return samples[::step]
+    return samples if len(samples) <= most else random.Random(0).sample(samples, most)
 
 
 def is_inference(sample):
@@ -85,7 +87,8 @@ def said(error):
     """The first error of a compiler, or the error's own first line."""
     lines = str(error).splitlines() or [type(error).__name__]
     errors = [line.partition("error: ")[2] for line in getattr(error, "diagnostics", "").splitlines() if "error: " in line]
-    return (errors or lines)[0].split(" (/")[0][:160]
+    # Without the place in this file.
+    return re.sub(r'^"[^"]*":\d+:\d+: ', "", (errors or lines)[0]).split(" (/")[0][:160]
 
 
 def outcome_of(operator, sample, tell_imported):
@@ -107,7 +110,7 @@ def outcome_of(operator, sample, tell_imported):
             function = exported.compile(device="h100", max_kernels=1, emulate=True)
         except (ftuner.Error, ValueError, NotImplementedError, RuntimeError) as error:
             return "refused", said(error)
-        result = function(*inputs)
+        result = function(*(tensor.contiguous() for tensor in inputs))
     for one in zip(*map(opinfo.tensors, (result, eager, exact)), strict=True):
         if problem := opinfo.is_wrong(*one):
             return "wrong", problem

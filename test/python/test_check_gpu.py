@@ -28,7 +28,7 @@ Run = Callable[..., Any]
 FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
-    "rows": ["softmax, f32, a warp a row", "layer norm of a sum, f16, any alignment"],
+    "rows": ["softmax, f32, several rows a warp", "layer norm of a sum, f16, any alignment"],
     "wgmma": ["warp specialization and TMA", "ping-pong", "tf32, rounded by tensor maps"],
 }
 BROKEN = "wgmma_ping_pong"

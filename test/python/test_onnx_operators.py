@@ -18,6 +18,7 @@ from onnx import TensorProto, helper  # noqa: E402
 
 from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
 from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
+from scale import SCALE  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import onnx_node_tests as node_tests  # noqa: E402
@@ -42,6 +43,16 @@ REFUSED = """
 """.split()
 
 
+#: Of operators on rows, how many of ONNX's tests pass at the least; no other is but refused.
+FLOORS = {
+    "ArgMax": 16, "ArgMin": 16, "AveragePool": 18, "BatchNormalization": 4, "GlobalAveragePool": 2,
+    "GlobalMaxPool": 2, "GroupNormalization": 4, "Hardmax": 7, "InstanceNormalization": 2,
+    "LayerNormalization": 57, "LogSoftmax": 21, "LpNormalization": 6, "LpPool": 5, "MaxPool": 18,
+    "MeanVarianceNormalization": 3, "RMSNormalization": 38, "ReduceMax": 2, "ReduceMin": 2,
+    "Softmax": 21,
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def cases() -> Any:
     return node_tests.cases()
@@ -58,6 +69,32 @@ def test_node_tests_that_are_refused(cases: Any, name: str) -> None:
     assert outcome == node_tests.REFUSED, words
     operators = {node.op_type for node in cases[name].model.graph.node}
     assert any(f"the operator {operator} " in words for operator in operators)
+
+
+def test_page_keeps_floors() -> None:
+    """The page of the last full run: as many passes as the floors say, and nothing wrong."""
+    page = Path(node_tests.PATH).read_text(encoding="utf-8")
+    table = page.partition("## By operator")[2].partition("## What refusals say")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[4:]]
+    found = {row[0]: (int(row[2]), int(row[4])) for row in rows if len(row) == 5}
+    for operator, least in FLOORS.items():
+        passed, bad = found[operator]
+        assert passed >= least and bad == 0, operator
+
+
+@pytest.mark.parametrize("operator", FLOORS)
+def test_operators_on_rows(cases: Any, operator: str) -> None:
+    """All tests of the operators on rows, of the suite the first and the last."""
+    own = [name for name in cases if node_tests.operator_of(name, cases) == operator]
+    assert len(own) >= FLOORS[operator]
+    chosen = own if SCALE > 1 else list(dict.fromkeys((own[0], own[-1])))
+    outcomes = {name: node_tests.outcome_of(cases[name], OPTIONS) for name in chosen}
+    bad = {name: words for name, (outcome, words) in outcomes.items()
+           if outcome not in (node_tests.PASSED, node_tests.REFUSED)}  # fmt: skip
+    assert not bad
+    if SCALE > 1:
+        passed = [name for name, (outcome, _) in outcomes.items() if outcome == node_tests.PASSED]
+        assert len(passed) >= FLOORS[operator]
 
 
 def test_wrong_results_are_seen(cases: Any) -> None:

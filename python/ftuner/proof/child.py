@@ -66,9 +66,9 @@ def _run_shape(
         for (type, _), array in zip(family.operands(), given)
     ]
     results = []
-    for (type, axes), result in zip(family.results(), function.signature.results):
+    for (type, axes), described in zip(family.results(), function.signature.results):
         shape = tuple(sizes[axis] for axis in axes)
-        content = bytes([_POISON]) * (int(np.prod(shape)) * result.type.bytes)
+        content = bytes([_POISON]) * (int(np.prod(shape)) * described.type.bytes)
         results.append(_Operand(type, shape, content, 0, gpu))
     function(*(operand.array for operand in operands), out=[result.array for result in results])
     runtime.get().synchronize(0)

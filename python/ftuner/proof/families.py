@@ -357,12 +357,10 @@ def _families(data: Mapping[str, Any]) -> Iterator[Family]:
             axis: size if isinstance(size, int) else tuple(size)
             for axis, size in fields.pop("sizes").items()
         }
-        is_product = "operator" not in fields
-        bytes_each = _FACTORS[fields["type"]][1]
-        tile = (*fallback["tile"], fallback["step_bytes"] // bytes_each)
-        yield (Product if is_product else RowReduction)(
+        step = fallback["step_bytes"] // _FACTORS[fields["type"]][1]
+        yield (RowReduction if "operator" in fields else Product)(
             path=data["path"],
-            fallback=(fallback["schedule"], tile),
+            fallback=(fallback["schedule"], (*fallback["tile"], step)),
             sizes=sizes,
             tiles=tuple(map(tuple, fields.pop("tiles"))),
             capability=parse_capability(fields.pop("capability", "0.0")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from checks import load_script
 from scale import SCALE
@@ -10,6 +11,7 @@ from scale import SCALE
 
 
 opinfo = load_script("benchmarks/torch/opinfo.py")
+opinfo_rows = load_script("benchmarks/torch/opinfo_rows.py")
 
 #: Operators, and how many of their samples hold products that FTuner can take.
 CASES = [("mm", 1), ("addmm", 4), ("mv", 1), ("dot", 1)]
@@ -23,3 +25,23 @@ def test_samples(name: str, products: int, type_name: str) -> None:
     row = opinfo.check(operator, type_name)
     assert not row.wrong
     assert row.samples >= row.products == row.taken == products
+
+
+#: Operators on rows; how many of so many of their samples in f32 are computed at the least, and how many of these
+#: by uKernels alone.
+ROWS = [("nn.functional.rms_norm", 6, 6, 3), ("nn.functional.layer_norm", 6, 6, 3)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "most", "passed", "alone"), ROWS)
+def test_samples_of_rows(name: str, most: int, passed: int, alone: int) -> None:
+    (operator,) = opinfo.database([name])
+    row = opinfo_rows.check(operator, "float32", most)
+    assert not row.wrong
+    assert row.passed >= passed and row.alone >= alone
+
+
+def test_wrong_integers_are_seen() -> None:
+    right = torch.tensor([1, 2])
+    assert opinfo.is_wrong(right, right, right) == ""
+    assert opinfo.is_wrong(torch.tensor([1, 3]), right, right) == "1 of 2 differ"
