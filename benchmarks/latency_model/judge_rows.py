@@ -203,7 +203,8 @@ def read_rows(folder: Path, step: int = 1) -> Rows:
     found = [folder / name for name in FILES if (folder / name).is_file()]
     if not found:
         raise Error(f"expected one of {', '.join(FILES)} in '{folder}'")
-    return read(found, Devices(DATA_MAP), step=step)
+    # Launch floors are those of all rows.
+    return read(found, Devices(DATA_MAP))[::step]
 
 
 def run(options: argparse.Namespace) -> None:

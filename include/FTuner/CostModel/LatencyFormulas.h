@@ -108,7 +108,8 @@ struct LatencyBlock {
   bool isStreaming = false;
   /// Operations of lanes by the special function units in a step.
   double specialOperations = 0;
-  /// Bytes that a step stores.
+  /// Bytes that a step stores, and those that it loads and all blocks share,
+  /// such as the scale of a norm.
   double storedBytes = 0;
   /// Of a block's first steps, how many keep what they load in registers or
   /// shared memory; the others load it again in each of `laterPasses`.

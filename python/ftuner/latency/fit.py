@@ -56,7 +56,11 @@ TENSOR_COMPILED = ("tensor_latency",)
 # What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
 # other rows have it.
 MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share")
-MEMORY_SHARED = ("stream_dram_latency", "stream_l2_share", "stream_overlap")
+MEMORY_SHARED = ("stream_l2_share", "stream_overlap")
+# By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
+# or L2 is slow; those that do (a row in a block, one block in an SM) say that clocks of devices
+# differ little in it.
+_HELD = {"stream_latency": 20.0}
 # Rows that push a constant to a bound while these are free do not tell them: these stay first,
 # one after the other.
 _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
@@ -65,7 +69,7 @@ _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
 # The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
-# launch, second_kernel (docs/latency.md says why).
+# launch, second_kernel, stream_dram_latency (docs/latency.md says why).
 # Microseconds that a host adds to a launch, if nothing else is known, and the bounds of fits.
 HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
@@ -203,6 +207,7 @@ def _fit_free(
     high = np.log([known[n].high for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
     begin = np.log([start[name] for name in names] + [offsets[index] for index in timed])
     begin = np.clip(begin, low + 1e-6, high - 1e-6)
+    held = prior * np.array([_HELD.get(n, 1.0) for n in names] + [1.0] * len(timed))
 
     def unpack(z: Array) -> tuple[Constants, Array]:
         values = np.exp(z)
@@ -212,7 +217,7 @@ def _fit_free(
 
     def objective(z: Array) -> Array:
         out = residuals(*unpack(z))
-        return np.concatenate([out, prior * (z - begin)]) if prior else out
+        return np.concatenate([out, held * (z - begin)]) if prior else out
 
     found = least_squares(
         objective,

@@ -71,6 +71,13 @@ _TWO_SUMS = 2560
 _PER_ELEMENT = {"add": 6.0, "pow": 26.0, "relu": 6.0, "gelu": 39.0, "silu_mul": 70.0}
 # Of these the share that the f32 lanes execute.
 _ARITHMETIC = 0.6
+# The same of softmax by warps; and warp instructions of its other kernel for 128 elements in each of
+# three passes, and of a warp for both merges.
+_SOFTMAX, _SOFTMAX_VECTOR, _SOFTMAX_MERGE = 60.0, 112.0, 150.0
+# Of layer norm: for 128 elements in both passes, and of a warp for the merge of means and variances.
+_NORM_VECTOR, _NORM_MERGE = 70.0, 525.0
+# Of the RMS norm for an element of each lane in both passes; of rotary embeddings for a pair.
+_RMS, _PAIR = 20.0, 140.0
 # Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
@@ -128,11 +135,11 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     at_once = np.where(padded <= 128, 2, 1)
     rows_of_block = 128 / lanes * at_once
     used = np.ceil(cols / lanes)
-    of_warp = at_once * (50 * used + 5 * (elements - used) + 60)
+    of_warp = at_once * (_SOFTMAX * used + 5 * (elements - used) + 60)
     held = elements * at_once
     # A block for each row.
     threads = np.clip(_power_of_two(np.maximum(cols // 4 // 2, 32)), 32, 1024)
-    of_block = 3 * np.ceil(cols / 128) * 112 + threads / 32 * 150
+    of_block = 3 * np.ceil(cols / 128) * _SOFTMAX_VECTOR + threads / 32 * _SOFTMAX_MERGE
     is_warp = cols <= 1024
 
     def either(warp: Any, block: Any) -> Array:
@@ -157,9 +164,10 @@ def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     vectors = np.ceil(cols / 128)
     part = _part(
         4,
-        vectors * (4 * 17 + 20) + 4 * 525,
+        vectors * _NORM_VECTOR + 4 * _NORM_MERGE,
         cols * size,
-        cols * size,
+        # The scale and the shift are loaded by every block.
+        3 * cols * size,
         registers=40,
         special=cols,
         rounds=np.ceil(cols / 512),
@@ -177,7 +185,7 @@ def _scalar(
         # Pairs of elements: two are loaded with their cosine and sine, and stored in place.
         threads = np.minimum(cols / 2, 512)
         warps = np.ceil(threads / 32)
-        instructions = np.ceil(cols / 64) * 140 + 40 * warps
+        instructions = np.ceil(cols / 64) * _PAIR + 40 * warps
         rounds = np.ceil(cols / 2 / threads)
         return rows, _part(warps, instructions, 1.3 * cols * size, cols * size, rounds=rounds)
     warps = np.ceil(np.minimum(cols, 1024) / 32)
@@ -190,9 +198,9 @@ def _scalar(
         return rows, part
     part = _part(
         warps,
-        warps * (20 * rounds + 150),
+        warps * (_RMS * rounds + 150),
         cols * size,
-        cols * size,
+        2 * cols * size,
         rounds=rounds,
         later_passes=1,
         sync=6 * _SHUFFLE + 2 * _BARRIER,
