@@ -510,10 +510,10 @@ static Times limitPower(const LatencyDevice &device, const LatencyPart *parts,
 //===----------------------------------------------------------------------===//
 
 /// Operations of the special function units of an SM per cycle, on compute
-/// capability 6.0 to 10.0 (CUDA C++ Programming Guide, arithmetic throughput).
+/// capability 7.0 to 10.0 (CUDA C++ Programming Guide, arithmetic throughput).
 static constexpr double kSpecialRate = 16;
 /// Cycles until a block's first instruction, and from its last store to the
-/// next block. Measured rows do not tell 200 from 1500.
+/// next block. Not fitted: other blocks hide most of it.
 static constexpr double kStreamStart = 500;
 
 namespace {
@@ -533,7 +533,7 @@ struct StreamTerms {
 /// `missFirst` and `missAgain`: the shares of first and of later loads that L2
 /// does not hold; `blocks`: those of the launch.
 static StreamTerms streamTerms(const LatencyDevice &device,
-                               const LatencyPart &part,
+                               const LatencyPart &part, const LatencyGrid &grid,
                                const LatencyConstants &constants,
                                double resident, double blocks, double missFirst,
                                double missAgain) {
@@ -555,9 +555,12 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   // SMs at work share what L2 delivers, as in BusyParts.
   double share = std::max(std::min(blocks / device.smCount, 1.0),
                           constants.streamL2BytesPerCycle / kPortBytesPerCycle);
+  // Of a row that ends within its last step no more than it has.
+  double filled = grid.reduceLength / std::max(block.kTile * part.steps, 1.0);
+  double steps = part.steps * std::min(filled, 1.0);
   terms.l2 =
       resident * share *
-      ((part.steps + again) * block.l2Bytes + part.steps * block.storedBytes) /
+      (steps * (block.l2Bytes + block.storedBytes) + again * block.l2Bytes) /
       constants.streamL2BytesPerCycle;
   auto wait = [&](double miss) {
     return constants.streamLatency * (1 + constants.streamDramLatency * miss);
@@ -594,7 +597,7 @@ static Stream describeStream(const LatencyDevice &device, const Waves &waves,
   double missAgain =
       knee(together / waves.blocks * grid.outputBytes / 2 / device.l2Bytes);
   auto terms = [&](double resident) {
-    return streamTerms(device, part, constants, resident, waves.blocks,
+    return streamTerms(device, part, grid, constants, resident, waves.blocks,
                        missFirst, missAgain);
   };
   Stream stream;
