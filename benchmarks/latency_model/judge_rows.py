@@ -53,6 +53,11 @@ FEWEST = 20
 FEWEST_CALIBRATED = 200
 # Constants of a die that has rows serve its other calibrations, too.
 SAME_DIE = {"h200": "h100"}
+# What calibrations say of them, behind what they say of the others.
+ORIGIN = (
+    "; constants of memory-bound kernels from f32 kernels of PyTorch 2.1 (NeuSight) and 16-bit ones of vLLM and "
+    "PyTorch (vidur, LLMServingSim), by benchmarks/latency_model/judge_rows.py"
+)
 
 
 def constants_of(source: str, found: dict[str, float]) -> dict[str, float]:
@@ -195,6 +200,7 @@ def write_calibrations(folder: Path, judge: Judge, found: GlobalFit, own: dict[i
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         new = values.get(content["name"], values["global"])
+        content["origin"] = content["origin"].partition(ORIGIN)[0] + ORIGIN
         content["constants"].update({n: float(f"{v:.4g}") for n, v in new.items()})
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
