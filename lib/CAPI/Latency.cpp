@@ -95,6 +95,12 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"exposed_loads", &LatencyBlock::exposedLoads},
     {"direct_registers", &LatencyBlock::directRegisters},
     {"spilled_registers", &LatencyBlock::spilledRegisters},
+    {"is_streaming", &LatencyBlock::isStreaming},
+    {"special_operations", &LatencyBlock::specialOperations},
+    {"stored_bytes", &LatencyBlock::storedBytes},
+    {"held_steps", &LatencyBlock::heldSteps},
+    {"later_passes", &LatencyBlock::laterPasses},
+    {"sync_cycles", &LatencyBlock::syncCycles},
 };
 
 /// A part is a block and these.
@@ -113,6 +119,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"lhs_bytes", &LatencyGrid::lhsBytes},
     {"rhs_bytes", &LatencyGrid::rhsBytes},
     {"output_bytes", &LatencyGrid::outputBytes},
+    {"touched_bytes", &LatencyGrid::touchedBytes},
     {"is_output_aligned", &LatencyGrid::isOutputAligned},
     {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
     {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},

@@ -159,6 +159,10 @@ private:
 /// arXiv:2402.13499): what a barrier of the cluster takes at least.
 static constexpr double kClusterBarrierCycles = 180;
 
+/// Cycles from a shuffle to the use of what it brings, and of a barrier: their
+/// order is known, and no measured row tells them better.
+static constexpr double kShuffleCycles = 25, kBarrierCycles = 40;
+
 /// The key of a family's part by itself, or of all its parts.
 static FamilyKey keyOf(const KernelFamily &family,
                        std::optional<unsigned> part = std::nullopt) {
@@ -218,6 +222,13 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.l2Bytes = work.globalBytes;
   // No more than the whole of it.
   block.exposedLoads = 1 / std::max(work.stepsAhead, 1.0);
+  block.isStreaming = work.isStreaming;
+  block.specialOperations = work.specialOperations;
+  block.storedBytes = work.storedBytes;
+  block.heldSteps = work.heldSteps;
+  block.laterPasses = work.laterPasses;
+  block.syncCycles =
+      kShuffleCycles * work.shuffles + kBarrierCycles * work.barriers;
   block.headCycles = work.headCycles;
   block.epilogueInstructions = work.epilogueInstructions;
   double leastCycles = 32 / figures.loadStoreLanes;

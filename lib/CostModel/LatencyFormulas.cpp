@@ -465,6 +465,9 @@ public:
     for (unsigned i = 0; i < numParts; ++i)
       blocks += all[i].count;
     bool isTensor = all[0].table->block.isTensor();
+    // Memory-bound kernels see to it themselves.
+    if (all[0].table->block.isStreaming)
+      return;
     double share =
         std::max(blocks / device.smCount,
                  l2BytesPerCycle(isTensor, constants) / kPortBytesPerCycle);
@@ -490,14 +493,185 @@ private:
 };
 } // namespace
 
+/// The same, under the power limit.
+static Times limitPower(const LatencyDevice &device, const LatencyPart *parts,
+                        unsigned numParts, const LatencyConstants &constants,
+                        Times times) {
+  times.power = powerTime(device, parts, numParts, times.dramBytes, constants);
+  times.kernel = times.unlimited;
+  if (times.power > times.unlimited)
+    times.kernel *= (times.power + constants.powerDelay) /
+                    (times.unlimited + constants.powerDelay);
+  return times;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory-bound kernels
+//===----------------------------------------------------------------------===//
+
+/// Operations of the special function units of an SM per cycle, on compute
+/// capability 7.0 to 10.0 (CUDA C++ Programming Guide, arithmetic throughput).
+static constexpr double kSpecialRate = 16;
+/// Cycles until a block's first instruction, and from its last store to the
+/// next block. Not fitted: other blocks hide most of it.
+static constexpr double kStreamStart = 500;
+
+namespace {
+/// Cycles of `resident` blocks of a memory-bound kernel on an SM, by resource.
+struct StreamTerms {
+  double issue = 0, sharedMemory = 0, l2 = 0, latency = 0, start = 0;
+
+  /// Cycles in which they end: as in main loops, the resources of different
+  /// blocks overlap.
+  double cycles(double p) const {
+    return norm(
+        p, std::array<double, 4>{issue, sharedMemory, l2, latency + start});
+  }
+};
+} // namespace
+
+/// `missFirst` and `missAgain`: the shares of first and of later loads that L2
+/// does not hold; `blocks`: those of the launch.
+static StreamTerms streamTerms(const LatencyDevice &device,
+                               const LatencyPart &part, const LatencyGrid &grid,
+                               const LatencyConstants &constants,
+                               double resident, double blocks, double missFirst,
+                               double missAgain) {
+  const LatencyBlock &block = part.table->block;
+  StreamTerms terms;
+  // Two instructions of one warp are hardly ever issued together.
+  double slots = std::min(device.issueSlots, device.warpSchedulers);
+  double fma = part.steps * block.fma;
+  double instructions =
+      fma + part.steps * block.otherInstructions + block.epilogueInstructions;
+  terms.issue =
+      resident *
+      std::max({instructions / slots * imbalance(device, block, resident),
+                fma * 32 / device.fp32Lanes,
+                part.steps * block.specialOperations / kSpecialRate});
+  terms.sharedMemory = resident * part.steps * block.sharedCycles;
+  double again =
+      block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
+  // SMs at work share what L2 delivers, as in BusyParts.
+  double share = std::max(std::min(blocks / device.smCount, 1.0),
+                          constants.streamL2BytesPerCycle / kPortBytesPerCycle);
+  // Of a row that ends within its last step no more than it has.
+  double filled = grid.reduceLength / std::max(block.kTile * part.steps, 1.0);
+  double steps = part.steps * std::min(filled, 1.0);
+  terms.l2 =
+      resident * share *
+      (steps * (block.l2Bytes + block.storedBytes) + again * block.l2Bytes) /
+      constants.streamL2BytesPerCycle;
+  auto wait = [&](double miss) {
+    return constants.streamLatency * (1 + constants.streamDramLatency * miss);
+  };
+  terms.latency =
+      std::max(part.steps * block.exposedLoads, 1.0) * wait(missFirst) +
+      again * block.exposedLoads * wait(missAgain) +
+      constants.directLatency * part.steps * block.directRegisters +
+      block.syncCycles + block.clusterCycles;
+  terms.start = kStreamStart;
+  return terms;
+}
+
+namespace {
+/// A launch of a memory-bound kernel.
+struct Stream {
+  /// Of as many blocks as an SM holds, and of those of the last round.
+  StreamTerms round, rest;
+  double rounds = 0, restBlocks = 0;
+  double cycles = 0, tail = 0;
+  double dramBytes = 0;
+};
+} // namespace
+
+static Stream describeStream(const LatencyDevice &device, const Waves &waves,
+                             const LatencyPart &part, const LatencyGrid &grid,
+                             const LatencyConstants &constants) {
+  const LatencyBlock &block = part.table->block;
+  double touched = grid.touchedBytes > 0 ? grid.touchedBytes : grid.outputBytes;
+  double missFirst = knee(touched / (constants.streamL2Share * device.l2Bytes));
+  // What blocks at work have read, half of what they move, L2 must hold until
+  // they read it again.
+  double together = std::min(waves.blocks, waves.resident * device.smCount);
+  double missAgain =
+      knee(together / waves.blocks * grid.outputBytes / 2 / device.l2Bytes);
+  auto terms = [&](double resident) {
+    return streamTerms(device, part, grid, constants, resident, waves.blocks,
+                       missFirst, missAgain);
+  };
+  Stream stream;
+  double again =
+      block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
+  stream.dramBytes = grid.outputBytes * missFirst +
+                     waves.blocks * again * block.l2Bytes * missAgain;
+  stream.rounds = std::floor(waves.perSm / waves.resident);
+  stream.restBlocks = std::clamp(waves.perSm - stream.rounds * waves.resident,
+                                 0.0, waves.resident);
+  stream.round = terms(waves.resident);
+  double ofRound = stream.round.cycles(constants.overlap);
+  stream.cycles = stream.rounds > 0 ? stream.rounds * ofRound : 0;
+  if (stream.restBlocks > 0) {
+    stream.rest = terms(stream.restBlocks);
+    double ofRest = stream.rest.cycles(constants.overlap);
+    double last = lastRound(part, ofRest, ofRound, stream.rounds);
+    stream.cycles += last;
+    if (stream.rounds > 0)
+      stream.tail = std::max(
+          last - ofRound * (waves.blocks / device.smCount / waves.resident -
+                            stream.rounds),
+          0.0);
+  }
+  return stream;
+}
+
+static void predictStream(const LatencyDevice &device, const LatencyPart &part,
+                          const LatencyGrid &grid,
+                          const LatencyConstants &constants, Times &times) {
+  Stream stream = describeStream(device, times.waves, part, grid, constants);
+  times.sm = stream.cycles / device.clockMhz;
+  times.dramBytes = stream.dramBytes;
+  times.dram =
+      stream.dramBytes / (device.dramGbps * 1e3 * constants.streamDramShare);
+  times.overlap = part.table->block.syncCycles > 0 ? constants.streamOverlap
+                                                   : constants.overlap;
+  times.unlimited =
+      norm(times.overlap, std::array<double, 2>{times.sm, times.dram});
+}
+
+/// Shares out the cycles of a memory-bound kernel's SMs. Returns their sum.
+static double addStream(LatencyPrediction &terms, const LatencyDevice &device,
+                        const Waves &waves, const LatencyPart &part,
+                        const LatencyGrid &grid,
+                        const LatencyConstants &constants) {
+  Stream stream = describeStream(device, waves, part, grid, constants);
+  const StreamTerms &of = stream.rounds > 0 ? stream.round : stream.rest;
+  std::array<double, 4> share = shares(
+      constants.overlap, std::array<double, 4>{of.issue, of.sharedMemory, of.l2,
+                                               of.latency + of.start});
+  double full = stream.cycles - stream.tail;
+  double waiting = full * share[3] / (of.latency + of.start);
+  terms.issue = full * share[0];
+  terms.sharedMemory = full * share[1];
+  terms.l2 = full * share[2];
+  terms.latency = waiting * of.latency;
+  terms.blockStart = waiting * of.start;
+  terms.tail = stream.tail;
+  return stream.cycles;
+}
+
 static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
                           unsigned numParts, const LatencyGrid &grid,
                           const LatencyConstants &constants) {
   Times times;
   times.waves = countWaves(device, parts, numParts);
+  if (parts[0].table->block.isStreaming) {
+    predictStream(device, parts[numParts - 1], grid, constants, times);
+    return limitPower(device, parts, numParts, constants, times);
+  }
+  bool isTensor = parts[0].table->block.isTensor();
   times.sm = smCycles(device, times.waves, parts, numParts, constants) /
              device.clockMhz;
-  bool isTensor = parts[0].table->block.isTensor();
   times.dramBytes = dramTraffic(device, grid, times.waves, isTensor, constants);
   times.dram =
       times.dramBytes / dramBytesPerMicrosecond(device, isTensor, constants);
@@ -506,12 +680,7 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
                           std::min(times.waves.resident, times.waves.perSm));
   times.unlimited =
       norm(times.overlap, std::array<double, 2>{times.sm, times.dram});
-  times.power = powerTime(device, parts, numParts, times.dramBytes, constants);
-  times.kernel = times.unlimited;
-  if (times.power > times.unlimited)
-    times.kernel *= (times.power + constants.powerDelay) /
-                    (times.unlimited + constants.powerDelay);
-  return times;
+  return limitPower(device, parts, numParts, constants, times);
 }
 
 double ftuner::predictLatency(const LatencyDevice &device,
@@ -557,6 +726,7 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
                                          const LatencyConstants &constants) {
   BusyParts busy(device, all, numParts, constants);
   const LatencyPart *parts = busy.get();
+  bool isStreaming = parts[0].table->block.isStreaming;
   Times times = predictTimes(device, parts, numParts, grid, constants);
   const Waves &waves = times.waves;
   LatencyPrediction terms;
@@ -577,9 +747,15 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   double cycles = times.sm * device.clockMhz, accounted = 0;
   double rounds = std::ceil(waves.perSm / waves.resident);
   double shownStarts =
-      1 - hiddenCycles(device, waves, parts[0], constants) /
-              (rounds * blockStart(device, parts[0].table->block, constants));
-  if (waves.perSm < waves.resident) {
+      isStreaming ? 1
+                  : 1 - hiddenCycles(device, waves, parts[0], constants) /
+                            (rounds * blockStart(device, parts[0].table->block,
+                                                 constants));
+  if (isStreaming) {
+    accounted =
+        addStream(terms, device, waves, parts[numParts - 1], grid, constants) -
+        terms.tail;
+  } else if (waves.perSm < waves.resident) {
     double tall = numParts > 1 ? waves.tall : 0;
     accounted = addBlocks(terms, device, parts[0], constants, waves.perSm,
                           waves.perSm - tall, shownStarts);

@@ -122,11 +122,11 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 26, but got 1 × 2 × 26"),
-        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 26"),
+        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 32, but got 1 × 2 × 32"),
+        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 32"),
         ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
-        ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 16, but got 3 × 15"),
+        ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 17, but got 3 × 16"),
         ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),
         ("device", lambda x: x[:2], "device: expected an array of 3, but got 2"),
         ("device", lambda x: x * 0.5, "device: expected numbers of type int64, but got float64"),

@@ -103,6 +103,21 @@ struct LatencyBlock {
   /// Registers per thread that do not fit.
   double spilledRegisters = 0;
 
+  /// Whether the kernel is bound by memory: elementwise, or a reduction of rows
+  /// (docs/latency-memory.md). The fields below are of such kernels alone.
+  bool isStreaming = false;
+  /// Operations of lanes by the special function units in a step.
+  double specialOperations = 0;
+  /// Bytes that a step stores, and those that it loads and all blocks share,
+  /// such as the scale of a norm.
+  double storedBytes = 0;
+  /// Of a block's first steps, how many keep what they load in registers or
+  /// shared memory; the others load it again in each of `laterPasses`.
+  double heldSteps = 0, laterPasses = 0;
+  /// Cycles of the shuffles and barriers that a block waits for one after the
+  /// other; above 0 in kernels that reduce.
+  double syncCycles = 0;
+
   /// Whether the tensor cores multiply: then operands come in asynchronous
   /// copies of 16 bytes in rows of 64 and more, past the registers.
   bool isTensor() const { return tensorInstructions > 0; }
@@ -123,6 +138,9 @@ struct LatencyGrid {
   /// Bytes that the whole launch moves once: output, and operands of the
   /// epilogue.
   double outputBytes = 0;
+  /// Bytes that a memory-bound launch touches: fewer than `outputBytes` where
+  /// it works in place. 0: as many.
+  double touchedBytes = 0;
   /// Whether output rows start at multiples of 32 bytes.
   bool isOutputAligned = true;
   /// Contiguous bytes that a step of a block reads of a row of each operand.

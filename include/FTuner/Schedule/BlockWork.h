@@ -85,6 +85,18 @@ struct BlockWork {
   bool isPersistent = false;
   /// Whether it stores a tile while it computes the next one.
   bool hidesStores = false;
+  /// Whether memory bounds it, as it does elementwise kernels and reductions of
+  /// rows. The fields below are of such work alone.
+  bool isStreaming = false;
+  /// Operations of lanes in a step that the special function units execute.
+  double specialOperations = 0;
+  /// Bytes of a step that go to the output.
+  double storedBytes = 0;
+  /// The first steps that keep what they load, and how often a block loads
+  /// again what the others have loaded.
+  double heldSteps = 0, laterPasses = 0;
+  /// Shuffles and barriers that a block waits for one after the other.
+  double shuffles = 0, barriers = 0;
   /// Accesses of a step; equal patterns are one entry.
   std::vector<WarpAccess> accesses;
 };

@@ -333,14 +333,22 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.stepsAhead =
       std::max(static_cast<double>(schedule.heldUnits) / units, 1.);
   work.registersPerThread = static_cast<double>(registers(workload, layout));
-  double passes = schedule.heldUnits > 0
-                      ? 1
-                      : static_cast<double>(rows.numReductions()) + 1;
   double accesses = units * static_cast<double>(layout.accesses());
   auto elements = units * static_cast<double>(layout.unit * schedule.laneRows);
+  auto roundElements = static_cast<double>(schedule.blockRows * layout.round());
+  auto reductions = static_cast<double>(rows.numReductions());
+  // A pass for each reduction, and one for the elements behind them.
+  work.isStreaming = true;
+  work.heldSteps = static_cast<double>(schedule.heldUnits) / units;
+  work.laterPasses = reductions;
+  // Trees over the places of a chunk and over slots.
+  work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
+  work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
     if (!isInput(operand->role)) {
       work.otherInstructions += 3 * warps * accesses;
+      work.storedBytes +=
+          static_cast<double>(operand->elementBytes) * roundElements;
       continue;
     }
     WarpAccess load;
@@ -349,18 +357,20 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     load.width = std::max<int64_t>(bytes / 4, 1);
     for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
       load.address[lane] = lane * bytes / 4;
-    load.count = warps * accesses * passes;
+    load.count = warps * accesses;
     work.accesses.push_back(load);
     work.loadedRegisters += load.count * static_cast<double>(load.width);
     work.otherInstructions += 4 * load.count;
     work.globalBytes +=
-        passes * static_cast<double>(operand->elementBytes *
-                                     schedule.blockRows * layout.round());
+        static_cast<double>(operand->elementBytes) * roundElements;
   }
   // Special functions go to a unit of a quarter of the rate, and take some
   // instructions around them.
   constexpr double kSpecialInstructions = 8;
   for (const Computation &computation : workload.computations) {
+    if (computation.axes.contains(layout.rowAxis))
+      work.specialOperations +=
+          specialsOf(computation.operations) * roundElements;
     double instructions =
         flopsOf(computation.operations) +
         (kSpecialInstructions - 1) * specialsOf(computation.operations);
@@ -369,7 +379,6 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     else
       work.epilogueInstructions += warps * instructions;
   }
-  auto reductions = static_cast<double>(rows.numReductions());
   // A chunk's places become one number, and so do a row's slots.
   if (!layout.isAcross())
     work.otherInstructions +=

@@ -53,6 +53,14 @@ TENSOR = (
 )
 # Of these what only kernels determine whose stages are known.
 TENSOR_COMPILED = ("tensor_latency",)
+# What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
+# other rows have it.
+MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share")
+MEMORY_SHARED = ("stream_l2_share", "stream_overlap")
+# By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
+# or L2 is slow; those that do (a row in a block, one block in an SM) say that clocks of devices
+# differ little in it.
+_HELD = {"stream_latency": 20.0}
 # Rows that push a constant to a bound while these are free do not tell them: these stay first,
 # one after the other.
 _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
@@ -61,7 +69,7 @@ _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
 # The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
-# launch, second_kernel (docs/latency.md says why).
+# launch, second_kernel, stream_dram_latency (docs/latency.md says why).
 # Microseconds that a host adds to a launch, if nothing else is known, and the bounds of fits.
 HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
@@ -80,6 +88,9 @@ FEWEST_ROWS = 30
 ROWS_OF_DEVICE = 3000
 # A row of the tensor cores may be dozens of launches (Rows.choices).
 TENSOR_ROWS_OF_DEVICE = 1000
+MEMORY_ROWS_OF_DEVICE = 1200
+_MEMORY_ROWS_OF_ALL = 8000
+_MEMORY_ROUNDS = 2
 
 
 @dataclasses.dataclass
@@ -196,6 +207,7 @@ def _fit_free(
     high = np.log([known[n].high for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
     begin = np.log([start[name] for name in names] + [offsets[index] for index in timed])
     begin = np.clip(begin, low + 1e-6, high - 1e-6)
+    held = prior * np.array([_HELD.get(n, 1.0) for n in names] + [1.0] * len(timed))
 
     def unpack(z: Array) -> tuple[Constants, Array]:
         values = np.exp(z)
@@ -205,7 +217,7 @@ def _fit_free(
 
     def objective(z: Array) -> Array:
         out = residuals(*unpack(z))
-        return np.concatenate([out, prior * (z - begin)]) if prior else out
+        return np.concatenate([out, held * (z - begin)]) if prior else out
 
     found = least_squares(
         objective,
@@ -242,6 +254,13 @@ def fit_own(
 
     `names` are those to fit instead of the usual ones.
     """
+    memory = rows.is_memory
+    if memory.any():
+        others = Fit(dict(start), _offsets(rows, offset), [], [])
+        rest = [name for name in names if name not in MEMORY]
+        if not memory.all() and (rest or not names):
+            others = fit_own(rows[~memory], start, offset, rest)
+        return _with_memory(rows[memory], others, [n for n in MEMORY if not names or n in names])
     tensor = rows.is_tensor
     if tensor.any():
         # The others first: they know nothing of the tensor cores.
@@ -277,6 +296,21 @@ def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
     )
 
 
+def _with_memory(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+    """Adds constants of memory-bound kernels to those of other rows of the device."""
+    few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
+    prior = prior_weight(len(rows))
+    found = fit(
+        few, others.constants, names, prior=prior, offset=others.offset, fit_offset=True
+    )
+    return dataclasses.replace(
+        found,
+        free=[*others.free, *found.free],
+        unmoved=[*others.unmoved, *found.unmoved],
+        at_bounds=[*others.at_bounds, *found.at_bounds],
+    )
+
+
 def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
     """What the hosts add to launches on each device, given the constants."""
     others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
@@ -303,7 +337,9 @@ class GlobalFit:
 
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
-    every = dict.fromkeys((*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_COMPILED))
+    every = dict.fromkeys(
+        (*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_COMPILED, *MEMORY, *MEMORY_SHARED)
+    )
     return [name for name in every if name not in _ODD]
 
 
@@ -321,6 +357,12 @@ def fit_global(
     in which they count by how much; then, with each device's own in place, what they share; then
     what compiled kernels alone determine; at last the same for the tensor cores.
     """
+    memory = rows.is_memory
+    if memory.any():
+        others = GlobalFit(dict(start), HOST_OFFSET, [], [], {})
+        if not memory.all():
+            others = fit_global(rows[~memory], start, names, rows_of_device, rows_of_all, seed)
+        return _global_memory(rows[memory], others, start, names, seed)
     tensor = rows.is_tensor
     if tensor.any():
         others = GlobalFit(dict(start), HOST_OFFSET, [], [], {})
@@ -405,6 +447,50 @@ def _global_tensor(
     free = [name for name in constants if constants[name] != start[name]]
     at_bounds = [*others.at_bounds, *{n for one in found.values() for n in one.at_bounds}]
     return GlobalFit(constants, others.offset, free, at_bounds, {**found, **own})
+
+
+def _global_memory(
+    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+) -> GlobalFit:
+    """Adds constants of memory-bound kernels to those of other rows.
+
+    Each device's own first, then with these in place what all share, and both once more. Of the
+    devices' own the median: clocks that fall under the power limit, and caches that other
+    kernels fill, are in a device's constants, and no other device has them.
+    """
+    constants, own = dict(others.constants), dict(others.own)
+    wanted = [name for name in MEMORY if not names or name in names]
+    shared = [name for name in MEMORY_SHARED if not names or name in names]
+    present = sorted(set(rows.device.tolist()))
+    some = {
+        index: sample(rows, rows.device == index, MEMORY_ROWS_OF_DEVICE, seed) for index in present
+    }
+    found: dict[int, Fit] = {}
+    at_bounds = list(others.at_bounds)
+    for _ in range(_MEMORY_ROUNDS):
+        for index, few in some.items():
+            begin = {**(own[index].constants if index in own else constants)}
+            begin.update({name: constants[name] for name in (*MEMORY, *MEMORY_SHARED)})
+            offset = found[index].offset if index in found else HOST_OFFSET
+            prior = prior_weight(len(few))
+            found[index] = fit(few, begin, wanted, prior=prior, offset=offset, fit_offset=True)
+        for name in wanted:
+            told = [one.constants[name] for one in found.values() if name in one.free]
+            if told:
+                constants[name] = float(np.median(told))
+        each = {index: {n: one.constants[n] for n in wanted} for index, one in found.items()}
+        hosts = np.full(len(rows.devices.names), HOST_OFFSET)
+        for index, one in found.items():
+            hosts[index] = one.offset[index]
+        every = np.zeros(len(rows), bool)
+        every[::max(1, len(rows) // _MEMORY_ROWS_OF_ALL)] = True
+        all_of = fit(sample(rows, every, len(rows), seed), constants, shared, offset=hosts, own=each)
+        constants.update({name: all_of.constants[name] for name in shared})
+        at_bounds = [*others.at_bounds, *all_of.at_bounds]
+    free = [name for name in constants if constants[name] != start[name]]
+    host = [float(one.offset[index]) for index, one in found.items() if some[index].is_host.any()]
+    offset = _mean(host) if host else others.offset
+    return GlobalFit(constants, offset, free, at_bounds, {**found, **own})
 
 
 def _mean(values: Sequence[float], weights: Sequence[float] | None = None) -> float:

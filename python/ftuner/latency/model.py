@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -34,6 +34,12 @@ NO_TENSOR = dict(
     tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, is_warpgroup=0, is_persistent=0, hides_stores=0,
     cluster_cycles=0, head_cycles=0, epilogue_instructions=0
 )
+
+# Fields of memory-bound kernels, in others: records may leave them out.
+_NO_STREAM = dict(
+    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, sync_cycles=0
+)
+_NO_STREAM_GRID = dict(touched_bytes=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,7 +280,8 @@ class Model:
         """Launches from records: `device` has the index in `devices` of each launch.
 
         `parts` has one record or two, with their "count" and "steps"; the taller is last.
-        Fields that a record leaves out, or that are not known, are errors.
+        Fields that a record leaves out, or that are not known, are errors; only those of
+        memory-bound kernels may be left out.
         """
         device = _array(device, np.int64, (None,), "device")
         size = len(device)
@@ -282,9 +289,11 @@ class Model:
             np.array([_row(record, self.device_fields, 1)[0] for record in devices]),
             device,
             np.ascontiguousarray(
-                np.stack([_row(part, self.part_fields, size) for part in parts], axis=1)
+                np.stack(
+                    [_row({**_NO_STREAM, **part}, self.part_fields, size) for part in parts], axis=1
+                )
             ),
-            _row(grid, self.grid_fields, size),
+            _row({**_NO_STREAM_GRID, **grid}, self.grid_fields, size),
         )
 
     def predict(self, launches: Launches, constants: Record) -> Array:

@@ -5,6 +5,7 @@
 * vendor rows (`vendor_rows`): kernels of cuBLAS for PyTorch's linear and bmm;
 * token rows (`token_rows`): products of a vendor's library on tensor cores, kernels unknown;
 * configurations (`configuration_rows`): CLBlast's Xgemm with each of its parameters;
+* memory rows (`memory_rows`): elementwise kernels and reductions of rows of other libraries;
 * FTuner rows (`ftuner_rows`): programs of this compiler.
 
 docs/calibration.md has the columns.
@@ -196,6 +197,12 @@ class Rows:
         return np.asarray(self.launches.parts[self._first, -1, instructions] > 0)
 
     @property
+    def is_memory(self) -> npt.NDArray[np.bool_]:
+        """Rows of memory-bound kernels."""
+        streaming = model().part_fields.index("is_streaming")
+        return np.asarray(self.launches.parts[self._first, -1, streaming] > 0)
+
+    @property
     def is_fit(self) -> npt.NDArray[np.bool_]:
         """Rows that tell of the kernel: those above twice the floor."""
         return self.microseconds > 2 * self.floor
@@ -337,20 +344,21 @@ class Format:
 
 def _format_of(table: Table) -> Format:
     """The one format whose columns the table has."""
-    from . import configuration_rows, ftuner_rows, token_rows, vendor_rows
+    from . import configuration_rows, ftuner_rows, memory_rows, token_rows, vendor_rows
 
     formats = [
         Format("vendor rows", vendor_rows.COLUMNS, vendor_rows.read),
         Format("token rows", token_rows.COLUMNS, token_rows.read),
         Format("configurations", configuration_rows.COLUMNS, configuration_rows.read),
+        Format("memory rows", memory_rows.COLUMNS, memory_rows.read),
         Format("FTuner rows", ftuner_rows.COLUMNS, ftuner_rows.read),
     ]
     found = [one for one in formats if not one.missing(table)]
     if len(found) == 1:
         return found[0]
     expected = (
-        f"{table.path}:1: expected the columns of vendor rows, token rows, configurations or "
-        "FTuner rows"
+        f"{table.path}:1: expected the columns of vendor rows, token rows, configurations, "
+        "memory rows or FTuner rows"
     )
     if found:
         raise Error(f"{expected}, but got those of {' and '.join(one.name for one in found)}")
