@@ -3,7 +3,7 @@
 
 Scalars of f32 and, behind a product with the identity, vectors; f16, which is
 computed in f32. Random floats of every size, those around the places where the
-arithmetic changes, and special values.
+arithmetic changes, and special values. Likewise math.exp, of scalars.
 """
 
 import math
@@ -122,10 +122,34 @@ class Test:
         return [] if errors[worst] <= 0.5 + ERROR_ULP * 2.0**-13 else [f"erf({x[worst]!r}) is {y[worst]!r}"]
 
 
+    def exponentials(self, device):
+        rng = np.random.default_rng(harness.next_seed())
+        # The ends of the normal floats, where the exponent changes, and what is 0 or infinite.
+        places = (np.arange(-126, 129) + 0.5) * np.log(2)
+        x = np.concatenate([rng.uniform(-86.5, 88.7, 80000), rng.standard_normal(40000), rng.uniform(-1e-3, 1e-3, 10000),
+                            (places[:, None] * (1 + 1e-7 * np.arange(-20, 21))).ravel()]).astype(np.float32)
+        x = x[(x > -86.5) & (x < 88.72)]
+        special = np.array([0, -0.0, np.inf, -np.inf, np.nan, 88.73, 1e30, -88, -1e30], np.float32)
+        text = ELEMENTWISE.format(type="f32").replace("linalg.erf", "linalg.exp")
+        y = self.execute(f"exponentials_{device}", text, device, np.concatenate([x, special]))
+        exact = np.exp(x.astype(np.float64))
+        errors = ulps(y[:len(x)], exact)
+        worst = np.argmax(errors)
+        self.harness.describe(f"exponentials on {device}", f"at most {errors[worst]:.2f} ulp")
+        problems = []
+        if not errors[worst] <= ERROR_ULP:
+            problems.append(f"exp({x[worst]!r}) is {y[worst]!r} instead of {exact[worst]!r}")
+        expected = np.array([1, 1, np.inf, 0, np.nan, np.inf, np.inf, 0, 0], np.float32)
+        if not np.array_equal(y[len(x):], expected, equal_nan=True):
+            problems.append(f"exp of {special} is {y[len(x):]}")
+        return problems
+
+
 def main():
     run, _ = harness.start(__doc__)
     test = Test(run)
     for device in DEVICES:
+        run.add(f"exponentials on {device}", test.exponentials, device)
         run.add(f"scalars on {device}", test.scalars, device)
         run.add(f"vectors on {device}", test.vectors, device)
     run.add("f16", test.halves, DEVICES[-1])

@@ -5,6 +5,10 @@ The kernel at the NVVM level is edited as text: a missing wait for asynchronous
 copies, a missing barrier, an out-of-bounds load, a shared buffer that is too
 small, and a wrong zero fill of the reduce axis' tail. The unbroken kernel must
 pass in the same modes, so that a failure is the bug's.
+
+Likewise a softmax whose rows several warps share: a missing barrier, a shared
+buffer that is too small, a merge of lanes that is lost, a number of a warp's that
+is not stored, and a maximum that starts from another value than its neutral one.
 """
 
 import os
@@ -17,13 +21,31 @@ import models
 
 # 44 is no multiple of any reduce tile, so that the last step needs zero fill; 64 is one of all.
 M, N, K, K_OF_WHOLE_STEPS = 53, 96, 44, 64
+ROWS, COLUMNS = 3, 1500
+
+SOFTMAX = """
+func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
 
 
 def multiplied(a, b):
     return a.astype(numpy.float64) @ b.astype(numpy.float64)
 
 
-def run(h, name, text, inputs, flags):
+def softmax_of(x):
+    e = numpy.exp(x.astype(numpy.float64) - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def run(h, name, text, inputs, flags, reference):
     """Returns (exit status, relative error, output) of the compiled module."""
     path = h.write(name + ".mlir", text)
     folder = h.path(name)
@@ -34,7 +56,7 @@ def run(h, name, text, inputs, flags):
     output = os.path.join(folder, "result0.npy")
     error = None
     if result.returncode == 0 and os.path.exists(output):
-        expected = multiplied(inputs[0][1], inputs[1][1])
+        expected = reference(*(array for _, array in inputs))
         got = numpy.load(output).astype(numpy.float64)
         error = numpy.linalg.norm(got - expected) / numpy.linalg.norm(expected)
         if not numpy.isfinite(error):
@@ -69,23 +91,58 @@ def copy_all_bytes(text):
         r"\1 : \2")
 
 
-def check(h, compiled, of_whole_steps):
-    (text, inputs), (text_of_whole_steps, inputs_of_whole_steps) = compiled, of_whole_steps
-    problems = []
+def lose_merges(text):
+    """Lanes combine their number with itself instead of another lane's."""
+    return replace_once_or_more(text, r"nvvm\.shfl\.sync +bfly %\w+, (%\w+), %\w+, %\w+ : f32 -> f32",
+                                r"llvm.bitcast \1 : f32 to f32")
 
-    def expect(name, broken, flags, what, inputs=inputs):
-        status, error, output = run(h, name, broken, inputs, flags)
+
+def drop_shared_stores(text):
+    return replace_once_or_more(text, r"\n *llvm\.store [^\n]*!llvm\.ptr<3>[^\n]*", "")
+
+
+def start_from_zero(text):
+    return replace_once_or_more(text, r"llvm\.mlir\.constant\(0x(?:FF8|7FC|FFC)00000 : f32\)", "llvm.mlir.constant(0.000000e+00 : f32)")
+
+
+class Check:
+    """What a broken kernel must do; `reference`: of the inputs, which are (file, array)."""
+
+    def __init__(self, h, inputs, reference):
+        self.h, self.inputs, self.reference, self.problems = h, inputs, reference, []
+
+    def passes(self, name, text):
+        for flags in ([], ["--check-bounds"], ["--check-races"]):
+            status, error, output = run(self.h, name, text, self.inputs, flags, self.reference)
+            if status != 0 or error is None or error > 1e-5:
+                self.problems.append(f"{name} fails with {flags}: exit {status}, error {error}: {output[:400]}")
+
+    def expect(self, name, broken, flags, what, inputs=None):
+        status, error, output = run(self.h, name, broken, inputs or self.inputs, flags, self.reference)
         crashed = status < 0
         caught = status > 0 or (error is not None and error > 1e-5)
         if crashed or not caught:
-            problems.append(f"{name}: not caught (exit {status}, error {error})")
+            self.problems.append(f"{name}: not caught (exit {status}, error {error})")
         elif what and what not in output:
-            problems.append(f"{name}: expected {what!r} in the report, but got {output[:400]!r}")
+            self.problems.append(f"{name}: expected {what!r} in the report, but got {output[:400]!r}")
 
-    for flags in ([], ["--check-bounds"], ["--check-races"]):
-        status, error, output = run(h, "correct", text, inputs, flags)
-        if status != 0 or error is None or error > 1e-5:
-            problems.append(f"the correct kernel fails with {flags}: exit {status}, error {error}: {output[:400]}")
+
+def check_rows(h, text, inputs):
+    check = Check(h, inputs, softmax_of)
+    check.passes("correct_rows", text)
+    check.expect("rows_missing_barrier", drop_barriers(text), ["--check-races"], "race")
+    check.expect("rows_shared_too_small", shrink_shared(text), ["--check-bounds"], "")
+    check.expect("rows_lost_merge", lose_merges(text), [], "")
+    check.expect("rows_stale_slot", drop_shared_stores(text), [], "")
+    check.expect("rows_wrong_identity", start_from_zero(text), [], "")
+    return check.problems
+
+
+def check(h, compiled, of_whole_steps):
+    (text, inputs), (text_of_whole_steps, inputs_of_whole_steps) = compiled, of_whole_steps
+    check = Check(h, inputs, multiplied)
+    expect = check.expect
+    check.passes("correct", text)
     expect("missing_wait", drop_waits(text), [], "")
     expect("missing_barrier", drop_barriers(text), ["--check-races"], "race")
     # Without a tail along the reduce axis it is rows of the first argument that are beyond.
@@ -93,7 +150,7 @@ def check(h, compiled, of_whole_steps):
            "of buffer 'argument 0'", inputs_of_whole_steps)
     expect("shared_too_small", shrink_shared(text), ["--check-bounds"], "")
     expect("wrong_zero_fill", copy_all_bytes(text), [], "")
-    return problems
+    return check.problems
 
 
 def compile_product(h, rng, k):
@@ -103,16 +160,28 @@ def compile_product(h, rng, k):
     for file, array in inputs:
         numpy.save(h.path(file), array)
     source = h.write(f"source{k}.mlir", models.Matmul(m="T", n=N, k=k, name="f").text())
-    compiled = h.tool("ftuner-opt", source, "--ftuner-compile=device=h200")
+    return compile_module(h, source), inputs
+
+
+def compile_module(h, source):
+    compiled = h.tool("ftuner-opt", source, "--ftuner-compile=device=h200 max-kernels=4")
     if compiled.returncode != 0:
         raise SystemExit(compiled.stderr)
-    return compiled.stdout, inputs
+    return compiled.stdout
+
+
+def compile_softmax(h, rng):
+    """Of negative numbers, so that a maximum of 0 is wrong, and far below, so that their powers are."""
+    x = (rng.standard_normal((ROWS, COLUMNS), dtype=numpy.float32) - 200).astype(numpy.float32)
+    numpy.save(h.path("x.npy"), x)
+    return compile_module(h, h.write("softmax.mlir", SOFTMAX)), [("x.npy", x)]
 
 
 def main():
     h, _ = harness.start(__doc__)
     rng = numpy.random.default_rng(harness.next_seed())
     h.add("injected bugs", check, h, compile_product(h, rng, K), compile_product(h, rng, K_OF_WHOLE_STEPS))
+    h.add("injected bugs in rows", check_rows, h, *compile_softmax(h, rng))
     h.finish()
 
 
