@@ -49,8 +49,8 @@ def weight_bytes(program: Any) -> int:
 # Model, its elements, attention; dispatches of FTuner's and the least share of all FLOPs that they carry.
 MODELS: dict[str, tuple[Callable[[], Any], Any, str, int, float]] = {
     "mlp": (lambda: nets.mlp(WIDTH), torch.float32, "iree", 2, 1.0),
-    "bert": (lambda: nets.Bert(WIDTH, 4), torch.float32, "iree", 10, 0.95),
-    "gpt2": (lambda: nets.Gpt2(WIDTH, 4), torch.float32, "iree", 8, 0.95),
+    "bert": (lambda: nets.Bert(WIDTH, 4), torch.float32, "iree", 11, 0.95),
+    "gpt2": (lambda: nets.Gpt2(WIDTH, 4), torch.float32, "iree", 9, 0.95),
     "llama": (lambda: nets.Llama(WIDTH, 4), torch.float32, "products", 12, 0.9),
     "llama f16": (lambda: nets.Llama(WIDTH, 4), torch.float16, "products", 12, 0.9),
 }
@@ -301,11 +301,11 @@ def test_packed_weights(
 #: Models, launches of FTuner's kernels, and relative errors.
 CPU_MODELS: dict[str, tuple[Callable[[], Any], Any, int, float]] = {
     "mlp": (lambda: nets.mlp(64), torch.float32, 2, 1e-5),
-    "bert": (lambda: nets.Bert(64, 4), torch.float32, 8, 1e-5),
+    "bert": (lambda: nets.Bert(64, 4), torch.float32, 11, 1e-5),
     # torch-mlir rounds the constants of GELU.
-    "gpt2": (lambda: nets.Gpt2(64, 4), torch.float32, 6, 5e-5),
-    "llama": (lambda: nets.Llama(64, 4), torch.float32, 9, 1e-5),
-    "llama f16": (lambda: nets.Llama(64, 4), torch.float16, 9, 5e-3),
+    "gpt2": (lambda: nets.Gpt2(64, 4), torch.float32, 9, 5e-5),
+    "llama": (lambda: nets.Llama(64, 4), torch.float32, 12, 1e-5),
+    "llama f16": (lambda: nets.Llama(64, 4), torch.float16, 12, 5e-3),
 }
 
 
@@ -352,7 +352,7 @@ def transformer(name: str) -> tuple[Any, int]:
 
 @pytest.mark.parametrize(
     ("name", "launches", "tolerance"),
-    [("bert", 12, 1e-6), ("gpt2", 11, 5e-5)][: None if SCALE > 1 else 1],
+    [("bert", 13, 1e-6), ("gpt2", 12, 5e-5)][: None if SCALE > 1 else 1],
 )
 def test_transformers_as_exported(
     name: str, launches: int, tolerance: float, tmp_path: Path, rng: np.random.Generator
@@ -434,13 +434,13 @@ class Masked(torch.nn.Module):
 
 
 def test_masks_for_cuda() -> None:
-    """The softmax lies between the products."""
+    """The softmax lies between the products, and one row operator finds rows that are masked whole."""
     dims = {0: torch.export.Dim("B", min=1, max=8), 1: torch.export.Dim("T", min=2, max=64)}
     report = ftuner.iree.compile(
         Masked().eval(), args=(torch.randn(2, 8, 64), torch.ones(2, 8, dtype=torch.long)),
         dynamic_shapes=(dims, dims), attention="products", max_kernels=1,
     ).report  # fmt: skip
-    assert report.ftuner_dispatches == 4
+    assert report.ftuner_dispatches == 5
 
 
 class Patches(torch.nn.Module):
