@@ -26,6 +26,7 @@ static int ftunerFault(int number) {
 """
 
 CODEGEN = "lib/Codegen/IR/"
+ROWS = "lib/Codegen/Rows/IR/RowsEmitter.cpp"
 #: A test of lit.
 CONVOLUTION = "Operators/convolution-run.mlir"
 #: What, file, text, its replacement (@ stands for the switch), tests that must find it: of test/Integration, or of lit.
@@ -76,13 +77,16 @@ FAULTS = [
      "return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
      "if (@)\n    return result;\n  return arith::SelectOp::create(b, inReduceRange(slot, reduceOffset), result,",
      ("prologues",)),
-    ("no barrier between warps of a row", "lib/Codegen/Rows/IR/RowsEmitter.cpp", "gpu::BarrierOp::create(b);",
-     "if (!@)\n    gpu::BarrierOp::create(b);", ("rows",)),
-    ("what lies behind the end of a row is reduced", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
-     "return arith::SelectOp::create(b, access.isInside, compute(), last);",
-     "return @ ? compute() : Value(arith::SelectOp::create(b, access.isInside, compute(), last));", ("rows",)),
-    ("chunks in registers are reduced twice", "lib/Codegen/Rows/IR/RowsEmitter.cpp",
-     "math.constant(schedule.heldChunks * layout.chunk)", "math.constant(@ ? 0 : schedule.heldChunks * layout.chunk)", ("rows",)),
+    ("no barrier between warps of a row", ROWS, "gpu::BarrierOp::create(b);\n  return reduceLanes(",
+     "if (!@)\n    gpu::BarrierOp::create(b);\n  return reduceLanes(", ("rows",)),
+    ("no barrier between warps of rows across memory", ROWS,
+     "gpu::BarrierOp::create(b);\n  SmallVector<RowNumbers> numbers(schedule.warps);",
+     "if (!@)\n    gpu::BarrierOp::create(b);\n  SmallVector<RowNumbers> numbers(schedule.warps);", ("row_families",)),
+    ("what lies behind the end of a row is reduced", ROWS,
+     "number = arith::SelectOp::create(b, access.isInside, next, number);",
+     "number = @ ? next : Value(arith::SelectOp::create(b, access.isInside, next, number));", ("rows",)),
+    ("chunks of a row in registers are in one slot", ROWS, "RowNumbers &slot = slots[round % slots.size()];",
+     "RowNumbers &slot = slots[@ ? 0 : round % slots.size()];", ("row_families",)),
     ("images are read beyond their ends", CODEGEN + "CopySource.cpp", "if (operand.outside &&", "if (!@ && operand.outside &&",
      (CONVOLUTION,)),
     ("windows begin where images do", CODEGEN + "CopySource.cpp", "constant = operand.windows[dim].constant)",
