@@ -98,11 +98,10 @@ public:
     bool isAcross = RowsLayout(workload, schedule).isAcross();
     for (int64_t warps : {1, 2, 4, 8, 16})
       for (int64_t lanes : {1, 4, 8, 16, 32}) {
-        bool fits = isAcross ? lanes == 1 && warps <= RowsLayout::numSlotsAcross
-                    : lanes == RowsSchedule::warpSize
-                        ? true
-                        : lanes > 1 && warps == 1 && !isLong(lanes);
-        if (!fits)
+        bool isWholeWarp = lanes == RowsSchedule::warpSize;
+        bool sharesWarp = lanes > 1 && warps == 1 && !isWholeWarp;
+        if (isAcross ? lanes > 1 || warps > RowsLayout::numSlotsAcross
+                     : !isWholeWarp && (!sharesWarp || isLong(lanes)))
           continue;
         for (int64_t threads : {32, 64, 128, 256, 512}) {
           schedule.warps = warps;

@@ -157,6 +157,9 @@ std::optional<Accumulation> matchRowReduction(linalg::LinalgOp op) {
     if (isSameNeutral && result.constantStart == *neutral)
       result.constantStart = Attribute();
   }
+  // What a count starts from may be wider than the count.
+  if (own.isInteger(64) && result.hasStart())
+    return std::nullopt;
   return result;
 }
 
@@ -433,7 +436,6 @@ bool RowGroup::isTaken(Type type, AffineMap layout) const {
 
 bool RowGroup::areOperandsTaken(linalg::LinalgOp op,
                                 ArrayRef<AffineExpr> loops) const {
-  bool hasReduction = op.getNumReductionLoops() != 0;
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
       continue;
@@ -442,10 +444,6 @@ bool RowGroup::areOperandsTaken(linalg::LinalgOp op,
     for (auto [dim, position] : llvm::enumerate(layout.getResults()))
       if (isa<AffineConstantExpr>(position) && type.getDimSize(dim) != 1)
         return false;
-    // Of an accumulator's start nothing is read, where a row begins with it.
-    if (hasReduction && op.isDpsInit(&operand) &&
-        !elements.takes(type, RowAccess::OncePerRow))
-      return false;
     if (!isTaken(type, layout))
       return false;
   }
@@ -516,7 +514,6 @@ AffineMap RowGroup::layoutOfReshape(Operation *op) const {
       }
     }
   }
-  // Dimensions of extent 1 behind the one that has the loop.
   AffineMap result = AffineMap::get(numLoops, 0, positions, op->getContext());
   return isComplete(result) && isAlongRow(result) == isAlongRow(layout)
              ? result

@@ -1,5 +1,4 @@
-//===- RowFormation.h - Reductions of rows to ukernel.row_reduction ------*- C++
-//-*-===//
+//===- RowFormation.h - To ukernel.row_reduction ----------------*- C++ -*-===//
 //
 // A softmax or a norm is several operators of linalg: reductions along rows,
 // what is computed of their results once a row, and elementwise operators over

@@ -39,6 +39,11 @@
 // RUN: not ftuner-run %t/chunk.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=CHUNK
 // CHUNK: rows: expected a tile of 1 rows and 256 elements along them, but got [1,96]
 
+// Counts in 64 bits that start from more than 32 bits hold.
+// RUN: ftuner-run %t/count.mlir --device=a100 --args=3x37xi1 --args=3x0xi1 --check | FileCheck %s --check-prefix=COUNT
+// COUNT: result 0: {{.*}}relative error 0 (
+// COUNT: result 1: {{.*}}relative error 0 (
+
 // ONE: result 0: {{.*}}relative error
 // ONE: launches: 1 (
 // NONE: launches: 0
@@ -237,4 +242,34 @@ func.func @f(%x: tensor<5x128xf32>) -> tensor<5xf32> {
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
   %s = linalg.reduce { arith.addf } ins(%x : tensor<5x128xf32>) outs(%z : tensor<5xf32>) dimensions = [1]
   return %s : tensor<5xf32>
+}
+
+//--- count.mlir
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+module {
+  func.func @count(%x: tensor<?x?xi1>) -> (tensor<?xi64>, tensor<?xi64>) {
+    %c0 = arith.constant 0 : index
+    %m = tensor.dim %x, %c0 : tensor<?x?xi1>
+    %negative = arith.constant -100 : i64
+    %large = arith.constant 4294967296 : i64
+    %o = tensor.empty(%m) : tensor<?xi64>
+    %n = linalg.fill ins(%negative : i64) outs(%o : tensor<?xi64>) -> tensor<?xi64>
+    %l = linalg.fill ins(%large : i64) outs(%o : tensor<?xi64>) -> tensor<?xi64>
+    %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : tensor<?x?xi1>) outs(%n : tensor<?xi64>) {
+    ^bb0(%a: i1, %acc: i64):
+      %one = arith.extui %a : i1 to i64
+      %next = arith.addi %acc, %one : i64
+      linalg.yield %next : i64
+    } -> tensor<?xi64>
+    %t = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : tensor<?x?xi1>) outs(%l : tensor<?xi64>) {
+    ^bb0(%a: i1, %acc: i64):
+      %one = arith.extui %a : i1 to i64
+      %next = arith.addi %acc, %one : i64
+      linalg.yield %next : i64
+    } -> tensor<?xi64>
+    return %s, %t : tensor<?xi64>, tensor<?xi64>
+  }
 }

@@ -9,14 +9,13 @@
 //   chunk   32 places of V neighbouring elements, V the elements in the widest
 //           access (16 bytes, at most 8). A place is reduced element by
 //           element, and the 32 places of a chunk by a tree.
-//   slot    chunk c belongs to slot c mod 32, which reduces its chunks one
-//   after
-//           the other; a tree makes one number of the 32 slots.
+//   slot    chunk c belongs to slot c mod 32, which reduces its chunks in turn;
+//           a tree makes one number of the 32 slots.
 //
 // Where rows lie across memory, and neighbouring lanes have neighbouring rows:
 //
-//   slot    element r belongs to slot r mod 8, which reduces its elements one
-//           after the other; a tree makes one number of the 8 slots.
+//   slot    element r belongs to slot r mod 8, which reduces its elements in
+//           turn; a tree makes one number of the 8 slots.
 //
 // A tree joins neighbours at half of their number first, then at a quarter, and
 // so on. Places and slots beyond the end of a row hold the neutral element.

@@ -1,5 +1,4 @@
-//===- RowReductionOp.cpp - Reductions of rows, and what follows from them
-//--------===//
+//===- RowReductionOp.cpp - Reductions of rows ----------------------------===//
 #include "FTuner/Dialect/UKernel/IR/Computations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
