@@ -222,8 +222,11 @@ def to_tensor_sum(f, value):
 
 
 def to_transposed_sum(f, value):
-    """The result has the product's last axis first."""
-    residual = f.argument(*value.axes[-1:], *value.axes[:-1])
+    """The result has the product's last axis first. No path stores along a batch axis: it does not come last."""
+    axes = [*value.axes[-1:], *value.axes[:-1]]
+    if axes[-1] == "b" and not f.joins_rows:
+        axes.insert(0, axes.pop())
+    residual = f.argument(*axes)
     return [f.generic([value, residual], f.empty(residual.axes), ["%r = arith.subf %i0, %i1 : f32"])]
 
 
