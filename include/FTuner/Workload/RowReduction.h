@@ -34,8 +34,8 @@ public:
   /// lie: the row itself, or a space axis where rows lie across (a sum over the
   /// first dimension). If they differ, that of the most bytes of an element.
   unsigned laneAxis() const;
-  /// Whether neighbouring lanes, which access neighbours in memory, do so in the
-  /// operand: others are accessed element by element.
+  /// Whether neighbouring lanes, which access neighbours in memory, do so in
+  /// the operand: others are accessed element by element.
   bool isAlongLanes(const Operand &operand) const {
     return isAlong(operand) && operand.contiguousAxis() == laneAxis();
   }

@@ -198,10 +198,10 @@ struct ExpandExp : public OpRewritePattern<math::ExpOp> {
     Value exponent = arith::ShLIOp::create(
         b, arith::BitcastOp::create(b, bits, biased),
         arith::ConstantOp::create(
-            b, cast<TypedAttr>(
-                   vector ? Attribute(DenseElementsAttr::get(
-                                cast<VectorType>(bits), b.getI32IntegerAttr(23)))
-                          : Attribute(b.getI32IntegerAttr(23)))));
+            b, cast<TypedAttr>(vector ? Attribute(DenseElementsAttr::get(
+                                            cast<VectorType>(bits),
+                                            b.getI32IntegerAttr(23)))
+                                      : Attribute(b.getI32IntegerAttr(23)))));
     Value scale = arith::BitcastOp::create(b, type, exponent);
     rewriter.replaceOpWithNewOp<arith::MulFOp>(op, createApproximateExp2(b, r),
                                                scale);
@@ -357,8 +357,9 @@ struct UKernelExpandMathPass
     : public ftuner::impl::UKernelExpandMathPassBase<UKernelExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandClassTest, ExpandErf, ExpandExp, ExpandLog10,
-                 ExpandRemF>(&getContext());
+    patterns
+        .add<ExpandClassTest, ExpandErf, ExpandExp, ExpandLog10, ExpandRemF>(
+            &getContext());
     // Powers with small constant exponents are products.
     populateMathAlgebraicSimplificationPatterns(patterns);
     patterns.add<ExpandFPowI, ExpandPowF>(&getContext(), /*benefit=*/0);

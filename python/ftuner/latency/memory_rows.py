@@ -143,7 +143,8 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     is_warp = cols <= 1024
 
     def either(warp: Any, block: Any) -> Array:
-        return np.where(is_warp, warp, block)
+        chosen: Array = np.where(is_warp, warp, block)
+        return chosen
 
     of_rows = either(rows_of_block, 1) * cols
     part = _part(
@@ -264,9 +265,9 @@ def launches_of(
         launches += (cols == _TWO_SUMS) & (element_bytes == 2)
     moved = OPERATORS[op] * rows * cols * element_bytes * launches
     is_in_place = op in ("rope", "add_rmsnorm")
-    fields = {name: 0.0 for name in model().part_fields}
+    fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
     fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks * launches, steps=1)
-    grid = {name: 1.0 for name in model().grid_fields}
+    grid: dict[str, Any] = {name: 1.0 for name in model().grid_fields}
     grid.update(
         lhs_bytes=0.0,
         rhs_bytes=0.0,
