@@ -186,7 +186,7 @@ private:
   /// this state. `isBackwards`: the last ones first, which are the likeliest to
   /// be in a cache.
   Values
-  forEachRound(Values state, bool isBackwards,
+  forEachRound(const Values &state, bool isBackwards,
                llvm::function_ref<void(ArrayRef<Unit> units, Value number,
                                        MutableArrayRef<Value> state)>
                    body);
@@ -371,7 +371,7 @@ SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first,
 }
 
 Values RowsEmitter::forEachRound(
-    Values state, bool isBackwards,
+    const Values &state, bool isBackwards,
     llvm::function_ref<void(ArrayRef<Unit>, Value, MutableArrayRef<Value>)>
         body) {
   // Loads that are under way at once.
