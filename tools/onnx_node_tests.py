@@ -21,9 +21,10 @@ import json
 import multiprocessing
 import os
 import re
-import signal
 import sys
 import warnings
+
+import apart
 
 PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = ("passed", "refused", "unclear", "wrong", "crashed")
 
@@ -93,21 +94,12 @@ def outcome_of(case, options):
 
 def run_apart(case, options):
     """`outcome_of` in a process of its own, for the importer may end its."""
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(receiver)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        signal.alarm(SECONDS)
+    def work(tell):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcome = outcome_of(case, options)
-        os.write(sender, json.dumps(outcome).encode()[:60000])
-        os._exit(0)
-    os.close(sender)
-    with os.fdopen(receiver, "rb") as pipe:
-        told = pipe.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            tell(json.dumps(outcome_of(case, options)).encode()[:60000])
+
+    told, code = apart.told_apart(work, SECONDS)
     if code:
         return CRASHED, f"the process ended with code {code}"
     return tuple(json.loads(told))

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 import random
 import re
@@ -28,8 +27,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch"), str(ROOT / "tools")]
 
+import apart  # noqa: E402
 import opinfo  # noqa: E402
 import tables  # noqa: E402
 
@@ -119,22 +119,14 @@ def outcome_of(operator, sample, tell_imported):
 
 def run_apart(operator, sample):
     """`outcome_of` in a process of its own, since the importer may end its, or not return."""
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(receiver)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        signal.alarm(SECONDS)
+    def work(tell):
         try:
-            outcome = outcome_of(operator, sample, lambda: os.write(sender, b"\n"))
+            outcome = outcome_of(operator, sample, lambda: tell(b"\n"))
         except Exception as error:
             outcome = "wrong", f"{type(error).__name__}: {error}"[:400]
-        os.write(sender, json.dumps(outcome).encode())
-        os._exit(0)
-    os.close(sender)
-    with os.fdopen(receiver, "rb") as pipe:
-        told = pipe.read()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        tell(json.dumps(outcome).encode())
+
+    told, code = apart.told_apart(work, SECONDS)
     if code and not told:
         how = f"no answer within {SECONDS} s" if code == -signal.SIGALRM else f"ended with code {code}"
         return "refused", f"the importer: {how}"
