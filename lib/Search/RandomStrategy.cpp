@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
+#include "ShapeSeed.h"
 #include "llvm/ADT/DenseSet.h"
 #include <random>
 
@@ -31,16 +32,6 @@ static const OptionTable<RandomOptions> &ownOptions() {
           .within(0, 1'000'000),
   };
   return table;
-}
-
-/// A seed of the shape's own, so that its draws do not depend on what was drawn
-/// for others; the same on every machine.
-static uint64_t seedOf(llvm::ArrayRef<int64_t> shape, uint64_t seed) {
-  // FNV-1a, by numbers.
-  uint64_t hash = 14695981039346656037u ^ seed;
-  for (int64_t size : shape)
-    hash = (hash ^ static_cast<uint64_t>(size)) * 1099511628211u;
-  return hash;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "RollerTree.h"
+#include "SinglePrograms.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <limits>
@@ -208,6 +209,8 @@ public:
   llvm::Expected<std::unique_ptr<ProgramRanker>>
   makeRanker(const SearchProblem &problem,
              const SearchContext &) const override {
+    if (!problem.workload.isContraction())
+      return rankSinglePrograms(problem, name());
     llvm::Expected<CandidateSet> set = enumerateAlignedTiles(problem);
     if (!set)
       return set.takeError();

@@ -1,5 +1,6 @@
 //===- RollerTree.cpp - Tiles as Roller constructs them -------------------===//
 #include "RollerTree.h"
+#include "ConstructibleTiles.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -135,43 +136,18 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
-  if (!problem.workload.isContraction())
-    return llvm::createStringError(
-        "strategy 'roller': expected a contraction, but got workload '" +
-        problem.workload.name + "'");
-  // The rules of the paper's candidates do not bind Roller, and no other model
-  // than its own chooses tiles for it. It cannot tell depths and stages of the
-  // reduce axis apart: these follow the rule of Candidates.h, by a model that
-  // predicts time where the problem has one, as for others.
-  const CostModel &ofDepth = problem.costModel.predictsTime()
-                                 ? problem.costModel
-                                 : *findCostModel("sia-program");
-  SearchProblem aligned{problem.workload, problem.device,  problem.paths,
-                        ofDepth,          problem.options, problem.rejected};
-  aligned.options.tileRule = TileRule::Aligned;
-  // Tiles grow along m and n.
-  aligned.options.batchTiles = false;
-  llvm::Expected<CandidateSet> set = enumerateCandidates(aligned);
-  if (!set)
-    return set.takeError();
   ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
-  llvm::erase_if(set->candidates, [&](const Candidate &candidate) {
+  return enumerateConstructibleTiles(problem, [&](const Candidate &candidate) {
     const UKernel &ukernel = candidate.ukernel;
     int64_t rm = ukernel.registerTile[axes.m];
     int64_t rn = ukernel.registerTile[axes.n];
     int64_t threads = candidate.resources.threads;
     // Of a worker's threads together.
     int64_t registers = rm * rn + rm + rn;
-    return !llvm::isPowerOf2_64(rm) || !llvm::isPowerOf2_64(rn) ||
-           threads > tuning::maxBlockThreads ||
-           registers * ukernel.workers > tuning::maxTileRegisters * threads ||
-           2 * registers * ukernel.workers > problem.device.registersPerBlock;
+    return threads <= tuning::maxBlockThreads &&
+           registers * ukernel.workers <= tuning::maxTileRegisters * threads &&
+           2 * registers * ukernel.workers <= problem.device.registersPerBlock;
   });
-  if (set->candidates.empty())
-    return llvm::createStringError(
-        "found no uKernel with aligned tiles for workload '" +
-        problem.workload.name + "' on device '" + problem.device.name + "'");
-  return set;
 }
 
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,

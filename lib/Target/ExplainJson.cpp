@@ -191,6 +191,16 @@ void JsonWriter::writeShape(const ShapeExplanation &shape, double weight,
       for (const StageReport &stage : report.stages)
         writeStage(stage);
     });
+    if (report.construction.empty())
+      return;
+    json.attributeArray("construction", [&] {
+      for (const ConstructionStep &step : report.construction)
+        json.object([&] {
+          json.attribute("action", step.action);
+          json.attribute("probability", step.probability);
+          json.attribute("state", step.state);
+        });
+    });
   });
 }
 

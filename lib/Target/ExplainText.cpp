@@ -3,6 +3,7 @@
 #include "FTuner/Support/TextTable.h"
 #include "FTuner/Target/Explain.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -115,6 +116,7 @@ private:
   void writePrograms(const WorkloadExplanation &workload,
                      const ShapeExplanation &shape);
   void writeStages(const ShapeReport &report);
+  void writeConstruction(const ShapeReport &report);
   void writeSummary(const WorkloadExplanation &workload);
   void writeSizes(const WorkloadExplanation &workload);
   /// What was measured of the best programs, if anything was.
@@ -414,6 +416,17 @@ void TextWriter::writeStages(const ShapeReport &report) {
   table.print(os, "    ");
 }
 
+void TextWriter::writeConstruction(const ShapeReport &report) {
+  if (report.construction.empty())
+    return;
+  os << "\n  How the strategy's best program was constructed\n";
+  TextTable table({"step", "<action", "probability", "<state"});
+  for (auto [index, step] : llvm::enumerate(report.construction))
+    table.add({std::to_string(index + 1), step.action, fixed(step.probability),
+               step.state});
+  table.print(os, "    ");
+}
+
 void TextWriter::writeShape(const WorkloadExplanation &workload,
                             const ShapeExplanation &shape) {
   os << "\n  Shape " << shapeText(workload.workload, shape.report.shape)
@@ -425,6 +438,7 @@ void TextWriter::writeShape(const WorkloadExplanation &workload,
   writePrograms(workload, shape);
   writeMeasured(shape);
   writeStages(shape.report);
+  writeConstruction(shape.report);
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace ftuner {
 
@@ -144,6 +145,14 @@ public:
   /// Blocks of a launch at most, which take one tile after the other (Grid.h);
   /// 0: each block has one.
   virtual int64_t persistentBlocks(const Schedule &schedule) const { return 0; }
+  /// The schedule with so many strips of neighbours that a worker has along m
+  /// and n, a row of workers apart (TVM: virtual threads); none where the path
+  /// lays workers out in one way.
+  virtual std::optional<Schedule>
+  withVirtualThreads(const Schedule &schedule,
+                     std::array<int64_t, 2> strips) const {
+    return std::nullopt;
+  }
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;

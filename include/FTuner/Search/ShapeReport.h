@@ -56,6 +56,16 @@ struct ReportedProgram {
   double microseconds() const { return -predicted.score; }
 };
 
+/// A step by which a strategy constructed a program.
+struct ConstructionStep {
+  /// As the strategy calls it, e.g. "tile(m)".
+  std::string action;
+  /// Of the action where it was taken.
+  double probability = 1;
+  /// What there was after it.
+  std::string state;
+};
+
 struct ShapeReport {
   Shape shape;
   /// Who measured programs; empty where nobody did.
@@ -63,6 +73,8 @@ struct ShapeReport {
   /// Candidates that the stages began with.
   int64_t candidates = 0;
   std::vector<StageReport> stages;
+  /// How the best program was constructed, by strategies that construct.
+  std::vector<ConstructionStep> construction;
   /// Programs of one and of two uKernels in the pool.
   int64_t singlePrograms = 0;
   int64_t pairPrograms = 0;

@@ -124,6 +124,15 @@ public:
     return work;
   }
 
+  std::optional<Schedule>
+  withVirtualThreads(const Schedule &schedule,
+                     std::array<int64_t, 2> strips) const override {
+    auto simt = SimtSchedule::of(schedule);
+    simt.virtualThreadsM = strips[0];
+    simt.virtualThreadsN = strips[1];
+    return simt.pack();
+  }
+
   /// As many as leave a kernel with wide accesses the registers with which it
   /// does not spill. Of those with accesses of single elements the estimate is
   /// too far off.

@@ -1,0 +1,17 @@
+//===- SinglePrograms.h - Programs of one uKernel by a model ----*- C++ -*-===//
+#ifndef FTUNER_LIB_SEARCH_SINGLEPROGRAMS_H
+#define FTUNER_LIB_SEARCH_SINGLEPROGRAMS_H
+
+#include "FTuner/Search/ProgramRanker.h"
+
+namespace ftuner {
+
+/// Ranks every candidate of HardwareAlign alone by the problem's cost model:
+/// what a strategy does that constructs tiles of products (`strategy`, its
+/// name) with a workload that is none, such as a softmax. The plan says so.
+llvm::Expected<std::unique_ptr<ProgramRanker>>
+rankSinglePrograms(const SearchProblem &problem, llvm::StringRef strategy);
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_SEARCH_SINGLEPROGRAMS_H
