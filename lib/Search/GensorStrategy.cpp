@@ -127,7 +127,8 @@ GensorRanker::GensorRanker(const SearchProblem &problem,
     if (paths.empty() || paths.back().path != model) {
       known.clear();
       paths.push_back(
-          {model, candidate.resources.threads / u.workers,
+          {model,
+           candidate.resources.threads / u.workers,
            model->createSpace(problem.workload, problem.device)->reduceGranule,
            candidates.strips[index] != ownStrips,
            {},
@@ -158,11 +159,11 @@ GensorFacts GensorRanker::factsOf(const PathTiles &path,
   facts.depth = path.depth;
   facts.sharedMemoryBytes =
       static_cast<double>(device.sharedMemoryPerBlockBytes);
-  facts.registers = static_cast<double>(device.maxRegistersPerThread *
-                                        path.threadsPerWorker);
-  facts.dramBytesPerCycle = device.dramGbps * 1e3 /
-                            (device.clockMhz *
-                             static_cast<double>(device.smCount));
+  facts.registers =
+      static_cast<double>(device.maxRegistersPerThread * path.threadsPerWorker);
+  facts.dramBytesPerCycle =
+      device.dramGbps * 1e3 /
+      (device.clockMhz * static_cast<double>(device.smCount));
   facts.hasVirtualThreads = path.hasVirtualThreads;
   return facts;
 }
@@ -176,17 +177,17 @@ static double distance(const Pair &a, const Pair &b) {
   return sum;
 }
 
-std::optional<unsigned>
-GensorRanker::familyOf(const PathTiles &path, const GensorState &result,
-                       llvm::ArrayRef<int64_t> shape) {
-  auto nearest = llvm::min_element(path.tiles, [&](const Tiles &a,
-                                                   const Tiles &b) {
-    auto of = [&](const Tiles &tiles) {
-      return distance(tiles.first, result.block) +
-             distance(tiles.second, result.reg);
-    };
-    return of(a) < of(b);
-  });
+std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
+                                               const GensorState &result,
+                                               llvm::ArrayRef<int64_t> shape) {
+  auto nearest =
+      llvm::min_element(path.tiles, [&](const Tiles &a, const Tiles &b) {
+        auto of = [&](const Tiles &tiles) {
+          return distance(tiles.first, result.block) +
+                 distance(tiles.second, result.reg);
+        };
+        return of(a) < of(b);
+      });
   Pair strips = ownStrips;
   if (path.hasVirtualThreads)
     for (unsigned axis : {0u, 1u})
@@ -198,9 +199,9 @@ GensorRanker::familyOf(const PathTiles &path, const GensorState &result,
   std::optional<unsigned> best;
   for (unsigned variant : variants->second) {
     std::optional<unsigned> family = table.single(variant);
-    if (family && (!best || (problem.costModel.predictsTime() &&
-                             table.score(*family, shape) >
-                                 table.score(*best, shape))))
+    if (family &&
+        (!best || (problem.costModel.predictsTime() &&
+                   table.score(*family, shape) > table.score(*best, shape))))
       best = family;
   }
   return best;
@@ -228,9 +229,8 @@ llvm::Expected<RankedShape> GensorRanker::rank(llvm::ArrayRef<int64_t> shape) {
         it->second = familyOf(path, result.state, shape);
         if (it->second &&
             walked->origins
-                .try_emplace(*it->second,
-                             std::pair(walked->walks.size() - 1,
-                                       result.numSteps))
+                .try_emplace(*it->second, std::pair(walked->walks.size() - 1,
+                                                    result.numSteps))
                 .second)
           families.push_back(*it->second);
       }
@@ -321,8 +321,7 @@ static StrippedCandidates withStrips(const SearchProblem &problem,
         stripped.family.schedule = *schedule;
         if (!isFeasible(problem, stripped.family))
           continue;
-        stripped.resources =
-            path.resources(problem.workload, stripped.family);
+        stripped.resources = path.resources(problem.workload, stripped.family);
         add(std::move(stripped), {m, n});
         hasAny = true;
       }

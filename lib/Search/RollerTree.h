@@ -103,8 +103,8 @@ struct RollerCounts {
   bool relaxedWarps = false, relaxedPadding = false;
 };
 
-/// Candidates of a product that are aligned in Roller's sense; an error if there
-/// are none.
+/// Candidates of a product that are aligned in Roller's sense; an error if
+/// there are none.
 llvm::Expected<CandidateSet>
 enumerateAlignedTiles(const SearchProblem &problem);
 

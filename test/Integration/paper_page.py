@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares docs/paper.md with the options that there are, and with what the search counts.
+"""Compares the pages of papers with the options that there are, and docs/paper.md with what the search counts.
 
-Each option of the last column of its table exists and has the default that the page says, and each option that the
-strategy `ftuner` reads, and not every other strategy too, is there. Values of options that the page names are values.
-The tables of counts are those of today; with --fix the page gets them.
+Each option of the last column of a page's table exists and has the default that the page says, and each option that the
+page's strategy reads, and not every other strategy too, is there. Values of options that the page names are values.
+The tables of counts of docs/paper.md are those of today; with --fix the page gets them.
 """
 
 import json
@@ -19,6 +19,11 @@ sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
 import workloads  # noqa: E402
 
 PAGE = os.path.join(ROOT, "docs", "paper.md")
+#: Pages that compare a strategy with its paper, and mistakes that the check must find: text of the page, and what it
+#: becomes.
+STRATEGIES = {"ftuner": ("paper.md", [("`psi` = `0.5`", "`psi` = `0.4`"), ("`psi-count` = `10`", ""),
+                                      ("`zeta` = `0`", "`zetta` = `0`"), ("pool=single", "pool=pair")]),
+              "gensor": ("gensor.md", [("`walks` = `16`", "`walks` = `17`"), ("`gensor-back` = `0.25`", "")])}
 #: Pages that must not call a mode the paper's search.
 PAGES = ("README.md", "docs", "benchmarks/cpu")
 CLAIM = re.compile(r"(is|are|as) the paper's( own)? search|search is the paper's|exactly the paper's search", re.IGNORECASE)
@@ -35,18 +40,18 @@ def table_of(text):
     return [dict(zip(header, row)) for row in rows], [row for row in rows if len(row) != len(header)]
 
 
-def read_by_ftuner(options):
-    """Names of the options that `ftuner` reads, and not every strategy."""
+def read_by(strategy, options):
+    """Names of the options that a strategy reads, and not every other one too."""
     strategies = next(option for option in options if option["name"] == "strategy")["values"]
     result = set()
     for option in options:
         readers = {reader.get("name") for reader in option["read_by"] if reader["kind"] == "strategy"}
-        if "ftuner" in readers and readers != set(strategies):
+        if strategy in readers and readers != set(strategies):
             result.add(option["name"])
     return result
 
 
-def problems_of(text, options):
+def problems_of(text, options, strategy):
     known = {option["name"]: option for option in options}
     rows, ragged = table_of(text)
     problems = [f"expected as many cells as columns, but got {row}" for row in ragged]
@@ -64,7 +69,8 @@ def problems_of(text, options):
         left = re.sub(r"`[\w-]+` = `[^`]*`(, )?", "", row["options"]).strip()
         if left:
             problems.append(f"row '{row['step']}': expected options with their defaults, but got '{left}'")
-    problems += [f"option '{name}' of the strategy ftuner is in no row" for name in sorted(read_by_ftuner(options) - set(named))]
+    problems += [f"option '{name}' of the strategy {strategy} is in no row"
+                 for name in sorted(read_by(strategy, options) - set(named))]
     # Combinations that the page names: `name=value name=value`.
     for span in re.findall(r"`([\w-]+=[^`]*)`", text):
         for part in span.split():
@@ -128,16 +134,18 @@ def main():
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
 
-    def page():
+    def page(strategy):
+        name, mistakes = STRATEGIES[strategy]
         done = h.tool("ftuner-translate", "--list-options")
         if done.returncode != 0:
             return [done.stderr]
         options = json.loads(done.stdout)["options"]
-        found = problems_of(text, options)
+        with open(os.path.join(ROOT, "docs", name), encoding="utf-8") as file:
+            text = file.read()
+        found = problems_of(text, options, strategy)
         # The check can fail: another default, a missing row, an unknown option and value.
-        for before, after in (("`psi` = `0.5`", "`psi` = `0.4`"), ("`psi-count` = `10`", ""),
-                              ("`zeta` = `0`", "`zetta` = `0`"), ("pool=single", "pool=pair")):
-            if before not in text or not problems_of(text.replace(before, after), options):
+        for before, after in mistakes:
+            if before not in text or not problems_of(text.replace(before, after), options, strategy):
                 found.append(f"expected a problem with {after!r} in place of {before!r}")
         return found
 
@@ -150,7 +158,8 @@ def main():
         return [f"expected {new!r}, but the page says {old!r}"
                 for old, new in zip(text.splitlines(), today.splitlines()) if old != new]
 
-    h.add("options in docs/paper.md", page)
+    for strategy, (name, _) in STRATEGIES.items():
+        h.add(f"options in docs/{name}", lambda strategy=strategy: page(strategy))
     h.add("counts in docs/paper.md", counts)
     h.add("no mode is called the paper's search", claims)
     h.finish()

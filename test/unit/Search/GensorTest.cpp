@@ -59,7 +59,8 @@ TEST(GensorTest, BlockOfASquareProductAsWorkedByHand) {
     int t;
     double tile, inverse, cache;
   };
-  for (const Row &row : {Row{0, 0.4000, 0.1000, 0}, {8, 0.3905, 0.0976, 0.0237},
+  for (const Row &row : {Row{0, 0.4000, 0.1000, 0},
+                         {8, 0.3905, 0.0976, 0.0237},
                          {12, 0.2877, 0.0719, 0.2808},
                          {16, 0.0552, 0.0138, 0.8620}}) {
     SCOPED_TRACE(row.t);
@@ -283,8 +284,7 @@ protected:
     options.topK = 1000;
     options.own = std::move(own);
     SearchProblem p{workload, device, simt, *findCostModel("latency"), options};
-    auto reports =
-        findSearchStrategy("gensor")->explain(p, {}, {Shape(shape)});
+    auto reports = findSearchStrategy("gensor")->explain(p, {}, {Shape(shape)});
     EXPECT_TRUE(static_cast<bool>(reports));
     return reports->front();
   }

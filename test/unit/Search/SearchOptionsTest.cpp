@@ -93,7 +93,12 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"measure-memory", int64_t(12)},
                               {"measure-seconds", int64_t(13)},
                               {"draws", int64_t(14)},
-                              {"draw-seed", int64_t(15)}};
+                              {"draw-seed", int64_t(15)},
+                              {"walks", int64_t(16)},
+                              {"gensor-back", 0.21},
+                              {"gensor-seed", int64_t(17)},
+                              {"gensor-policy", std::string("greedy")},
+                              {"virtual-threads", false}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -136,7 +141,12 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"bandwidths", std::string("measured")},
                             {"calibration", std::string("global")},
                             {"draws", int64_t(14)},
-                            {"draw-seed", int64_t(15)}};
+                            {"draw-seed", int64_t(15)},
+                            {"walks", int64_t(16)},
+                            {"gensor-back", 0.21},
+                            {"gensor-seed", int64_t(17)},
+                            {"gensor-policy", std::string("greedy")},
+                            {"virtual-threads", false}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
@@ -198,8 +208,8 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
   EXPECT_EQ(checked({{"c1", 2e9}}),
             "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
-            "option 'strategy': expected one of ftuner, roller, exhaustive, "
-            "random, but got 'luck'");
+            "option 'strategy': expected one of ftuner, roller, gensor, "
+            "exhaustive, random, but got 'luck'");
 }
 
 /// Reads an option of its own, which no list knows.
