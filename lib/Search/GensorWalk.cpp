@@ -1,6 +1,7 @@
 //===- GensorWalk.cpp - A Markov walk over tiles --------------------------===//
 #include "GensorWalk.h"
 #include "FTuner/Workload/Axes.h"
+#include "RandomDraws.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -233,8 +234,7 @@ static const GensorEdge &choose(const std::vector<GensorEdge> &edges,
                              [](const GensorEdge &a, const GensorEdge &b) {
                                return a.probability < b.probability;
                              });
-  // 53 bits: the same on every machine.
-  double drawn = std::ldexp(static_cast<double>(random() >> 11), -53);
+  double drawn = drawUnit(random);
   const GensorEdge *last = nullptr;
   for (const GensorEdge &edge : edges) {
     if (edge.probability <= 0)
@@ -266,8 +266,7 @@ GensorWalk ftuner::walkGensor(const GensorModel &model, uint64_t seed) {
     walk.numBacktracks += edge.action.kind == GensorAction::InverseTile;
     walk.steps.push_back({edge.action, edge.probability, edge.to});
     state = edge.to;
-    if (std::ldexp(static_cast<double>(random() >> 11), -53) <
-        1 - std::exp2(-t))
+    if (drawUnit(random) < 1 - std::exp2(-t))
       addResult();
   }
   addResult();

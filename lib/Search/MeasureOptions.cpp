@@ -84,9 +84,9 @@ llvm::Error MeasureOptions::checkMeasurer() const {
                                    "what 'measure-top' or 'measure' asks for");
   if (llvm::is_contained({"ptxas", "log"}, measurer))
     return llvm::createStringError(
-        "option 'measurer': expected a measurer of times for 'measure-top' or "
-        "'measure', but got '" +
-        measurer + "'");
+        "option 'measurer': expected a measurer of times" +
+        llvm::StringRef(byStrategy ? "" : " for 'measure-top' or 'measure'") +
+        ", but got '" + measurer + "'");
   return llvm::Error::success();
 }
 

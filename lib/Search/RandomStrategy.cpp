@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
+#include "RandomDraws.h"
 #include "ShapeSeed.h"
 #include "llvm/ADT/DenseSet.h"
 #include <random>
@@ -66,11 +67,11 @@ llvm::Expected<RankedShape> RandomRanker::rank(llvm::ArrayRef<int64_t> shape) {
                                    problem.workload.name + "' was rejected");
   size_t count = std::min<size_t>(draws, families.size());
   std::mt19937_64 random(seedOf(shape, seed));
-  // Floyd's draw without repetition. The remainder's bias is below 2^-40.
+  // Floyd's draw without repetition.
   std::vector<unsigned> drawn;
   llvm::DenseSet<size_t> seen;
   for (size_t last = families.size() - count; last < families.size(); ++last) {
-    size_t index = random() % (last + 1);
+    size_t index = drawBelow(last + 1, random);
     if (!seen.insert(index).second) {
       index = last;
       seen.insert(index);

@@ -9,7 +9,7 @@ using namespace ftuner;
 static llvm::Error prepareMeasuring(ProgramRanker &ranker,
                                     const SearchProblem &problem,
                                     const SearchContext &context) {
-  if (!problem.options.measuring.isOn())
+  if (!problem.options.measuring.isOn() || problem.options.measuring.byStrategy)
     return llvm::Error::success();
   llvm::Expected<std::unique_ptr<ProgramMeasurements>> measurements =
       ProgramMeasurements::create(problem, context);

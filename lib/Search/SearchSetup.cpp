@@ -82,6 +82,12 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return paths.takeError();
   setup.paths = std::move(*paths);
   setup.options = readSearchOptions(given);
+  if (setup.strategy->measures()) {
+    setup.options.measuring.top = 0;
+    setup.options.measuring.set = MeasuredSet::None;
+    setup.options.measuring.byStrategy =
+        !setup.options.measuring.measurer.empty();
+  }
   if (llvm::Error error = setup.options.measuring.checkMeasurer())
     return error;
   llvm::Expected<std::optional<Calibration>> calibration =
@@ -93,6 +99,16 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   llvm::append_range(setup.unread, unreadByFilter(given, setup));
   llvm::append_range(setup.unread,
                      unreadMeasureOptions(given, setup.options.measuring));
+  if (setup.strategy->measures())
+    for (const char *name : {"measure-top", "measure"})
+      if (auto value = given.find(name);
+          value != given.end() &&
+          value->second != searchOptionList().find(name)->decl->defaultValue)
+        setup.unread.push_back(
+            (llvm::Twine("option '") + name + "' = " + toText(value->second) +
+             " has no effect: strategy '" + setup.strategy->name() +
+             "' chooses itself what it measures")
+                .str());
   if (choice.paths != kAutoPaths && !choice.provenPaths.empty())
     setup.unread.push_back("option 'proven-paths' = " + choice.provenPaths +
                            " has no effect: 'paths' names paths");

@@ -29,11 +29,12 @@ public:
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override {
     plan.statistics.push_back(
         {"programs", static_cast<double>(countRated(samples))});
-    plan.remarks.push_back(("strategy '" + strategy +
-                            "' constructs tiles of products; the cost model '" +
-                            problem.costModel.name() +
-                            "' ranks all uKernels of this workload")
-                               .str());
+    plan.remarks.push_back(
+        ("strategy '" + strategy +
+         "' constructs no tiles for this workload on these codegen paths; the "
+         "cost model '" +
+         problem.costModel.name() + "' ranks all uKernels")
+            .str());
   }
 
 private:

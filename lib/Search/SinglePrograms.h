@@ -7,8 +7,8 @@
 namespace ftuner {
 
 /// Ranks every candidate of HardwareAlign alone by the problem's cost model:
-/// what a strategy does that constructs tiles of products (`strategy`, its
-/// name) with a workload that is none, such as a softmax. The plan says so.
+/// what a strategy does (`strategy`, its name) with a workload or codegen paths
+/// that its own way is not made for, such as a softmax. The plan says so.
 llvm::Expected<std::unique_ptr<ProgramRanker>>
 rankSinglePrograms(const SearchProblem &problem, llvm::StringRef strategy);
 

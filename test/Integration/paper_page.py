@@ -23,7 +23,8 @@ PAGE = os.path.join(ROOT, "docs", "paper.md")
 #: becomes.
 STRATEGIES = {"ftuner": ("paper.md", [("`psi` = `0.5`", "`psi` = `0.4`"), ("`psi-count` = `10`", ""),
                                       ("`zeta` = `0`", "`zetta` = `0`"), ("pool=single", "pool=pair")]),
-              "gensor": ("gensor.md", [("`walks` = `16`", "`walks` = `17`"), ("`gensor-back` = `0.25`", "")])}
+              "gensor": ("gensor.md", [("`walks` = `16`", "`walks` = `17`"), ("`gensor-back` = `0.25`", "")]),
+              "dietcode": ("dietcode.md", [("`trials` = `1000`", "`trials` = `200`"), ("`pad-term` = `true`", "")])}
 #: Pages that must not call a mode the paper's search.
 PAGES = ("README.md", "docs", "benchmarks/cpu")
 CLAIM = re.compile(r"(is|are|as) the paper's( own)? search|search is the paper's|exactly the paper's search", re.IGNORECASE)

@@ -36,6 +36,18 @@ struct ClusterShape {
   unsigned axis = 0;
 };
 
+/// What threads of a block compute along one axis: each has `strips` strips of
+/// `inner` neighbours, a row of threads apart. Of a reduce axis, `inner` alone.
+struct ThreadTile {
+  int64_t threads = 1, strips = 1, inner = 1;
+
+  int64_t elements() const { return threads * strips * inner; }
+  bool operator==(const ThreadTile &other) const {
+    return threads == other.threads && strips == other.strips &&
+           inner == other.inner;
+  }
+};
+
 /// What a path thinks of a block.
 enum class BlockKind {
   /// Its shape suits the hardware: the path suggests it by itself.
@@ -151,6 +163,15 @@ public:
   virtual std::optional<Schedule>
   withVirtualThreads(const Schedule &schedule,
                      std::array<int64_t, 2> strips) const {
+    return std::nullopt;
+  }
+  /// The family of a block whose threads have these tiles, one for each axis of
+  /// the workload; none where the path's workers are no threads. Accesses are
+  /// as wide as operands aligned to `alignment` bytes allow. Whether it can be
+  /// emitted, `check` decides.
+  virtual std::optional<KernelFamily>
+  threadFamily(const Workload &workload, llvm::ArrayRef<ThreadTile> tiles,
+               int64_t alignment) const {
     return std::nullopt;
   }
   /// Bytes to which every pointer and row of operands that vectors access

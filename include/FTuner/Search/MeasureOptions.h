@@ -36,7 +36,13 @@ struct MeasureOptions {
   /// Time limit of a command for one program.
   int64_t commandSeconds = 600;
 
-  bool isOn() const { return top > 0 || set != MeasuredSet::None; }
+  /// Whether the strategy measures by itself, whatever `top` and `set` say
+  /// (SearchStrategy::measures); no option.
+  bool byStrategy = false;
+
+  bool isOn() const {
+    return top > 0 || set != MeasuredSet::None || byStrategy;
+  }
   /// Says why nobody can measure what is asked for.
   llvm::Error checkMeasurer() const;
 };

@@ -176,6 +176,9 @@ public:
   /// Options that the strategy reads beside those of every search: members of
   /// SearchOptions, or its own, whose values are in `SearchOptions::own`.
   virtual OptionDecls options() const { return {}; }
+  /// Whether the strategy asks the measurer by itself where one is named, and
+  /// options of `MeasureOptions` that say what is measured do not concern it.
+  virtual bool measures() const { return false; }
   /// A plan that passes `SearchProblem::verify`. A strategy that measures asks
   /// the context's measurer for at most `SearchContext::budget` kernels, failed
   /// ones included. Where there is no measurer it may return an error.

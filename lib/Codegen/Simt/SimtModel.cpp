@@ -27,6 +27,9 @@ constexpr int64_t kMostQuadsAtOnce = 16;
 /// Registers that ptxas takes beyond what a kernel needs.
 constexpr int64_t kSpareRegisters = 24;
 
+/// Elements of the widest vector.
+constexpr int64_t kWidestVector = 4;
+
 /// Steps of families without vectors beside those of the family that they come
 /// from: less to copy in a step.
 constexpr int64_t kScalarSteps[] = {16, 8};
@@ -131,6 +134,28 @@ public:
     simt.virtualThreadsM = strips[0];
     simt.virtualThreadsN = strips[1];
     return simt.pack();
+  }
+
+  std::optional<KernelFamily> threadFamily(const Workload &workload,
+                                           llvm::ArrayRef<ThreadTile> tiles,
+                                           int64_t alignment) const override {
+    ContractionView product(workload);
+    SimtSchedule simt;
+    simt.stages = kMinStages;
+    simt.vectorWidth = alignment >= widestAccessBytes ? kWidestVector : 1;
+    simt.threadsM = tiles[product.m].threads;
+    simt.threadsN = tiles[product.n].threads;
+    simt.virtualThreadsM = tiles[product.m].strips;
+    simt.virtualThreadsN = tiles[product.n].strips;
+    for (unsigned axis : product.batchAxes().list())
+      simt.threadsBatch *= tiles[axis].threads;
+    KernelFamily family;
+    family.schedule = simt.pack();
+    family.reduceAxes = workload.reduceAxes().mask();
+    BlockTile &tile = family.tiles.emplace_back();
+    for (const ThreadTile &along : tiles)
+      tile.push_back(along.elements());
+    return family;
   }
 
   /// As many as leave a kernel with wide accesses the registers with which it

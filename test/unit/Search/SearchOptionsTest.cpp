@@ -98,7 +98,19 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                               {"gensor-back", 0.21},
                               {"gensor-seed", int64_t(17)},
                               {"gensor-policy", std::string("greedy")},
-                              {"virtual-threads", false}};
+                              {"virtual-threads", false},
+                              {"instances", int64_t(18)},
+                              {"trials", int64_t(19)},
+                              {"dietcode-seed", int64_t(20)},
+                              {"measure-at", std::string("instance")},
+                              {"throughput-model", std::string("none")},
+                              {"occupancy-form", std::string("share")},
+                              {"pad-term", false},
+                              {"pad-reduce", false},
+                              {"perfect-tiles", false},
+                              {"mutate-threads", true},
+                              {"vote-tolerance", 0.22},
+                              {"vote-dispatch", std::string("planner")}};
   // None is left out here.
   for (const DeclaredOption &option : searchOptionList().options())
     EXPECT_TRUE(given.count(option.decl->name)) << option.decl->name;
@@ -146,7 +158,19 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"gensor-back", 0.21},
                             {"gensor-seed", int64_t(17)},
                             {"gensor-policy", std::string("greedy")},
-                            {"virtual-threads", false}};
+                            {"virtual-threads", false},
+                            {"instances", int64_t(18)},
+                            {"trials", int64_t(19)},
+                            {"dietcode-seed", int64_t(20)},
+                            {"measure-at", std::string("instance")},
+                            {"throughput-model", std::string("none")},
+                            {"occupancy-form", std::string("share")},
+                            {"pad-term", false},
+                            {"pad-reduce", false},
+                            {"perfect-tiles", false},
+                            {"mutate-threads", true},
+                            {"vote-tolerance", 0.22},
+                            {"vote-dispatch", std::string("planner")}};
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
   SearchChoice choice = searchChoiceOptions().read(given);
@@ -209,7 +233,7 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
             "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
             "option 'strategy': expected one of ftuner, roller, gensor, "
-            "exhaustive, random, but got 'luck'");
+            "dietcode, exhaustive, random, but got 'luck'");
 }
 
 /// Reads an option of its own, which no list knows.

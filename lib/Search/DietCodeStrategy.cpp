@@ -1,0 +1,486 @@
+//===- DietCodeStrategy.cpp - DietCode as a baseline ----------------------===//
+//
+// One search for some shapes of a range (DietCodeTuner.h), votes of these
+// shapes for few micro-kernels, and a decision tree over the votes.
+// docs/dietcode.md compares this with the paper.
+//
+//===----------------------------------------------------------------------===//
+#include "DietCodeTuner.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/RangePlanner.h"
+#include "FTuner/Search/RankedStrategy.h"
+#include "FTuner/Search/SearchOptions.h"
+#include "ShapeSeed.h"
+#include "SinglePrograms.h"
+#include "llvm/ADT/STLExtras.h"
+#include <set>
+
+using namespace ftuner;
+
+namespace {
+enum class VoteDispatch {
+  /// A decision tree over the votes of the shapes that were searched for.
+  Tree,
+  /// As for other strategies, from many shapes of the range.
+  Planner,
+};
+
+struct StrategyOptions : DietCodeOptions {
+  int64_t instances = 8;
+  VoteDispatch dispatch = VoteDispatch::Tree;
+};
+} // namespace
+
+static const OptionTable<StrategyOptions> &ownOptions() {
+  using Options = StrategyOptions;
+  static const OptionTable<StrategyOptions> table = {
+      option("instances", &Options::instances,
+             "Sizes of the main axis that 'dietcode' searches for together")
+          .within(1, 256),
+      option("trials", static_cast<int64_t Options::*>(&Options::trials),
+             "Micro-kernels that are measured, or taken as if they were")
+          .within(1, 1'000'000),
+      option("dietcode-seed", static_cast<int64_t Options::*>(&Options::seed),
+             "Seed of the search")
+          .within(0, 1'000'000),
+      option("measure-at",
+             static_cast<MeasureAt Options::*>(&Options::measureAt),
+             "Where a micro-kernel is measured: at full 'waves' of blocks, or "
+             "at the 'instance' that it loses least of",
+             {{"waves", MeasureAt::Waves}, {"instance", MeasureAt::Instance}}),
+      option(
+          "throughput-model",
+          static_cast<ThroughputModel Options::*>(&Options::model),
+          "What predicts micro-kernels between measurements: boosted "
+          "'trees', or 'none'",
+          {{"trees", ThroughputModel::Trees}, {"none", ThroughputModel::None}}),
+      option("occupancy-form",
+             static_cast<OccupancyForm Options::*>(&Options::occupancy),
+             "Loss by a ragged last wave: 'linear' with a measured "
+             "coefficient, the artifact's 'hyperbolic', the 'share' of busy "
+             "SMs, or 'off'",
+             {{"linear", OccupancyForm::Linear},
+              {"hyperbolic", OccupancyForm::Hyperbolic},
+              {"share", OccupancyForm::Share},
+              {"off", OccupancyForm::Off}}),
+      option("pad-term", static_cast<bool Options::*>(&Options::padding),
+             "Whether padding lowers the predicted throughput"),
+      option("pad-reduce", static_cast<bool Options::*>(&Options::padReduce),
+             "Whether padding of the reduce axis does"),
+      option("perfect-tiles",
+             static_cast<bool Options::*>(&Options::perfectTiles),
+             "Whether tiles are divisors of the largest extents, where these "
+             "have some"),
+      option("mutate-threads",
+             static_cast<bool Options::*>(&Options::mutateThreads),
+             "Whether mutations change threads"),
+      option("vote-tolerance",
+             static_cast<double Options::*>(&Options::tolerance),
+             "Share by which a measured program may be slower than predicted "
+             "before it counts as a vote that was made again")
+          .within(0, 10),
+      option(
+          "vote-dispatch", &Options::dispatch,
+          "Which sizes a micro-kernel serves: by a decision 'tree' over "
+          "votes, or by the 'planner' of all strategies",
+          {{"tree", VoteDispatch::Tree}, {"planner", VoteDispatch::Planner}}),
+  };
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes, and who times them
+//===----------------------------------------------------------------------===//
+
+/// Sizes of the main axis in equal steps (of an open range at equal ratios),
+/// for each cell of the others.
+static std::vector<WeightedShape> instancesOf(const Workload &workload,
+                                              int64_t count) {
+  unsigned mainAxis = workload.mainAxis();
+  const Axis &axis = workload.axes[mainAxis];
+  std::vector<SizeSample> sizes;
+  std::optional<int64_t> all = axis.range.count();
+  if (count == 1)
+    sizes = {{largestSize(axis), 1}};
+  else if (!all || !axis.weights.empty() || *all <= count)
+    sizes = sampleSizes(axis, count);
+  else
+    for (int64_t i = 0; i < count; ++i)
+      sizes.push_back(
+          {std::max<int64_t>(1, axis.range.min + i * (*all - 1) / (count - 1) *
+                                                     axis.range.step),
+           1});
+  std::vector<WeightedShape> shapes;
+  std::set<Shape> known;
+  for (const SizeSample &size : sizes)
+    for (const ShapeCell &cell : shapeCells(workload, mainAxis)) {
+      Shape shape = shapeAt(workload, cell, mainAxis, size.size);
+      if (known.insert(shape).second)
+        shapes.push_back({std::move(shape), size.weight * cell.weight});
+    }
+  return shapes;
+}
+
+/// Asks a measurer.
+static DietCodeTuner::Timer timerOf(Measurer &measurer) {
+  return [&](llvm::ArrayRef<MeasurementRequest> requests) {
+    std::vector<llvm::Expected<double>> times;
+    for (llvm::Expected<Measurement> &found : measurer.measure(requests)) {
+      if (!found)
+        times.push_back(found.takeError());
+      else if (found->spillBytes.value_or(0) > 0)
+        times.push_back(llvm::createStringError(
+            "the kernel spills %lld bytes",
+            static_cast<long long>(*found->spillBytes)));
+      else if (!found->microseconds)
+        times.push_back(llvm::createStringError("the kernel has no time"));
+      else
+        times.push_back(*found->microseconds);
+    }
+    return times;
+  };
+}
+
+/// Has the cost model's predictions stand in.
+static DietCodeTuner::Timer predictionsOf(const SearchProblem &problem) {
+  return [&](llvm::ArrayRef<MeasurementRequest> requests) {
+    std::vector<llvm::Expected<double>> times;
+    for (const MeasurementRequest &request : requests)
+      times.push_back(-problem.predict(request.family, request.shape).score);
+    return times;
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Ranker
+//===----------------------------------------------------------------------===//
+
+namespace {
+class DietCodeRanker final : public ProgramRanker {
+public:
+  DietCodeRanker(const SearchProblem &problem, CandidateSet candidates,
+                 std::vector<WeightedShape> shapes,
+                 std::unique_ptr<LoggingMeasurer> measurer,
+                 std::unique_ptr<DietCodeTuner> tuner,
+                 std::vector<unsigned> kernels)
+      : ProgramRanker(problem, std::move(candidates)),
+        shapes(std::move(shapes)), measurer(std::move(measurer)),
+        tuner(std::move(tuner)), kernels(std::move(kernels)) {}
+
+  llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
+  double rate(const KernelFamily &family, const KernelResources &resources,
+              llvm::ArrayRef<int64_t> shape,
+              const RankedShape &near) const override;
+  void describe(const RankedShape &ranked, ShapeReport &report) override;
+  void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override {
+    reportCounts(plan);
+  }
+  /// The plan of the decision tree.
+  llvm::Expected<Plan> planByVotes();
+
+private:
+  void reportCounts(Plan &plan) const;
+  /// A variant of a family for operands of any alignment.
+  std::optional<KernelFamily> unalignedOf(const KernelFamily &family) const;
+  /// The same of the best micro-kernel for a shape that has such a variant.
+  std::optional<KernelFamily> anyUnaligned(llvm::ArrayRef<int64_t> shape);
+
+  std::string measurerName() const {
+    return measurer ? measurer->name().str() : std::string();
+  }
+
+  const std::vector<WeightedShape> shapes;
+  /// Null where predictions stand in. The tuner asks it.
+  const std::unique_ptr<LoggingMeasurer> measurer;
+  const std::unique_ptr<DietCodeTuner> tuner;
+  /// Of each candidate, its place among the tuner's.
+  const std::vector<unsigned> kernels;
+};
+} // namespace
+
+llvm::Expected<RankedShape>
+DietCodeRanker::rank(llvm::ArrayRef<int64_t> shape) {
+  RankedShape ranked{Shape(shape), {}};
+  for (unsigned i = 0; i < set.candidates.size(); ++i)
+    if (std::optional<unsigned> family = table.single(i))
+      ranked.programs.push_back(
+          {*family, tuner->score(tuner->kernels()[kernels[i]], shape)});
+  if (ranked.programs.empty())
+    return llvm::createStringError("every micro-kernel of workload '" +
+                                   problem.workload.name + "' was rejected");
+  ranked.numRated = ranked.programs.size();
+  sortByScore(ranked.programs);
+  return ranked;
+}
+
+double DietCodeRanker::rate(const KernelFamily &family,
+                            const KernelResources &resources,
+                            llvm::ArrayRef<int64_t> shape,
+                            const RankedShape &near) const {
+  for (auto [index, candidate] : llvm::enumerate(set.candidates))
+    if (candidate.family == family)
+      return tuner->score(tuner->kernels()[kernels[index]], shape);
+  // Not one of them: as much slower than the best as predictions say.
+  unsigned best = near.programs.front().family;
+  double reference = problem.predict(table.families[best], shape).score;
+  return tuner->score(tuner->kernels()[kernels[table.candidateOf(best)]],
+                      shape) *
+         reference / problem.predict(family, shape).score;
+}
+
+void DietCodeRanker::describe(const RankedShape &ranked, ShapeReport &report) {
+  StageReport measured;
+  measured.name = "micro_kernels";
+  measured.requirement = measurer ? "measured by " + measurerName()
+                                  : "predicted in place of measured";
+  measured.before = tuner->counts.drawn;
+  measured.kept = ranked.numRated;
+  report.measurer = measurerName();
+  report.stages = {measured};
+}
+
+void DietCodeRanker::reportCounts(Plan &plan) const {
+  const DietCodeTuner::Counts &counts = tuner->counts;
+  bool isMeasured = measurer != nullptr;
+  auto add = [&](llvm::StringRef name, double value) {
+    plan.statistics.push_back({name.str(), value});
+  };
+  add("instances", static_cast<double>(shapes.size()));
+  add("drawn", static_cast<double>(counts.drawn));
+  add("rejected_by_path", static_cast<double>(counts.rejectedByPath));
+  add("looked_at", static_cast<double>(counts.predicted));
+  add("rounds", static_cast<double>(counts.rounds));
+  add("micro_kernels", static_cast<double>(tuner->kernels().size()));
+  add("measured", isMeasured ? static_cast<double>(counts.measured) : 0);
+  add("failed", static_cast<double>(counts.failed));
+  add("verified", static_cast<double>(counts.verified));
+  add("revoted", static_cast<double>(counts.revoted));
+  add("ragged_runs", static_cast<double>(counts.ragged));
+  add("occupancy_k", tuner->occupancy().k);
+  add("occupancy_k_error", counts.kStandardError);
+  plan.measurer = measurerName();
+  if (!isMeasured)
+    plan.remarks.push_back(
+        "nothing was measured: predictions of the cost model '" +
+        problem.costModel.name().str() + "' stand in");
+}
+
+std::optional<KernelFamily>
+DietCodeRanker::unalignedOf(const KernelFamily &family) const {
+  for (const KernelFamily &variant : family.path().unalignedVariants(family))
+    if (!problem.isRejected(variant) && isFeasible(problem, variant))
+      return variant;
+  return std::nullopt;
+}
+
+std::optional<KernelFamily>
+DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
+  llvm::Expected<RankedShape> ranked = rank(shape);
+  if (!ranked) {
+    llvm::consumeError(ranked.takeError());
+    return std::nullopt;
+  }
+  for (const RankedFamily &program : ranked->programs)
+    if (auto variant = unalignedOf(table.families[program.family]))
+      return variant;
+  return std::nullopt;
+}
+
+llvm::Expected<Plan> DietCodeRanker::planByVotes() {
+  const Workload &workload = problem.workload;
+  bool needsAlignment = set.alignment > 1;
+  int64_t most = problem.options.maxKernels;
+  if (needsAlignment)
+    most = std::max<int64_t>(1, most / 2);
+  llvm::Expected<std::vector<unsigned>> votes =
+      tuner->choose(static_cast<size_t>(most));
+  if (!votes)
+    return votes.takeError();
+  Plan plan;
+  std::vector<VotedShape> voted;
+  std::vector<unsigned> chosen;
+  for (auto [of, kernel] : llvm::zip_equal(shapes, *votes)) {
+    if (!llvm::is_contained(chosen, kernel)) {
+      chosen.push_back(kernel);
+      plan.families.push_back(tuner->kernels()[kernel].family);
+    }
+    voted.push_back({of.shape, of.weight,
+                     unsigned(llvm::find(chosen, kernel) - chosen.begin())});
+  }
+  std::vector<SizeRange> space;
+  for (const Axis &axis : workload.axes)
+    space.push_back({axis.range.min, axis.range.max, 1});
+  plan.entries = boxesOfVotes(voted, space);
+  // Beyond a closed range, that of its largest shape.
+  plan.generalFamily = voted.back().vote;
+  plan.unalignedGeneralFamily = plan.generalFamily;
+  size_t numAligned = plan.families.size();
+  if (needsAlignment) {
+    std::vector<std::optional<unsigned>> unaligned;
+    std::optional<unsigned> any;
+    for (size_t i = 0; i < numAligned; ++i) {
+      std::optional<unsigned> &entry = unaligned.emplace_back();
+      if (std::optional<KernelFamily> variant = unalignedOf(plan.families[i])) {
+        entry = plan.families.size();
+        any = any.value_or(*entry);
+        plan.families.push_back(std::move(*variant));
+      }
+    }
+    // None of the chosen ones: another that was measured, the best first.
+    if (!any)
+      if (std::optional<KernelFamily> variant =
+              anyUnaligned(shapes.back().shape)) {
+        any = plan.families.size();
+        plan.families.push_back(std::move(*variant));
+      }
+    if (!any)
+      return llvm::createStringError(
+          "strategy 'dietcode': none of the micro-kernels of workload '" +
+          workload.name + "' takes operands of any alignment");
+    plan.unalignedGeneralFamily = unaligned[plan.generalFamily].value_or(*any);
+    for (DispatchEntry entry : plan.entries) {
+      entry.family = unaligned[entry.family].value_or(*any);
+      plan.unalignedEntries.push_back(std::move(entry));
+    }
+  }
+  plan.statistics.push_back({"shapes", static_cast<double>(shapes.size())});
+  reportCounts(plan);
+  plan.statistics.push_back(
+      {"leaves", static_cast<double>(plan.entries.size())});
+  plan.statistics.push_back(
+      {"families", static_cast<double>(plan.families.size())});
+  for (const WeightedShape &of : shapes) {
+    ShapePrediction prediction;
+    prediction.shape = of.shape;
+    prediction.family =
+        plan.familyFor(of.shape, alignmentOf(workload, of.shape));
+    prediction.microseconds =
+        -problem.predict(plan.families[prediction.family], of.shape).score;
+    plan.predictions.push_back(std::move(prediction));
+  }
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Strategy
+//===----------------------------------------------------------------------===//
+
+namespace {
+class DietCodeStrategy final : public RankedStrategy {
+public:
+  llvm::StringRef name() const override { return "dietcode"; }
+  bool measures() const override { return true; }
+  OptionDecls options() const override { return ownOptions().decls(); }
+
+  llvm::Expected<std::unique_ptr<ProgramRanker>>
+  makeRanker(const SearchProblem &problem,
+             const SearchContext &context) const override {
+    if (!pathOf(problem))
+      return rankSinglePrograms(problem, name());
+    llvm::Expected<std::unique_ptr<DietCodeRanker>> ranker =
+        tune(problem, context);
+    if (!ranker)
+      return ranker.takeError();
+    // The path can emit none of its micro-kernels.
+    if (!*ranker)
+      return rankSinglePrograms(problem, name());
+    return std::move(*ranker);
+  }
+  llvm::Expected<Plan> search(const SearchProblem &problem,
+                              const SearchContext &context) const override;
+
+private:
+  /// The first path whose workers are threads; null where there is none for
+  /// the workload.
+  static const CodegenModel *pathOf(const SearchProblem &problem);
+  /// Null where the path can emit no micro-kernel.
+  llvm::Expected<std::unique_ptr<DietCodeRanker>>
+  tune(const SearchProblem &problem, const SearchContext &context) const;
+};
+} // namespace
+
+const CodegenModel *DietCodeStrategy::pathOf(const SearchProblem &problem) {
+  if (!problem.workload.isContraction())
+    return nullptr;
+  auto paths =
+      supportingModels(problem.paths, problem.workload, problem.device);
+  if (!paths) {
+    llvm::consumeError(paths.takeError());
+    return nullptr;
+  }
+  std::vector<ThreadTile> one(problem.workload.axes.size());
+  for (const CodegenModel *path : *paths)
+    if (path->threadFamily(problem.workload, one, 1))
+      return path;
+  return nullptr;
+}
+
+llvm::Expected<std::unique_ptr<DietCodeRanker>>
+DietCodeStrategy::tune(const SearchProblem &problem,
+                       const SearchContext &context) const {
+  StrategyOptions own = ownOptions().read(problem.options.own);
+  std::vector<WeightedShape> shapes =
+      instancesOf(problem.workload, own.instances);
+  std::unique_ptr<LoggingMeasurer> measurer;
+  if (context.measurer) {
+    llvm::Expected<std::unique_ptr<LoggingMeasurer>> opened =
+        context.openMeasurer(problem.device);
+    if (!opened)
+      return opened.takeError();
+    measurer = std::move(*opened);
+  }
+  auto tuner = std::make_unique<DietCodeTuner>(
+      problem, *pathOf(problem), shapes, own,
+      measurer ? timerOf(*measurer) : predictionsOf(problem),
+      measurer != nullptr, seedOf({own.seed}, context.seed));
+  if (llvm::Error error = tuner->run())
+    return error;
+  if (tuner->kernels().empty())
+    return nullptr;
+  CandidateSet set;
+  std::vector<unsigned> kernels;
+  for (auto [index, kernel] : llvm::enumerate(tuner->kernels())) {
+    if (kernel.runs.empty())
+      continue;
+    kernels.push_back(index);
+    set.alignment = std::max(set.alignment, kernel.family.alignment());
+    set.candidates.push_back(
+        {kernel.family, kernel.family.ukernel(0),
+         kernel.family.path().resources(problem.workload, kernel.family)});
+  }
+  set.numAdded = set.candidates.size();
+  if (set.candidates.empty())
+    return llvm::createStringError("strategy 'dietcode': none of " +
+                                   std::to_string(tuner->kernels().size()) +
+                                   " micro-kernels of workload '" +
+                                   problem.workload.name +
+                                   "' could be measured");
+  return std::make_unique<DietCodeRanker>(
+      problem, std::move(set), std::move(shapes), std::move(measurer),
+      std::move(tuner), std::move(kernels));
+}
+
+llvm::Expected<Plan>
+DietCodeStrategy::search(const SearchProblem &problem,
+                         const SearchContext &context) const {
+  StrategyOptions own = ownOptions().read(problem.options.own);
+  if (own.dispatch == VoteDispatch::Planner || !pathOf(problem))
+    return RankedStrategy::search(problem, context);
+  llvm::Expected<std::unique_ptr<DietCodeRanker>> ranker =
+      tune(problem, context);
+  if (!ranker)
+    return ranker.takeError();
+  // A single kernel has to do, for operands of any alignment.
+  if (*ranker && (*ranker)->set.alignment > 1 &&
+      problem.options.maxKernels == 1)
+    return planRange(**ranker);
+  return *ranker ? (*ranker)->planByVotes()
+                 : RankedStrategy::search(problem, context);
+}
+
+namespace ftuner {
+const SearchStrategy &dietcodeStrategy() {
+  static const DietCodeStrategy strategy;
+  return strategy;
+}
+} // namespace ftuner

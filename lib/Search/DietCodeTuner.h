@@ -1,0 +1,179 @@
+//===- DietCodeTuner.h - Learned search of micro-kernels --------*- C++ -*-===//
+//
+// Source: DietCode (DietCodeSpace.h). One search for all shapes of a workload:
+//
+//     until `trials` micro-kernels are measured
+//       a population of drawn micro-kernels and of the best measured ones
+//       evolves over some generations: the fitness of a micro-kernel is the
+//       greatest Cost_M (DietCodeModel.h) over the shapes, to a power that
+//       grows with what was measured; roulette, mutation, no crossover
+//       the fittest that were not measured, and some drawn ones, are measured
+//       the model of f_MK learns from all measurements
+//
+// f_MK is a model of boosted trees of what the codegen path says of a block;
+// before there are 100 rows every prediction is 1. Without a measurer the cost
+// model's times stand in for measurements, and for the model.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_SEARCH_DIETCODETUNER_H
+#define FTUNER_LIB_SEARCH_DIETCODETUNER_H
+
+#include "DietCodeModel.h"
+#include "DietCodeSpace.h"
+#include "FTuner/Learn/TreeTrainer.h"
+#include "FTuner/Search/SearchContext.h"
+#include <functional>
+#include <map>
+
+namespace ftuner {
+
+/// Where a micro-kernel is measured.
+enum class MeasureAt {
+  /// As many blocks as there are SMs, and as the SMs hold at once.
+  Waves,
+  /// The shape that it loses least of by ragged waves and padding.
+  Instance,
+};
+
+/// What predicts f_MK between measurements.
+enum class ThroughputModel {
+  Trees,
+  /// Nothing: all are alike, and search is random.
+  None,
+};
+
+struct DietCodeOptions : DietCodeSpaceOptions {
+  int64_t trials = 1000;
+  int64_t seed = 0;
+  MeasureAt measureAt = MeasureAt::Waves;
+  ThroughputModel model = ThroughputModel::Trees;
+  OccupancyForm occupancy = OccupancyForm::Linear;
+  /// Whether f_pad counts; whether it counts reduce axes.
+  bool padding = true, padReduce = true;
+  /// Share by which a measured program may be slower than predicted before it
+  /// counts as a vote that was made again.
+  double tolerance = 0.1;
+};
+
+/// A shape and its weight.
+struct WeightedShape {
+  Shape shape;
+  double weight = 1;
+};
+
+/// A time of a micro-kernel's program.
+struct TimedRun {
+  Shape shape;
+  double microseconds = 0;
+};
+
+struct TunedKernel {
+  MicroKernel tiles;
+  KernelFamily family;
+  /// What its block does (`featureNames`).
+  std::vector<float> features;
+  /// At the shapes of `MeasureAt`.
+  std::vector<TimedRun> runs;
+};
+
+class DietCodeTuner {
+public:
+  /// What times a family's program for a shape, in microseconds; an error
+  /// speaks against the family, or says that there is no measuring any more.
+  using Timer = std::function<std::vector<llvm::Expected<double>>(
+      llvm::ArrayRef<MeasurementRequest> requests)>;
+
+  /// A contraction and a path whose workers are threads. Problem and shapes
+  /// outlive the tuner. `learns`: whether a model stands between measurements;
+  /// otherwise `timer` is asked for every micro-kernel that is looked at.
+  DietCodeTuner(const SearchProblem &problem, const CodegenModel &path,
+                llvm::ArrayRef<WeightedShape> shapes,
+                const DietCodeOptions &options, Timer timer, bool learns,
+                uint64_t seed);
+
+  llvm::Error run();
+  /// Cost_M: useful FLOP/s, by what was measured of the micro-kernel.
+  double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
+  /// f_occ · f_pad.
+  double share(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
+  /// The choice of each shape among `kernels`, verified: what is chosen is
+  /// timed for its shape, which then votes by that time; what fails loses the
+  /// vote. Fits k to the programs that are timed. Ends when every choice is
+  /// verified. An error if a shape has no micro-kernel.
+  llvm::Expected<std::vector<unsigned>> choose(size_t most);
+
+  const std::vector<TunedKernel> &kernels() const { return measured; }
+  const OccupancyFactor &occupancy() const { return occupancyFactor; }
+
+  struct Counts {
+    int64_t drawn = 0, rejectedByPath = 0, predicted = 0, measured = 0,
+            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0;
+    double kStandardError = 0;
+  } counts;
+
+  static llvm::ArrayRef<llvm::StringLiteral> featureNames();
+
+private:
+  /// A micro-kernel of a population.
+  struct Individual {
+    MicroKernel tiles;
+    /// Null where no path can emit it.
+    const TunedKernel *kernel = nullptr;
+    double fitness = 0;
+  };
+  using Key = std::vector<int64_t>;
+  static Key keyOf(const MicroKernel &tiles);
+
+  /// The micro-kernel with family and features; null if it cannot be emitted.
+  const TunedKernel *lookUp(const MicroKernel &tiles);
+  std::vector<float> featuresOf(const KernelFamily &family) const;
+  std::vector<Individual> firstGeneration();
+  std::vector<Individual> nextGeneration(llvm::ArrayRef<Individual> parents);
+  /// Sets the fitness of each.
+  llvm::Error rate(std::vector<Individual> &population);
+  llvm::Error train();
+  /// Times micro-kernels and adds them to those measured.
+  llvm::Error measure(llvm::ArrayRef<const TunedKernel *> chosen);
+  std::vector<Shape> shapesToMeasure(const KernelFamily &family) const;
+  /// Adds a program whose last wave was ragged, with its useful FLOP/s.
+  void addRaggedRun(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape,
+                    double found, std::vector<RaggedRun> &runs) const;
+  double blocksOf(const KernelFamily &family,
+                  llvm::ArrayRef<int64_t> shape) const;
+  double flopsOf(llvm::ArrayRef<int64_t> shape) const;
+  /// f_MK of a measured micro-kernel where a grid has so many waves.
+  double throughput(const TunedKernel &kernel, double waves) const;
+  /// That at full waves, for labels.
+  double fullThroughput(const TunedKernel &kernel) const;
+  /// f_MK as predicted.
+  llvm::Expected<double> predictThroughput(const TunedKernel &kernel);
+  /// The shape whose extents bound a mutation.
+  llvm::ArrayRef<int64_t> drawBounds();
+
+  const SearchProblem &problem;
+  const CodegenModel &path;
+  const ContractionAxes axes;
+  llvm::ArrayRef<WeightedShape> shapes;
+  const DietCodeOptions options;
+  Timer timer;
+  bool learns;
+  std::mt19937_64 random;
+  DietCodeSpace space;
+  int64_t alignment;
+  unsigned mainAxis;
+  OccupancyFactor occupancyFactor;
+  double peak;
+
+  /// All that was looked at.
+  std::map<Key, std::unique_ptr<TunedKernel>> known;
+  /// Times that were asked for in place of a model.
+  std::map<const TunedKernel *, double> standIns;
+  std::vector<TunedKernel> measured;
+  std::map<Key, size_t> measuredAt;
+  std::unique_ptr<TreeTrainer> trainer;
+  std::optional<BoostedTrees> model;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_SEARCH_DIETCODETUNER_H
