@@ -13,8 +13,8 @@ int64_t flopsOf(mlir::Block &body);
 mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
                          llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// "linalg.generic (math.exp, arith.subf)", "ukernel.row_reduction (arith.addf)":
-/// the name alone of an operator with regions says little.
+/// "linalg.generic (math.exp, arith.subf)", "ukernel.row_reduction
+/// (arith.addf)": the name alone of an operator with regions says little.
 std::string operatorNameOf(mlir::Operation *op);
 
 /// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of

@@ -186,7 +186,8 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName, siteOf(b, op, current, prefix, family.getSplit()));
+  launch->setAttr(kSiteAttrName,
+                  siteOf(b, op, current, prefix, family.getSplit()));
   return success();
 }
 
