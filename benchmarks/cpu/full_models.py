@@ -163,7 +163,7 @@ MODELS = {
     "bert_encoder": Model("encoder of BERT-base, with a mask", 12, _bert_encoder),
     "gpt2": Model("GPT-2", 12, _gpt2),
     # Of 32: each further one needs a GB for its weights.
-    "llama": Model("2 blocks of Llama-3-8B", 2, _llama),
+    "llama": Model("5 blocks of Llama-3-8B", 5, _llama),
     "t5": Model("encoder of T5-base", 12, _t5),
     "vit": Model("ViT-B/16", 12, _vit),
     "whisper": Model("encoder of Whisper small", 12, _whisper),

@@ -5,7 +5,8 @@ Models of full_models.py at fixed batches; the length of sequences is dynamic, w
 planned for each device twice, by the codegen paths without `rows` and with them, and explained; nothing is compiled or
 run. A row of the table is a model at a batch and length:
 
-* launches a layer: kernels that occur in each layer. Those that add slices of split-K up count with their product;
+* launches a layer: kernels that occur in each layer, of which there have to be more than the same kernel has launches
+  outside. Those that add slices of split-K up count with their product;
 * uKernels: their share in the predicted time. Kernels whose bytes do not follow from the sizes, embeddings, are left
   out of times;
 * the time of products with weights, of batched products (attention's, and convolutions of a batch), of softmax, norms and other reductions of rows by uKernels,
@@ -202,7 +203,7 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 16])
     parser.add_argument("--lengths", nargs="+", type=int, default=[32, 384], help="tokens of a sequence")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--layers", type=int, help="default: as published, of Llama two")
+    parser.add_argument("--layers", type=int, help="default: as published, of Llama five")
     parser.add_argument("--small", action="store_true", help="48 or 64 channels: to try this script")
     parser.add_argument("--max-kernels", type=int)
     parser.add_argument("--measured", type=pathlib.Path, metavar="FILE")
