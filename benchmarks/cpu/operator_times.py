@@ -5,8 +5,8 @@ Models of full_models.py at fixed batches; the length of sequences is dynamic, w
 planned for each device twice, by the codegen paths without `rows` and with them, and explained; nothing is compiled or
 run. A row of the table is a model at a batch and length:
 
-* launches a layer: kernels that occur in each layer, of which there have to be more than the same kernel has launches
-  outside. Those that add slices of split-K up count with their product;
+* launches a layer: all launches over the number of layers, with those before and behind the layers. Kernels that add
+  slices of split-K up count with their product;
 * uKernels: their share in the predicted time. Kernels whose bytes do not follow from the sizes, embeddings, are left
   out of times;
 * the time of products with weights, of batched products (attention's, and convolutions of a batch), of softmax, norms and other reductions of rows by uKernels,
@@ -29,7 +29,6 @@ import pathlib
 import sys
 import time
 import warnings
-from collections import Counter
 
 import workloads
 
@@ -46,8 +45,6 @@ TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 WAYS = {"without": "simt,mma", "with rows": None}
 HOW = ": predicted µs, nothing was measured by FTuner"
 KINDS = ("linear", "batched products", "softmax", "norms", "other rows", "computing", "moving")
-#: What is the same for a fallback kernel in each layer.
-SAME = ("operator", "location", "flops", "bytes")
 #: Operators of elements that tell what a kernel belongs to.
 EXPONENTIALS, ROOTS = ("math.exp", "math.exp2"), ("math.rsqrt", "math.sqrt")
 #: Programs of bert_encoder.csv, in the order of columns.
@@ -85,10 +82,9 @@ def figures(work, number, layers):
     times = dict.fromkeys(KINDS, 0.0)
     for kernel in kernels:
         times[kind_of(kernel)] += kernel["predicted_us"][number] or 0.0
-    same = Counter(kernel.get("kernels_of") or tuple(map(kernel.get, SAME)) for kernel in kernels)
     share = work["shares"][number]
     return {
-        "launches": len(kernels), "a_layer": sum(count // layers for count in same.values()),
+        "launches": len(kernels), "a_layer": len(kernels) / layers,
         "us": share["ukernel_us"] + share["fallback_us"], "share": share["time_share"], "times": times,
         "unknown": share["unknown_kernels"], "left": sum(map(is_left, work["fallback_kernels"])),
     }
@@ -185,7 +181,7 @@ def rows_of(options, store):
                 for way, entry in known:
                     one = entry["figures"][place]
                     row = [full_models.MODELS[name].title, kind, str(batch), str(length or "–"), device, way,
-                           str(one["launches"]), str(one["a_layer"]), f"{one['us']:,.0f}", f"{one['share']:.1%}",
+                           str(one["launches"]), f"{one['a_layer']:.1f}", f"{one['us']:,.0f}", f"{one['share']:.1%}",
                            *(f"{one['times'][part]:,.0f}" for part in KINDS), str(one["left"])]
                     for program in PROGRAMS if times else ():
                         other = times.get((device, kind, batch, length, program))
