@@ -33,50 +33,6 @@ LONGEST = 128
 WORST_RATIO = 4
 
 
-def build(name, options, is_layer):
-    """A model with random weights, or one layer of it behind its embeddings; its outputs' name."""
-    import torch
-    import transformers
-
-    class Tensor(torch.nn.Module):
-        """One output of the model, for tokens alone."""
-
-        def __init__(self, model, output, **fixed):
-            super().__init__()
-            self.model, self.output, self.fixed = model, output, fixed
-
-        def forward(self, tokens):
-            return getattr(self.model(tokens, **self.fixed), self.output)
-
-    torch.manual_seed(0)
-    if name == "gpt2":
-        sizes = {"n_embd": 64, "n_head": 4, "vocab_size": 100} if options.small else {}
-        sizes["n_layer"] = 1 if is_layer else options.layers or 12
-        config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
-        model = (transformers.GPT2Model if is_layer else transformers.GPT2LMHeadModel)(config)
-        module = Tensor(model, "last_hidden_state" if is_layer else "logits", use_cache=False)
-    else:
-        width, heads, layers = (768, 12, 12) if name == "bert_base" else (1024, 16, 24)
-        if options.small:
-            width, heads = width // 16, heads // 4
-        config = transformers.BertConfig(
-            hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width,
-            num_hidden_layers=1 if is_layer else options.layers or layers,
-            **({"vocab_size": 100} if options.small else {}))
-        module = Tensor(transformers.BertModel(config, add_pooling_layer=False), "last_hidden_state")
-    return module.eval().requires_grad_(False), config.vocab_size
-
-
-def export(module, batch):
-    import torch
-    from torch.export import Dim
-
-    import ftuner.torch
-
-    tokens = torch.zeros(batch, 8, dtype=torch.int64)
-    return ftuner.torch.export(module, (tokens,), dynamic_shapes=({1: Dim("T", min=1, max=LONGEST)},))
-
-
 def compile_measured(exported, device, options, emulate):
     """The function, its module, and seconds of wall and CPU."""
     import ftuner
@@ -101,20 +57,21 @@ def whole(exported, device, options):
             f"{share['flops_share']:.1%}", f"{share['time_share']:.1%}"]
 
 
-def layer(module, vocabulary, exported, batch, device, options):
+def layer(built, exported, batch, device, options):
     """The columns of a layer in the emulator."""
     import torch
 
+    module = built.module
     function, _, wall, cpu = compile_measured(exported, device, options, emulate=True)
     exact_module = copy.deepcopy(module).double()
-    generator = torch.Generator().manual_seed(7)
+    torch.manual_seed(7)
     worst, worst_eager = 0.0, 0.0
     start = time.perf_counter()
     for length in options.lengths:
-        tokens = torch.randint(0, vocabulary, (batch, length), generator=generator)
+        inputs = built.inputs(batch, length)
         with torch.no_grad():
-            exact = exact_module(tokens)
-            result, eager = (float((f(tokens) - exact).norm() / exact.norm()) for f in (function, module))
+            exact = exact_module(*inputs)
+            result, eager = (float((f(*inputs) - exact).norm() / exact.norm()) for f in (function, module))
         # A NaN is no number below the limit.
         if not result < WORST_RATIO * eager + 1e-7:
             raise ValueError(f"at length {length} the error is {result:.1e}, that of PyTorch {eager:.1e}")
@@ -161,6 +118,8 @@ def attempt(report, names, make):
 
 def run(options, report):
     """All rows; how many failed."""
+    import full_models
+
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
     failures = 0
     for part, columns in (("whole", WHOLE), ("layer", LAYER)):
@@ -168,14 +127,15 @@ def run(options, report):
             continue
         report.header(columns)
         for name in options.models:
-            module, vocabulary = build(name, options, is_layer=part == "layer")
+            is_layer = part == "layer"
+            built = full_models.build(name, options.layers, options.small, is_layer)
             for batch in options.batches:
-                exported = export(module, batch)
+                exported = full_models.export(built, batch, LONGEST)
                 for device in options.devices:
                     def make():
                         if part == "whole":
                             return whole(exported, device, options)
-                        return layer(module, vocabulary, exported, batch, device, options)
+                        return layer(built, exported, batch, device, options)
 
                     failures += not attempt(report, [name, str(batch), device], make)
     return failures

@@ -15,13 +15,8 @@ the tables between the marks of that file and the figures into figures/ beside i
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import re
-import shutil
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +27,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import spearmanr
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-os.environ.setdefault("FTUNER_HOME", str(ROOT / "build" / "release"))
+import reports  # noqa: E402
+from reports import Report, percent, say, table  # noqa: E402
 
 import baselines  # noqa: E402
 from ftuner.cli.common import parse_pairs  # noqa: E402
-from ftuner.errors import Error  # noqa: E402
 from ftuner.latency import fit as fits  # noqa: E402
-from ftuner.latency.fit import error, fit_global, fit_own, fit_timing, sample  # noqa: E402
+from ftuner.latency.fit import error, fit_global, fit_own, fit_timing  # noqa: E402
 from ftuner.latency.model import model  # noqa: E402
 from ftuner.latency.rows import Devices, Rows, read  # noqa: E402
 
 # In the published rows these names mean PCIe cards.
 DATA_MAP = {"p100": "p100-pcie", "v100": "v100-pcie", "a100": "a100-pcie"}
 UNSEEN_FOLD = 0
-BEGIN = time.time()
-
-
-def say(text: str) -> None:
-    print(f"[{time.time() - BEGIN:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 # --- ranking of configurations ---------------------------------------------------------
@@ -348,15 +336,6 @@ def judge_ablations(v: Vendor, x: Rows | None, start: dict[str, float]) -> dict[
 # --- tables and figures ---------------------------------------------------------------------
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or np.isnan(value) else f"{100 * value:.{digits}f} %"
-
-
-def table(header: list[str], lines: list[list[str]]) -> str:
-    rows = [header, ["---"] * len(header), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
-
-
 def ranking_table(results: dict[str, Any]) -> str:
     def cells(r: dict[str, float]) -> list[str]:
         return [f"{r['spearman']:.3f}", f"{r['staged']:.3f}"] + [
@@ -509,39 +488,9 @@ def plot_vendor(v: Vendor, predicted: dict[str, np.ndarray], path: Path) -> None
     plt.close(fig)
 
 
-def marks(name: str) -> re.Pattern[str]:
-    """What a file has around the tables of a script."""
-    return re.compile(rf"(<!-- {name}: begin -->\n).*?(<!-- {name}: end -->)", re.DOTALL)
-
-
-def read_docs(docs: Path, name: str = "judge") -> str:
-    """The text of the file. Raises `Error` where it has no marks."""
-    try:
-        text = docs.read_text(encoding="utf-8")
-    except OSError as failure:
-        raise Error(f"cannot read '{docs}': {failure.strerror}") from failure
-    except UnicodeDecodeError as failure:
-        raise Error(f"cannot read '{docs}': expected text in UTF-8") from failure
-    if not marks(name).search(text):
-        raise Error(f"'{docs}': expected '<!-- {name}: begin -->' and '<!-- {name}: end -->'")
-    return text
-
-
-def put_into_docs(docs: Path, text: str, figures: list[Path], name: str = "judge") -> None:
-    """Replaces what is between the marks of the file."""
-    new = marks(name).sub(lambda m: m[1] + "\n" + text + "\n" + m[2], read_docs(docs, name))
-    docs.write_text(new, encoding="utf-8")
-    (docs.parent / "figures").mkdir(exist_ok=True)
-    for figure in figures:
-        shutil.copyfile(figure, docs.parent / "figures" / f"latency_{figure.name}")
-
-
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = reports.parser(__doc__, "out", "docs")
     parser.add_argument("--data", help="folder of the published rows")
-    parser.add_argument("--out", required=True, help="folder of the results")
     parser.add_argument("--vendor", action="append", default=[], help="vendor rows (.csv, .csv.gz)")
     parser.add_argument(
         "--configs", action="append", default=[], help="configurations (…_DEVICE.csv, .csv.gz)"
@@ -554,7 +503,6 @@ def parse() -> argparse.Namespace:
         help="what rows call NAME is this device (default: the published rows' PCIe cards)",
     )
     parser.add_argument("--full", action="store_true", help="also trees and ablations")
-    parser.add_argument("--docs", help="file to put the tables into")
     options = parser.parse_args()
     if options.data:
         for name in ("h100", "train"):
@@ -566,13 +514,7 @@ def parse() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
-    if options.docs:
-        read_docs(Path(options.docs))  # What is wrong is told before minutes of work.
-    folder = Path(options.out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise Error(f"cannot make the folder '{folder}': {failure.strerror}") from failure
+    report = Report.opened(options, "results")
     mapping = {**DATA_MAP, **parse_pairs(options.map, "--map")}
     out: dict[str, Any] = {}
     figures: list[Path] = []
@@ -589,7 +531,7 @@ def run(options: argparse.Namespace) -> None:
         out["vendor"], constants, found, predicted = judge_vendor(v, x, start, options.full)
         say("calibration on few rows")
         out["calibration"] = judge_calibration(v, found)
-        figures.append(folder / "vendor.png")
+        figures.append(report.folder / "vendor.png")
         plot_vendor(v, predicted, figures[-1])
     elif x is not None:
         constants = fits.fit(x[x.fold != UNSEEN_FOLD], start, fits.COMPILED).constants
@@ -599,7 +541,7 @@ def run(options: argparse.Namespace) -> None:
         name = rows.devices.names[int(rows.device[0])]
         say(f"ranking, {name}")
         out["configurations"][name] = judge_configurations(rows, constants, options.full)
-        figures.append(folder / f"{name}.png")
+        figures.append(report.folder / f"{name}.png")
         plot_configurations(rows, rows.predict(constants), name, figures[-1])
     if x is not None:
         out["confidence"] = judge_confidence(x, constants)
@@ -607,26 +549,12 @@ def run(options: argparse.Namespace) -> None:
         out["shift"] = judge_shift(v, start)
         out["global_latency"] = judge_global_latency(v, constants)
         out["ablations"] = judge_ablations(v, x, start)
-    text = markdown(out, v)
-    (folder / "results.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (folder / "results.md").write_text(text, encoding="utf-8")
-    print(text)
-    if options.docs:
-        put_into_docs(Path(options.docs), text, figures)
+    report.write(out, markdown(out, v), figures)
     say("done")
 
 
-def exit_code(run: Callable[[argparse.Namespace], int | None], options: argparse.Namespace) -> int:
-    """Of a script: that of `run`, 0 where it has none, and 1 where it raises an error, which is printed."""
-    try:
-        return run(options) or 0
-    except (Error, OSError) as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
-
-
 def main() -> int:
-    return exit_code(run, parse())
+    return reports.exit_code(run, parse())
 
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ keep all others. Writes OUT/rows.json and rows.md, in some three minutes.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from judge import exit_code, percent, put_into_docs, read_docs, say, table
+import reports
+from reports import Report, percent, say, table
 
 from ftuner.errors import Error
 from ftuner.latency.fit import (
@@ -214,11 +214,7 @@ def read_rows(folder: Path, step: int = 1) -> Rows:
 
 
 def run(options: argparse.Namespace) -> None:
-    docs = Path(options.docs) if options.docs else None
-    if docs:
-        read_docs(docs)
-    folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    report = Report.opened(options, "rows")
     say("reading")
     judge = Judge(read_rows(Path(options.data), options.step))
     say("all rows")
@@ -235,7 +231,7 @@ def run(options: argparse.Namespace) -> None:
     left = judge.left_out()
     is_host = {i: bool(judge.rows.is_host[judge.rows.device == i].any()) for i in own}
     out: dict[str, Any] = {
-        "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
+        "date": reports.today(),
         "rows": len(judge.rows),
         "files": [name for name in FILES if (Path(options.data) / name).is_file()],
         "step": options.step,
@@ -248,25 +244,14 @@ def run(options: argparse.Namespace) -> None:
             judge.names[i]: float(one.offset[i]) if is_host[i] else None for i, one in own.items()
         },
     }
-    text = markdown(out)
-    (folder / "rows.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (folder / "rows.md").write_text(text, encoding="utf-8")
-    print(text)
-    if docs:
-        put_into_docs(docs, text, [])
+    report.write(out, markdown(out))
     say("done")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="folder of the published rows")
-    parser.add_argument("--out", required=True, help="folder of the results")
-    parser.add_argument("--docs", help="file to put the tables into")
+    parser = reports.parser(__doc__, "data", "out", "docs", "step")
     parser.add_argument("--calibrations", help="folder whose calibrations get the constants")
-    parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
-    return exit_code(run, parser.parse_args())
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

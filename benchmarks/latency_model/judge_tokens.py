@@ -15,15 +15,14 @@ tables between the marks of that file and the figure into figures/ beside it.
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from judge import exit_code, percent, put_into_docs, read_docs, say, table
+import reports
+from reports import Report, percent, say, table
 
 from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
@@ -304,11 +303,7 @@ def read_rows(folder: Path, step: int = 1) -> Rows:
 
 
 def run(options: argparse.Namespace) -> None:
-    docs = Path(options.docs) if options.docs else None
-    if docs:
-        read_docs(docs)
-    folder = Path(options.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    report = Report.opened(options, "tokens")
     say("reading")
     judge = Judge(read_rows(Path(options.data), options.step))
     say("unseen shapes")
@@ -322,7 +317,7 @@ def run(options: argparse.Namespace) -> None:
     }
     free = [n for n in TENSOR if any(n in one.free for one in fitted.values())]
     out: dict[str, Any] = {
-        "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
+        "date": reports.today(),
         "rows": len(judge.rows),
         "files": [path.name for path in files_in(Path(options.data))],
         "step": options.step,
@@ -335,26 +330,15 @@ def run(options: argparse.Namespace) -> None:
         "ablations": judge_ablations(judge),
         "best": best_shares(judge, judge.rows.microseconds),
     }
-    text = markdown(judge, out)
-    (folder / "tokens.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (folder / "tokens.md").write_text(text, encoding="utf-8")
-    figure = folder / "token_steps.png"
+    figure = report.folder / "token_steps.png"
     plot_steps(judge, unseen, figure)
-    print(text)
-    if docs:
-        put_into_docs(docs, text, [figure])
+    report.write(out, markdown(judge, out), [figure])
     say("done")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="folder of the published rows")
-    parser.add_argument("--out", required=True, help="folder of the results")
-    parser.add_argument("--docs", help="file to put the tables into")
-    parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
-    return exit_code(run, parser.parse_args())
+    parser = reports.parser(__doc__, "data", "out", "docs", "step")
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from judge import exit_code, percent, put_into_docs, read_docs, table
+import reports
+from reports import percent, put_into_docs, read_docs, table
 
 from ftuner.latency.model import model
 from ftuner.latency.token_rows import CLUSTER_CYCLES, VendorTile, launches_of
@@ -89,11 +90,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--docs", help="file to put the table into")
-    return exit_code(run, parser.parse_args())
+    parser = reports.parser(__doc__, "docs")
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import datetime
 import json
 import os
 import subprocess
@@ -36,7 +35,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from judge import ROOT, exit_code, percent, put_into_docs, read_docs, say, table
+import reports
+from reports import ROOT, Report, percent, say, table
 from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
@@ -207,11 +207,8 @@ def plot(judge: Judge, ours: np.ndarray, path: Path) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    docs = Path(options.docs) if options.docs else None
-    if docs:
-        read_docs(docs, options.name)
-    folder = Path(options.out)
-    judged = folder / "tokens.json"
+    report = Report.opened(options, options.name, mark=options.name)
+    judged = report.folder / "tokens.json"
     if not judged.is_file():
         raise Error(f"expected the judge's errors in '{judged}': run judge_tokens.py first")
     errors = json.loads(judged.read_text(encoding="utf-8"))["unseen"]
@@ -245,15 +242,12 @@ def run(options: argparse.Namespace) -> int:
             key = tuple(int(rows.extra[axis][row]) for axis in "NKM")
             ours[row], families[row] = found[key]
     out = {
-        "date": str(datetime.datetime.now(datetime.timezone.utc).date()),
+        "date": reports.today(),
         "errors": {name: errors[name] for _, name in judge.present},
         "summaries": summaries(judge, ours, vendor, errors),
         "shares": too_fast(judge, ours),
     }
-    text = markdown(out)
-    (folder / f"{options.name}.json").write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
-    (folder / f"{options.name}.md").write_text(text, encoding="utf-8")
-    with open(folder / f"{options.name}.csv", "w", encoding="utf-8", newline="") as file:
+    with open(report.folder / f"{options.name}.csv", "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         header = ["device", "M", "N", "K", "vendor_us", "predicted_vendor_us", "predicted_us"]
         writer.writerow([*header, "family"])
@@ -262,11 +256,9 @@ def run(options: argparse.Namespace) -> int:
             name = judge.names[rows.device[row]]
             times = [rows.microseconds[row], vendor[row], ours[row]]
             writer.writerow([name, *sizes, *times, families[row]])
-    figure = folder / f"token_{options.name}.png"
+    figure = report.folder / f"token_{options.name}.png"
     plot(judge, ours, figure)
-    print(text)
-    if docs:
-        put_into_docs(docs, text, [figure], options.name)
+    report.write(out, markdown(out), [figure])
     wrong = [
         f"{name}: {percent(s['predicted'])} of the {what} predicted, but at most "
         f"{percent(s['measured'])} measured"
@@ -280,20 +272,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="folder of the published rows")
-    parser.add_argument("--out", required=True, help="folder of the results")
-    parser.add_argument("--docs", help="file to put the tables into")
+    parser = reports.parser(__doc__, "data", "out", "docs", "step")
     parser.add_argument("--paths", help="codegen paths that compete, separated by commas")
     parser.add_argument("--devices", help="some of the devices, separated by commas")
     parser.add_argument("--library", help="rows of this library of the vendor alone")
-    parser.add_argument("--step", type=int, default=1, help="take each so many-th row of a file")
     parser.add_argument("--unseen", action="store_true", help="by constants of other N and K")
     parser.add_argument("--name", default="predictions", help="of the results")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
-    return exit_code(run, parser.parse_args())
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ the best bandwidth that any row of the card reached.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import subprocess
@@ -26,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from judge import ROOT, exit_code, put_into_docs, read_docs, table
+import reports
+from reports import ROOT, put_into_docs, read_docs, table
 from judge_rows import Judge, read_rows
 
 from ftuner.errors import Error
@@ -270,7 +270,7 @@ def run(options: argparse.Namespace) -> int:
         "device", "operator", "type", "sizes", "bandwidth over that of `add`, median (least)",
         "library's time over FTuner's, median (least)", "over the best bandwidth, most", "goals met",
     ]  # fmt: skip
-    date = datetime.datetime.now(datetime.timezone.utc).date()
+    date = reports.today()
     text = f"{date}. FTuner's times are predictions, those of `add` and of the library measured.\n\n" + table(header, lines)
     print(text)
     if docs:
@@ -289,13 +289,9 @@ def fit_offset(rows: Any, source: str) -> np.ndarray:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="folder of the published rows")
-    parser.add_argument("--docs", help="file to put the table into")
+    parser = reports.parser(__doc__, "data", "docs")
     parser.add_argument("--sizes", type=int, default=5, help="sizes of each card and operator")
-    return exit_code(run, parser.parse_args())
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

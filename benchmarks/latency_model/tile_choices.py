@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from judge import exit_code, put_into_docs, read_docs, table
+import reports
+from reports import put_into_docs, read_docs, table
 from path_choices import MOST, sizes
 from predict_tokens import PROGRAM, times_of
 
@@ -133,14 +134,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", required=True, help="folder of the results")
+    parser = reports.parser(__doc__, "out", "docs")
     parser.add_argument("--before", required=True, metavar="PROGRAM", help="token_predictions of another commit")
-    parser.add_argument("--docs", help="file to put the table into")
     parser.add_argument("--program", default=os.fspath(PROGRAM), help="token_predictions")
-    return exit_code(run, parser.parse_args())
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from judge import exit_code, percent, put_into_docs, read_docs, table
+import reports
+from reports import percent, put_into_docs, read_docs, table
 
 from ftuner.latency import vendor
 
@@ -67,13 +68,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", required=True, help="folder of the published files")
-    parser.add_argument("--step", type=int, default=1, help="take each N-th row")
-    parser.add_argument("--docs", help="file to put the table into")
-    return exit_code(run, parser.parse_args())
+    parser = reports.parser(__doc__, "data", "docs", "step")
+    return reports.exit_code(run, parser.parse_args())
 
 
 if __name__ == "__main__":

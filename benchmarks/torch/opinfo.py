@@ -21,7 +21,7 @@ import pathlib
 import sys
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
@@ -35,13 +35,27 @@ TYPES = ("float32", "bfloat16", "float16")
 
 @dataclass
 class Row:
-    """What became of the samples of an operator."""
+    """What became of the samples of an operator; a subclass has more counts, and `cells` of them."""
 
     samples: int = 0
     wrong: list = field(default_factory=list)
+    reasons: Counter = field(default_factory=Counter)
+
+    def add(self, other):
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@dataclass
+class ProductsRow(Row):
+    HEADER = ["taken, of products", "why others stay"]
+
     products: int = 0
     taken: int = 0
-    reasons: Counter = field(default_factory=Counter)
+
+    @property
+    def cells(self):
+        return [f"{self.taken} of {self.products}"]
 
 
 def tensors(value):
@@ -83,7 +97,7 @@ def check(operator, type_name, host="eager"):
     import torch
     import torch._inductor.config
 
-    row = Row()
+    row = ProductsRow()
     for number, sample in enumerate(operator.sample_inputs("cpu", getattr(torch, type_name))):
         torch._dynamo.reset()
         ftuner.torch.reset_report()
@@ -110,36 +124,56 @@ def database(names):
     return [operator for operator in op_db if operator.name in names and not operator.variant_test_name]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("operators", nargs="*", help=f"of {', '.join(OPERATORS)} (default: all)")
+def make_parser(description, operators):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("operators", nargs="*", help=f"of {', '.join(operators)} (default: all)")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
-    parser.add_argument("--host", choices=("eager", "inductor"), default="eager")
     parser.add_argument("--write", metavar="FILE")
+    return parser
+
+
+def parse(parser, operators):
+    """The options of such a parser, `operators` by name."""
     options = parser.parse_args()
-    if unknown := set(options.operators) - set(OPERATORS):
-        parser.error(f"expected some of {', '.join(OPERATORS)}, but got {', '.join(sorted(unknown))}")
-    warnings.simplefilter("ignore")
-    rows, wrong, total = [], [], Row()
-    for operator in database(options.operators or OPERATORS):
+    if unknown := set(options.operators) - set(operators):
+        parser.error(f"expected some of {', '.join(operators)}, but got {', '.join(sorted(unknown))}")
+    options.operators = options.operators or operators
+    return options
+
+
+def tabulate(options, check, kind, how):
+    """Prints a row for each operator and type as soon as it is known, and that of all; writes them.
+
+    check: gives the row, of class `kind`, of an operator and a type. how: what the written table is made by. Returns 1
+    where a sample is wrong.
+    """
+    rows, total = [], kind()
+
+    def put(name, type_name, row, reasons):
+        rows.append([name, type_name, str(row.samples), str(len(row.wrong)), *row.cells, reasons])
+        print(" | ".join(rows[-1]), flush=True)
+
+    for operator in database(options.operators):
         for type_name in options.types:
-            row = check(operator, type_name, options.host)
-            wrong += row.wrong
-            for name in ("samples", "products", "taken"):
-                setattr(total, name, getattr(total, name) + getattr(row, name))
-            why = "; ".join(f"{count} × {reason}" for reason, count in row.reasons.items())
-            rows.append([operator.name, type_name, str(row.samples), str(len(row.wrong)),
-                         f"{row.taken} of {row.products}", why])
-            print(" | ".join(rows[-1]), flush=True)
-    rows.append(["all", "", str(total.samples), str(len(wrong)), f"{total.taken} of {total.products}", ""])
-    print(" | ".join(rows[-1]))
-    for problem in wrong:
+            row = check(operator, type_name)
+            total.add(row)
+            put(operator.name, type_name, row, "; ".join(f"{count} × {why}" for why, count in row.reasons.items()))
+    put("all", "", total, "")
+    for problem in total.wrong:
         print(f"error: {problem}", file=sys.stderr)
     if options.write:
-        header = ["operator", "type", "samples", "wrong", "taken, of products", "why others stay"]
-        text = tables.made([header, *rows], f", host {options.host}")
-        pathlib.Path(options.write).write_text(text, encoding="utf-8")
-    return int(bool(wrong))
+        header = ["operator", "type", "samples", "wrong", *kind.HEADER]
+        pathlib.Path(options.write).write_text(tables.made([header, *rows], how), encoding="utf-8")
+    return int(bool(total.wrong))
+
+
+def main():
+    parser = make_parser(__doc__, OPERATORS)
+    parser.add_argument("--host", choices=("eager", "inductor"), default="eager")
+    options = parse(parser, OPERATORS)
+    warnings.simplefilter("ignore")
+    return tabulate(options, lambda operator, type_name: check(operator, type_name, options.host), ProductsRow,
+                    f", host {options.host}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Exits with 1 if a sample is wrong. --write FILE writes what is printed, with the
 
 from __future__ import annotations
 
-import argparse
 import json
 import pathlib
 import random
@@ -23,34 +22,32 @@ import re
 import signal
 import sys
 import warnings
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch"), str(ROOT / "tools")]
 
 import apart  # noqa: E402
 import opinfo  # noqa: E402
-import tables  # noqa: E402
 
 OPERATORS = ("softmax", "log_softmax", "nn.functional.layer_norm", "nn.functional.rms_norm", "nn.functional.group_norm",
              "nn.functional.batch_norm", "sum", "mean", "amax", "amin", "argmax", "argmin", "logsumexp",
              "linalg.vector_norm", "nn.functional.avg_pool1d", "nn.functional.avg_pool2d", "nn.functional.avg_pool3d",
              "nn.functional.max_pool1d", "nn.functional.max_pool2d")
-TYPES = opinfo.TYPES
 #: Longer than any sample takes.
 SECONDS = 20
 
 
 @dataclass
-class Row:
-    """What became of the samples of an operator."""
+class Row(opinfo.Row):
+    HEADER = ["passed", "by uKernels alone", "why others are refused"]
 
-    samples: int = 0
-    wrong: list = field(default_factory=list)
     passed: int = 0
     alone: int = 0
-    reasons: Counter = field(default_factory=Counter)
+
+    @property
+    def cells(self):
+        return [str(self.passed), str(self.alone)]
 
 
 def chosen(samples, most):
@@ -155,14 +152,9 @@ def check(operator, type_name, most):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("operators", nargs="*", help=f"of {', '.join(OPERATORS)} (default: all)")
-    parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
+    parser = opinfo.make_parser(__doc__, OPERATORS)
     parser.add_argument("--most", type=int, default=24, help="samples of an operator and type (default: 24)")
-    parser.add_argument("--write", metavar="FILE")
-    options = parser.parse_args()
-    if unknown := set(options.operators) - set(OPERATORS):
-        parser.error(f"expected some of {', '.join(OPERATORS)}, but got {', '.join(sorted(unknown))}")
+    options = opinfo.parse(parser, OPERATORS)
     if options.most < 1:
         parser.error("--most: expected a number above 0")
     warnings.simplefilter("ignore")
@@ -171,26 +163,8 @@ def main():
     from ftuner.importing import torch_mlir
     for module in ("extras.fx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these samples")
-    rows, wrong = [], []
-    totals = [0, 0, 0]
-    for operator in opinfo.database(options.operators or OPERATORS):
-        for type_name in options.types:
-            row = check(operator, type_name, options.most)
-            wrong += row.wrong
-            counts = (row.samples, row.passed, row.alone)
-            totals = [total + count for total, count in zip(totals, counts)]
-            why = "; ".join(f"{count} × {reason}" for reason, count in row.reasons.items())
-            rows.append([operator.name, type_name, str(row.samples), str(len(row.wrong)), str(row.passed),
-                         str(row.alone), why])
-            print(" | ".join(rows[-1]), flush=True)
-    rows.append(["all", "", str(totals[0]), str(len(wrong)), str(totals[1]), str(totals[2]), ""])
-    print(" | ".join(rows[-1]))
-    for problem in wrong:
-        print(f"error: {problem}", file=sys.stderr)
-    if options.write:
-        header = ["operator", "type", "samples", "wrong", "passed", "by uKernels alone", "why others are refused"]
-        pathlib.Path(options.write).write_text(tables.made([header, *rows], ", by FTuner alone"), encoding="utf-8")
-    return int(bool(wrong))
+    return opinfo.tabulate(options, lambda operator, type_name: check(operator, type_name, options.most), Row,
+                           ", by FTuner alone")
 
 
 if __name__ == "__main__":

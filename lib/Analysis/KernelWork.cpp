@@ -19,14 +19,15 @@ int64_t ftuner::flopsOf(Block &body) {
   return static_cast<int64_t>(count);
 }
 
-std::string ftuner::operatorNameOf(linalg::LinalgOp op) {
+std::string ftuner::operatorNameOf(Operation *op) {
   std::string name = op->getName().getStringRef().str();
-  if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp>(op))
+  if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp,
+           ukernel::OperatorOpInterface>(op))
     return name;
   llvm::SetVector<StringRef> inner;
-  op.getBlock()->walk([&](Operation *nested) {
+  op->walk([&](Operation *nested) {
     std::optional<Operations> operations = operationsOf(*nested);
-    if (operations && operations->flops() > 0)
+    if (nested != op && operations && operations->flops() > 0)
       inner.insert(nested->getName().getStringRef());
   });
   return inner.empty() ? name : name + " (" + llvm::join(inner, ", ") + ")";
@@ -108,9 +109,9 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
       .getDictionary(context);
 }
 
-DictionaryAttr ftuner::siteOf(linalg::LinalgOp op) {
-  Builder b(op.getContext());
-  std::string position = positionOf(op.getLoc(), /*hasFolder=*/false);
+DictionaryAttr ftuner::siteOf(Operation *op) {
+  Builder b(op->getContext());
+  std::string position = positionOf(op->getLoc(), /*hasFolder=*/false);
   return b.getDictionaryAttr(
       {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
        b.getNamedAttr("location", b.getStringAttr(position))});

@@ -3,6 +3,7 @@
 #include "FTuner/Support/TextTable.h"
 #include "FTuner/Workload/Sampling.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -37,6 +38,12 @@ static std::string sizesText(const FunctionWork &work, const WorkShare &share) {
   for (auto [name, size] : llvm::zip_equal(work.sizeNames, share.sizes))
     parts.push_back(name + " = " + std::to_string(static_cast<int64_t>(size)));
   return llvm::join(parts, ", ");
+}
+
+/// The sizes that lists of kernels are for.
+static std::string lastSizesText(const FunctionReport &report) {
+  std::string text = sizesText(report.work, report.shares.back());
+  return text.empty() ? "fixed sizes" : text;
 }
 
 std::string FunctionReport::warning() const {
@@ -258,8 +265,6 @@ void WorkWriter::writeLaunch(size_t index) {
   json.object([&] {
     if (item.isFallback()) {
       json.attribute("kernel", item.name);
-      json.attribute("operator", item.operatorName);
-      json.attribute("location", item.location);
     } else {
       json.attribute("workload", item.name);
       json.attribute("kernels_of", item.workload);
@@ -272,6 +277,8 @@ void WorkWriter::writeLaunch(size_t index) {
           writeFormula(extent);
       });
     }
+    json.attribute("operator", item.operatorName);
+    json.attribute("location", item.location);
     writeFormula("launches", item.launches);
     writeFormula("flops", item.operations);
     writeFormula("bytes", item.bytes);
@@ -350,6 +357,39 @@ static std::string shareText(std::optional<double> share) {
   return share ? percent(*share) : "not known";
 }
 
+/// How many launches each operator has, and their predicted time at the last
+/// sizes; the slowest first.
+static void writeOperators(llvm::raw_ostream &os,
+                           const FunctionReport &report) {
+  struct Total {
+    size_t launches = 0;
+    double microseconds = 0;
+    bool isKnown = true;
+  };
+  llvm::MapVector<StringRef, Total> totals;
+  double all = 0;
+  for (auto [item, time] : llvm::zip_equal(report.work.launches,
+                                           report.shares.back().microseconds)) {
+    Total &total = totals[item.operatorName];
+    ++total.launches;
+    total.microseconds += time.value_or(0);
+    total.isKnown &= time.has_value();
+    all += time.value_or(0);
+  }
+  auto ordered = totals.takeVector();
+  llvm::stable_sort(ordered, [](const auto &a, const auto &b) {
+    return a.second.microseconds > b.second.microseconds;
+  });
+  os << "  Predicted µs by operator at " << lastSizesText(report) << "\n";
+  TextTable table({"µs", "of all", "kernels", "<operator"});
+  for (const auto &[name, total] : ordered)
+    table.add({total.isKnown ? fixed(total.microseconds)
+                             : "over " + fixed(total.microseconds),
+               all > 0 ? percent(total.microseconds / all) : "",
+               std::to_string(total.launches), name.str()});
+  table.print(os, "    ");
+}
+
 void ftuner::writeWorkText(llvm::raw_ostream &os,
                            const FunctionReport &report) {
   const FunctionWork &work = report.work;
@@ -377,13 +417,13 @@ void ftuner::writeWorkText(llvm::raw_ostream &os,
     os << "  " << unknown
        << " kernels are not counted: their work does not follow from the "
           "function's sizes\n";
+  if (work.launches.size() > 1)
+    writeOperators(os, report);
   if (report.numFallbackKernels() == 0)
     return;
   os << "  Fallback kernels, one thread for each element; µs of all launches, "
         "predicted at "
-     << (work.sizeNames.empty() ? "fixed sizes"
-                                : sizesText(work, report.shares.back()))
-     << "\n";
+     << lastSizesText(report) << "\n";
   TextTable table(
       {"<kernel", "µs", "<launches", "<FLOPs", "<bytes", "<operator", "<at"});
   auto formula = [&](AffineExpr expr) {

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from typing import Any, Callable
 
 import numpy as np
@@ -38,6 +39,7 @@ from ftuner_bench import (  # noqa: E402
     run,
     stats,
     timing,
+    ways,
     workloads,
 )
 from ftuner_bench.machine import Cuda, Rehearsal  # noqa: E402
@@ -376,6 +378,26 @@ def test_compare_takes_turns_and_reports_failures() -> None:
     assert errors == {"broken": "RuntimeError: not today"}
     # After both were warmed up, rounds begin with another each time.
     assert "".join(order[-6:]) == "abbaab"
+
+
+def test_ways_are_checked(capsys: Any) -> None:
+    """A way may be as far off as PyTorch, whatever the order; a wrong one is not timed, and FTuner's fails."""
+    session: Any = types.SimpleNamespace(machine=Rehearsal(0))
+    exact = torch.ones(4, dtype=torch.float64)
+
+    def off(by: float) -> Any:
+        return lambda x: (x, x + by)
+
+    names = {"ftuner": off(0.012), "eager": off(0.009), "other": off(0.5)}
+    checked = ways.check(session, "case", "f16", names, [(exact,), (exact,)], [exact, exact])
+    assert checked.passed and list(checked.calls) == ["ftuner", "eager"]
+    assert len(checked.calls["eager"]) == 2
+    assert "relative error 0.5 above 0.0135" in checked.problems["other"]
+    assert "FAILED case, other" in capsys.readouterr().out
+    checked = ways.check(session, "case", "f16", {"ftuner": off(0.012)}, [(exact,)], [exact, exact])
+    assert not checked.passed and not checked.calls
+    # One result too few.
+    assert not ways.check(session, "case", "f16", {"ftuner": off(0)}, [(exact,)], exact).passed
 
 
 def test_capture_on_a_gpu(monkeypatch: Any) -> None:

@@ -21,12 +21,9 @@ import torch
 from . import buffers, bundle, models
 from .machine import Call
 from .session import Session, within
-from .timing import compare_captured
+from .ways import check
 
 ROUNDS = 7
-SAMPLE_MICROSECONDS = 1000.0
-# Of results in each type, where PyTorch's own error is not larger.
-TOLERANCES = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 # Calls that are profiled; of each kernel the median counts.
 PROFILED = 5
 # What torch.compile needs for a model; with less time left it is left out.
@@ -291,46 +288,25 @@ def _size(
             if axis not in axes:
                 torch._dynamo.mark_static(tensor, axis)
     wide = [tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs]
-    expected = exact(*wide)
-    calls: dict[str, list[Call]] = {}
-    errors: dict[str, float | None] = {}
-    problems: dict[str, str] = {}
-    passed = True
     sets = [inputs, *_copies(session, inputs)] if not case.tokens else [inputs]
-    for way, forward in ways.items():
-        try:
-            result = forward(*inputs)
-            session.machine.synchronize()
-            errors[way] = buffers.relative_error(result, expected)
-            most = max(TOLERANCES[case.type], 1.5 * (errors.get("eager") or 0.0))
-            if not errors[way] <= most:
-                raise ValueError(f"relative error {errors[way]:.3g} above {most:g}")
-            calls[way] = [lambda f=forward, some=some: f(*some) for some in sets]
-        except Exception as error:
-            problems[way] = f"{type(error).__name__}: {error}"[:1000]
-            passed &= way != "ftuner"
-            print(f"FAILED {case.name}, T={size}, {way}: {problems[way]}", flush=True)
+    checked = check(session, f"{case.name}, T={size}", case.type, ways, sets, exact(*wide))
     modes = ("graph_warm", "graph_cold") if not case.tokens else ("graph_warm", "plain_warm")
     for mode in modes:
-        summaries, failures = compare_captured(
-            session.machine, calls, mode, session.thorough(ROUNDS), uncaptured, SAMPLE_MICROSECONDS
-        )
-        for way in ways:
+        for way, summary, rest in checked.times(session, mode, ROUNDS, uncaptured):
             session.write(
                 "forward",
                 case=case.name,
                 size=size,
                 how=way,
                 mode=mode,
-                microseconds=summaries.get(way),
-                error=errors.get(way),
-                problem=problems.get(way) or failures.get(way),
+                microseconds=summary,
+                **rest,
             )
-    for way, bound in calls.items():
+    for way, bound in checked.calls.items():
         session.write(
             "kernels", case=case.name, size=size, how=way, kernels=_kernels(session, bound[0])
         )
-    return passed
+    return checked.passed
 
 
 def _copies(

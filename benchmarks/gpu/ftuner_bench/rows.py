@@ -10,19 +10,16 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from . import buffers, bundle
-from .forward import TOLERANCES
-from .machine import Call
 from .session import Session, within
-from .timing import compare_captured
+from .ways import check
 
 ROUNDS = 7
-SAMPLE_MICROSECONDS = 1000.0
 COLUMNS = (32, 33, 128, 768, 1024, 4096, 8192, 16384, 50257)
 ROWS = (1, 128, 2048, 16384)
 # Elements of the largest tensor: half a GB in f32.
@@ -179,10 +176,6 @@ def _ways(case: Case, folder: pathlib.Path) -> dict[str, Callable[..., Any]]:
     }
 
 
-def _results(value: Any) -> Iterator[torch.Tensor]:
-    yield from value if isinstance(value, (tuple, list)) else (value,)
-
-
 def _size(
     session: Session,
     case: Case,
@@ -193,36 +186,13 @@ def _size(
 ) -> bool:
     """uncaptured: ways that a graph did not take, which are not tried again."""
     inputs = case.inputs(rows, cols, session.machine.device, session.seed + rows)
-    expected = list(_results(case.build()(*[tensor.double() for tensor in inputs])))
+    expected = case.build()(*[tensor.double() for tensor in inputs])
     least = case.bytes(rows, cols)
     count = min(64, max(1, round(buffers.COLD_FACTOR * session.machine.cache_bytes / least)))
     sets = [inputs, *(tuple(tensor.clone() for tensor in inputs) for _ in range(count))]
-    calls: dict[str, list[Call]] = {}
-    errors: dict[str, float] = {}
-    problems: dict[str, str] = {}
-    passed = True
-    for way, function in ways.items():
-        try:
-            found = list(_results(function(*inputs)))
-            session.machine.synchronize()
-            errors[way] = max(map(buffers.relative_error, found, expected))
-            most = max(TOLERANCES[case.type], 1.5 * errors.get("eager", 0.0))
-            if not errors[way] <= most:
-                raise ValueError(f"relative error {errors[way]:.3g} above {most:g}")
-            calls[way] = [lambda f=function, some=some: f(*some) for some in sets]
-        except Exception as error:
-            problems[way] = f"{type(error).__name__}: {error}"[:1000]
-            passed &= way != "ftuner"
-            print(f"FAILED {case.name}, {rows} x {cols}, {way}: {problems[way]}", flush=True)
-    summaries, failures = compare_captured(
-        session.machine,
-        calls,
-        "graph_cold",
-        session.thorough(ROUNDS),
-        uncaptured,
-        SAMPLE_MICROSECONDS,
-    )
-    for way in ways:
+    title = f"{case.name}, {rows} x {cols}"
+    checked = check(session, title, case.type, ways, sets, expected)
+    for way, summary, rest in checked.times(session, "graph_cold", ROUNDS, uncaptured):
         session.write(
             "row",
             op=case.operator,
@@ -231,9 +201,8 @@ def _size(
             rows=rows,
             cols=cols,
             bytes=least,
-            latency_us=(summaries.get(way) or {}).get("median"),
+            latency_us=(summary or {}).get("median"),
             dtype=case.type,
-            error=errors.get(way),
-            problem=problems.get(way) or failures.get(way),
+            **rest,
         )
-    return passed
+    return checked.passed

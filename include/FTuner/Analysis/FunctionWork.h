@@ -42,7 +42,7 @@ inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
 ///   workload   the equal workload that names the kernels
 ///   slices     the split-K factor of the alternative, if it has slices; of
 ///              both kernels
-/// and of a fallback kernel
+/// and of every kernel
 ///   operator   the operator that it computes
 ///   location   where in the source
 inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
@@ -63,8 +63,7 @@ struct LaunchWork {
   /// The workload that names the kernels, as in the manifest; empty for a
   /// fallback kernel. Equal workloads share kernels.
   std::string workload;
-  /// Of a fallback kernel: the operator, and "file:line:column" without
-  /// folders, empty if not known.
+  /// The operator, and "file:line:column" without folders, empty if not known.
   std::string operatorName, location;
   mlir::AffineExpr operations, bytes, accesses, threadLoads;
   /// Of a workload: the names of its axes, as in `Workload`, and their sizes.

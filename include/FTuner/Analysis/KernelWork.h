@@ -13,8 +13,9 @@ int64_t flopsOf(mlir::Block &body);
 mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,
                          llvm::ArrayRef<mlir::AffineExpr> extents);
 
-/// "linalg.generic (math.exp, arith.subf)": a generic's name alone says little.
-std::string operatorNameOf(mlir::linalg::LinalgOp op);
+/// "linalg.generic (math.exp, arith.subf)", "ukernel.row_reduction
+/// (arith.addf)": the name alone of an operator with regions says little.
+std::string operatorNameOf(mlir::Operation *op);
 
 /// The work of a simple kernel for `op`, on memrefs. `dimOf` gives the size of
 /// a dimension of an operand in the symbols of the launch's sizes, of which
@@ -23,8 +24,8 @@ mlir::DictionaryAttr
 workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
        llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
 
-/// `ukernel.site` of the launch of such a kernel.
-mlir::DictionaryAttr siteOf(mlir::linalg::LinalgOp op);
+/// `ukernel.site` of the launch of a kernel for `op`: `operator`, `location`.
+mlir::DictionaryAttr siteOf(mlir::Operation *op);
 
 } // namespace ftuner
 

@@ -18,7 +18,7 @@
 // operands are aligned is not known before the call, its workspace is.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Analysis/FunctionWork.h"
+#include "FTuner/Analysis/KernelWork.h"
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
@@ -161,9 +161,9 @@ Value WorkloadDispatcher::buildAligned(ImplicitLocOpBuilder &b,
 }
 
 /// `ukernel.site` of a launch for a workload, with so many slices.
-static DictionaryAttr siteOf(Builder &b, StringRef name, StringAttr workload,
-                             int64_t slices) {
-  NamedAttrList fields;
+static DictionaryAttr siteOf(Builder &b, Operation *op, StringRef name,
+                             StringAttr workload, int64_t slices) {
+  NamedAttrList fields(ftuner::siteOf(op));
   fields.set("name", b.getStringAttr(name));
   fields.set("workload", workload);
   if (slices != 1)
@@ -186,7 +186,8 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   auto launch = ukernel::LaunchOp::create(
       b, FlatSymbolRefAttr::get(kernel->getSymNameAttr()), blocks,
       op->getOperands(), extents, /*strides=*/ValueRange(), firstBlocks);
-  launch->setAttr(kSiteAttrName, siteOf(b, current, prefix, family.getSplit()));
+  launch->setAttr(kSiteAttrName,
+                  siteOf(b, op, current, prefix, family.getSplit()));
   return success();
 }
 
@@ -274,7 +275,7 @@ LogicalResult WorkloadDispatcher::buildSplit(
         b.getDictionaryAttr(
             {b.getNamedAttr("name", b.getStringAttr(name + suffix)),
              b.getNamedAttr("site",
-                            siteOf(b, current, prefix, family.getSplit())),
+                            siteOf(b, op, current, prefix, family.getSplit())),
              b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,
                                                          prefix))}));
   }

@@ -125,3 +125,77 @@ def test_models_at_fixed_batches(
     sys.argv += ["--skip", "whole"]
     assert whole_models.main() == 1
     assert "failed: at length 3 the error is " in capsys.readouterr().out
+
+
+def table_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a Markdown table by their titles."""
+    header, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def test_operator_times(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Time by operator, in small: with rows nothing of a softmax or norm is left, and masks are computed once."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks/cpu"))
+    times = load_script("benchmarks/cpu/operator_times.py")
+    table, measured = tmp_path / "table.md", tmp_path / "measured.csv"
+    measured.write_text(
+        "device,framework,dtype,batch,seq,implementation,latency_ms\n"
+        "t4,a,f16,2,33,ft,0.2\nt4,b,f16,2,33,ft,0.1\nt4,b,f16,2,3,xla,0.4\n"
+    )
+    arguments = (
+        "--small --layers 3 --max-kernels 1 --models bert_encoder --types f16 --devices t4 --batches 2 "
+        f"--lengths 3 33 --measured {measured} --write {table}"
+    )
+    monkeypatch.setattr(sys, "argv", ["operator_times.py", *arguments.split()])
+    assert times.main() == 0
+    assert table.read_text().strip() == capsys.readouterr().out.strip()
+    rows = table_rows(table.read_text())
+    assert [(row["rows"], row["T"]) for row in rows] == [
+        ("without", "3"), ("with rows", "3"), ("without", "33"), ("with rows", "33")
+    ]  # fmt: skip
+    before, after = rows[2:]
+    assert int(before["left"]) > 0 == int(after["left"])
+    assert after["softmax"] != "0" != after["norms"] and before["softmax"] == before["norms"] == "0"
+    launches = int(after["launches"])
+    assert launches < int(before["launches"]) and after["a layer"] == f"{launches / 3:.1f}"
+    # The fastest measurement, and the prediction over it.
+    us = float(after["µs"].replace(",", ""))
+    assert after["ft measured, ms (ours over it)"] == f"0.1 ({us / 100:.2f})"
+    assert after["xla measured, ms (ours over it)"] == "–"
+    # What is computed for all layers, such as which rows of the mask are masked whole, is computed once.
+    sys.argv[sys.argv.index("3")] = "2"
+    assert times.main() == 0
+    fewer = int(table_rows(table.read_text())[-1]["launches"])
+    assert 3 * (launches - fewer) + 1 == launches
+    # Nothing is explained again.
+    monkeypatch.setattr(times, "explain", None)
+    assert times.main() == 0
+    # What is left fails.
+    store = table.with_name("table.md.json")
+    store.write_text(store.read_text().replace('"left": 0', '"left": 2'))
+    assert times.main() == 1
+    assert "2 fallback kernels of a softmax or norm" in capsys.readouterr().err
+
+
+def test_kinds_of_operators() -> None:
+    times = load_script("benchmarks/cpu/operator_times.py")
+
+    def workload(operator: str, axes: str, extents: list[Any]) -> dict[str, Any]:
+        return {"operator": operator, "axes": axes.split(), "extents": extents}
+
+    for kind, kernel in {
+        "linear": workload("ukernel.workload (arith.mulf, arith.addf)", "M N K", ["T", 8, 8]),
+        "batched products": workload("ukernel.workload (math.exp)", "M N K B0", ["T", 8, 8, 12]),
+        "softmax": workload("ukernel.row_reduction (arith.maximumf, math.exp)", "M R", ["T", 8]),
+        "norms": workload("ukernel.row_reduction (arith.addf, math.rsqrt)", "M R", ["T", 8]),
+        "other rows": workload("ukernel.row_reduction (arith.addf)", "M R", ["T", 8]),
+        "computing": {"operator": "linalg.generic (arith.addf)"},
+        "moving": {"operator": "linalg.transpose"},
+    }.items():
+        assert times.kind_of(kernel) == kind
+    assert times.kind_of(workload("ukernel.workload", "M N K B0", ["T", 8, 8, 1])) == "linear"
+    left = ("linalg.reduce (arith.addf)", "linalg.generic (arith.subf, math.exp)", "linalg.softmax")
+    assert all(times.is_left({"operator": operator}) for operator in left)
+    assert not times.is_left({"operator": "linalg.generic (arith.addf, math.erf)"})

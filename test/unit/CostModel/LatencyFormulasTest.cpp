@@ -4,12 +4,9 @@
 // (docs/latency.md), which computed them in another language.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/CostModel/LatencyFormulas.h"
 #include "../RandomSeed.h"
+#include "LatencyLaunch.h"
 #include <algorithm>
-#include <cmath>
-#include <gtest/gtest.h>
-#include <random>
 #include <set>
 #include <string>
 
@@ -19,16 +16,11 @@ namespace {
 
 /// A Tesla V100 of 250 W.
 LatencyDevice largeDevice() {
-  LatencyDevice device;
-  device.smCount = 80;
-  device.clockMhz = 1380;
+  LatencyDevice device = deviceOfSms(80, 1380);
   device.fp32Lanes = 64;
   device.dramGbps = 900;
   device.l2Bytes = 6 << 20;
   device.sharedMemoryPerSmBytes = 96 << 10;
-  device.maxThreadsPerSm = 2048;
-  device.maxBlocksPerSm = 32;
-  device.registersPerSm = 65536;
   device.boardPowerWatts = 250;
   return device;
 }
@@ -131,24 +123,11 @@ LatencyConstants studyConstants() {
   return constants;
 }
 
-struct Launch {
-  LatencyDevice device = largeDevice();
-  LatencyConstants constants = studyConstants();
-  LatencyGrid grid = gridOfProduct();
-  LatencyTable tables[2];
-  LatencyPart parts[2];
-  unsigned numParts = 0;
-
-  void add(const LatencyBlock &block, double count, double steps) {
-    tables[numParts] = tabulate(device, block, constants);
-    parts[numParts] = {&tables[numParts], count, steps};
-    ++numParts;
-  }
-  double time() const {
-    return predictLatency(device, parts, numParts, grid, constants);
-  }
-  LatencyPrediction terms() const {
-    return explainLatency(device, parts, numParts, grid, constants);
+struct Launch : LatencyLaunch {
+  Launch() {
+    device = largeDevice();
+    constants = studyConstants();
+    grid = gridOfProduct();
   }
 };
 
@@ -163,14 +142,10 @@ void expectTime(const Launch &launch, double expected) {
 /// A device on which nothing takes time but the issue of instructions: an SM
 /// whose schedulers have the registers of 16 warps of 128 each.
 LatencyDevice issueOnlyDevice() {
-  LatencyDevice device;
-  device.smCount = 1;
-  device.clockMhz = 1;
+  LatencyDevice device = deviceOfSms(1, 1);
   device.dramGbps = 1e30;
   device.l2Bytes = 1e30;
   device.sharedMemoryPerSmBytes = 1e30;
-  device.maxThreadsPerSm = 2048;
-  device.maxBlocksPerSm = 32;
   device.registersPerSm = 4 * 65536;
   return device;
 }
@@ -480,8 +455,7 @@ TEST(LatencyFormulas, TermsAddUp) {
   RandomSeed seed;
   std::mt19937_64 random(seed);
   auto real = [&](double low, double high) {
-    return std::exp(std::uniform_real_distribution<double>(
-        std::log(low), std::log(high))(random));
+    return drawLogarithmic(random, low, high);
   };
   for (int i = 0; i < 2000; ++i) {
     Launch launch;
@@ -504,18 +478,7 @@ TEST(LatencyFormulas, TermsAddUp) {
     if (low > 0)
       launch.add(first, low, steps);
     launch.add(second, blocks - low, steps);
-    LatencyPrediction terms = launch.terms();
-    double all[] = {terms.launch,      terms.issue,   terms.sharedMemory,
-                    terms.l2,          terms.latency, terms.blockStart,
-                    terms.tail,        terms.dram,    terms.power,
-                    terms.secondKernel};
-    double sum = 0;
-    for (double term : all) {
-      EXPECT_GE(term, 0);
-      sum += term;
-    }
-    EXPECT_EQ(terms.total, launch.time());
-    EXPECT_NEAR(sum, terms.total, 1e-9 * terms.total);
+    expectSumOfTerms(launch);
   }
 }
 

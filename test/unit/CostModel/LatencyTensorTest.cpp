@@ -5,19 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../RandomSeed.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
-#include <cmath>
-#include <gtest/gtest.h>
-#include <random>
+#include "LatencyLaunch.h"
 
 using namespace ftuner;
 
 namespace {
 
 LatencyDevice deviceOfRates(double f16) {
-  LatencyDevice device;
-  device.smCount = 100;
-  device.clockMhz = 1000;
+  LatencyDevice device = deviceOfSms(100, 1000);
   device.tf32Rate = f16 / 2;
   device.f16Rate = f16;
   device.i8Rate = 2 * f16;
@@ -25,9 +20,6 @@ LatencyDevice deviceOfRates(double f16) {
   device.dramGbps = 2000;
   device.l2Bytes = 40 << 20;
   device.sharedMemoryPerSmBytes = 160 << 10;
-  device.maxThreadsPerSm = 2048;
-  device.maxBlocksPerSm = 32;
-  device.registersPerSm = 65536;
   return device;
 }
 
@@ -65,12 +57,11 @@ LatencyConstants freeMemory() {
 double timeOf(const LatencyDevice &device, const LatencyBlock &block,
               const LatencyConstants &constants, double blocks = 100,
               double steps = 1000, double lhsBytes = 0) {
-  LatencyTable table = tabulate(device, block, constants);
-  LatencyPart part{&table, blocks, steps};
-  LatencyGrid grid;
-  grid.blocksX = blocks;
-  grid.lhsBytes = lhsBytes;
-  return predictLatency(device, &part, 1, grid, constants);
+  LatencyLaunch launch{device, constants};
+  launch.grid.blocksX = blocks;
+  launch.grid.lhsBytes = lhsBytes;
+  launch.add(block, blocks, steps);
+  return launch.time();
 }
 
 TEST(LatencyTensor, TakesTheRateOfTheType) {
@@ -246,31 +237,18 @@ TEST(LatencyTensor, TermsAddUp) {
     LatencyBlock low = tall;
     low.f16Operations /= 2;
     low.l2Bytes *= 0.75;
-    LatencyConstants constants;
-    LatencyTable tables[] = {tabulate(device, low, constants),
-                             tabulate(device, tall, constants)};
-    unsigned first = random() % 2;
-    LatencyPart parts[2];
-    for (unsigned p = 0; p < 2; ++p)
-      parts[p] = {&tables[p], double(1 + random() % 3000),
-                  double(1 + random() % 100)};
-    LatencyGrid grid;
-    grid.blocksX = parts[0].count + parts[1].count;
-    grid.elementBytes = 2;
-    grid.lhsBytes = grid.rhsBytes = real(1e4, 1e9);
-    LatencyPrediction terms =
-        explainLatency(device, parts + first, 2 - first, grid, constants);
-    double time =
-        predictLatency(device, parts + first, 2 - first, grid, constants);
-    EXPECT_GT(time, 0);
-    EXPECT_NEAR(terms.total, time, 1e-9 * time);
-    double sum = terms.launch + terms.issue + terms.sharedMemory + terms.l2 +
-                 terms.latency + terms.blockStart + terms.tail + terms.dram +
-                 terms.power + terms.secondKernel;
-    EXPECT_NEAR(sum, time, 1e-9 * time) << "case " << i;
-    for (double term : {terms.issue, terms.sharedMemory, terms.l2,
-                        terms.latency, terms.blockStart, terms.tail})
-      EXPECT_GE(term, 0) << "case " << i;
+    LatencyLaunch launch{device};
+    auto upTo = [&](unsigned most) { return double(1 + random() % most); };
+    if (random() % 2)
+      launch.add(low, upTo(3000), upTo(100));
+    launch.add(tall, upTo(3000), upTo(100));
+    launch.grid.blocksX = 0;
+    for (unsigned part = 0; part < launch.numParts; ++part)
+      launch.grid.blocksX += launch.parts[part].count;
+    launch.grid.elementBytes = 2;
+    launch.grid.lhsBytes = launch.grid.rhsBytes = real(1e4, 1e9);
+    SCOPED_TRACE("case " + std::to_string(i));
+    expectSumOfTerms(launch);
   }
 }
 
