@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
 #include "FTuner/Schedule/Grid.h"
+#include "FTuner/Workload/RowReduction.h"
 #include "FTuner/Workload/Sampling.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,6 +27,8 @@ static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 /// earlier: a vendor's kernels with slices, whose second kernel is priced
 /// likewise, are measured (docs/latency-tensor-cores.md).
 static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
+/// The same of rows, whose later launches are all that slices cost.
+static constexpr double kLeastRowsTime = 1;
 
 namespace {
 /// A candidate with slices, for one shape.
@@ -67,8 +70,10 @@ bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
   bool isTensor = !best.path()
                        .work(problem.workload, best, 0, problem.device)
                        .tensor.empty();
-  return microseconds > (isTensor ? kLeastTensorTime : kLeastTime) *
-                            constants.secondKernel &&
+  double least = best.path().sharesOutSlices() ? kLeastRowsTime
+                 : isTensor                    ? kLeastTensorTime
+                                               : kLeastTime;
+  return microseconds > least * constants.secondKernel &&
          blocksOf(best, shape) <
              tuning::mostSliceWaves * problem.device.smCount;
 }
@@ -96,6 +101,8 @@ void SplitFinder::visit(const Shape &shape) {
     int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
     int64_t blocks = blocksOf(family, shape);
     for (int64_t split : kFactors) {
+      if (family.path().sharesOutSlices() && !llvm::isPowerOf2_64(split))
+        continue;
       if (steps < tuning::leastSliceSteps * split ||
           blocks * split > tuning::mostSliceWaves * problem.device.smCount)
         break;
@@ -124,7 +131,8 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
                                 CandidateSet &set) {
   const SearchOptions &options = problem.options;
   if (!options.splitK || !problem.costModel.predictsTime() ||
-      options.pool == ProgramPool::Exact || !problem.workload.isContraction())
+      options.pool == ProgramPool::Exact ||
+      (!problem.workload.isContraction() && !problem.workload.asRowReduction()))
     return;
   SplitFinder finder(problem, set);
   unsigned mainAxis = problem.workload.mainAxis();
