@@ -130,17 +130,25 @@ static LogicalResult verifyReduction(RowReductionOp op, unsigned number,
   return success();
 }
 
-/// row_reduction_c6.
-static LogicalResult verifyStates(RowReductionOp op) {
+/// row_reduction_c6, of operands alone.
+static LogicalResult verifyNumStates(RowReductionOp op) {
   if (!op.getPhase())
     return success();
   if (op.hasTensors())
     return op.emitOpError("expected buffers, as it is of one phase");
   size_t states = op.getReductions().size();
-  if (op.getOutputs().size() <= states || op.getPhase() > op.getLastPhase())
-    return op.emitOpError("expected a phase up to ")
-           << op.getLastPhase() << ", and a state for each of " << states
-           << " reductions behind the outputs";
+  if (op.getOutputs().size() <= states)
+    return op.emitOpError("expected a state for each of ")
+           << states << " reductions behind the outputs";
+  return success();
+}
+
+/// row_reduction_c6.
+static LogicalResult verifyStates(RowReductionOp op) {
+  if (!op.getPhase())
+    return success();
+  if (op.getPhase() > op.getLastPhase())
+    return op.emitOpError("expected a phase up to ") << op.getLastPhase();
   SmallVector<SliceState> wanted = op.getSliceStates();
   for (auto [reduction, state] : llvm::enumerate(wanted)) {
     OpOperand &operand = op->getOpOperand(op.getStateNumber(reduction));
@@ -156,7 +164,7 @@ static LogicalResult verifyStates(RowReductionOp op) {
 }
 
 LogicalResult RowReductionOp::verifyRegions() {
-  if (failed(verifyAxes(*this)) || failed(verifyStates(*this)))
+  if (failed(verifyAxes(*this)) || failed(verifyNumStates(*this)))
     return failure();
   auto elementType = [&](unsigned number) {
     return getElementTypeOrSelf((*this)->getOperand(number).getType());
@@ -178,7 +186,8 @@ LogicalResult RowReductionOp::verifyRegions() {
           llvm::map_to_vector(getOutputNumbers(false), elementType))) ||
       failed(verifyScalarRegion(
           *this, getMap(), "map", elements,
-          llvm::map_to_vector(getOutputNumbers(true), elementType))))
+          llvm::map_to_vector(getOutputNumbers(true), elementType))) ||
+      failed(verifyStates(*this)))
     return failure();
   return verifyComputations(*this);
 }
