@@ -342,19 +342,20 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   auto elements = units * static_cast<double>(layout.unit * schedule.laneRows);
   auto roundElements = static_cast<double>(schedule.blockRows * layout.round());
   auto reductions = static_cast<double>(rows.numReductions());
-  // A pass for each reduction, and one for the elements behind them.
+  // A pass for each reduction, or in slices for each phase, and one for the
+  // elements behind them, if any are stored.
   work.isStreaming = true;
-  work.heldSteps = static_cast<double>(schedule.heldUnits) / units;
-  work.laterPasses = reductions;
-  // Launches keep nothing of those before.
-  if (family.reduceSplit > 1) {
-    work.heldSteps = 0;
-    work.laterPasses = static_cast<double>(rows.numPhases()) - 1;
-    if (llvm::any_of(rows.operandsAlong(), [](const Operand *operand) {
-          return !isInput(operand->role);
-        }))
-      ++work.laterPasses;
-  }
+  bool isSliced = family.reduceSplit > 1;
+  bool hasElements =
+      llvm::any_of(rows.operandsAlong(), [](const Operand *operand) {
+        return !isInput(operand->role);
+      });
+  work.laterPasses =
+      (isSliced ? static_cast<double>(rows.numPhases()) : reductions) +
+      (hasElements ? 1 : 0) - 1;
+  // A launch keeps nothing of those before.
+  work.heldSteps =
+      isSliced ? 0 : static_cast<double>(schedule.heldUnits) / units;
   // Trees over the places of a chunk and over slots.
   work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
