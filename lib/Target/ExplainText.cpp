@@ -171,7 +171,8 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   if (program.partition.padded > 0)
     os << " (" << program.partition.padded << " padded)";
   if (family.reduceSplit > 1)
-    os << "\n    in " << family.reduceSplit << " slices of the reduce axis, which "
+    os << "\n    in " << family.reduceSplit
+       << " slices of the reduce axis, which "
        << (family.path().sharesOutSlices() ? "later launches merge"
                                            : "a second kernel adds up");
   os << "\n    " << program.metrics.blocks

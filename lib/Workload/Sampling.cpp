@@ -158,15 +158,15 @@ struct AxisCell {
 /// takes 1.2 to 1.8 times as long.
 static constexpr unsigned kCellsOfOne = 12, kCellsOfSeveral = 3;
 
-/// Cells of a dynamic axis, at most `count` and those of `beyond` if it is open,
-/// which fill all sizes from 0 on, with a sum of weights of about one.
+/// Cells of a dynamic axis, at most `count` and those of `beyond` if it is
+/// open, which fill all sizes from 0 on, with a sum of weights of about one.
 static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
                                      llvm::ArrayRef<int64_t> beyond) {
   std::vector<int64_t> sizes = representativeSizes(axis, count);
   if (axis.range.isOpen())
     for (int64_t size : beyond)
-      if (int64_t next = ceilBy(size - axis.range.min, axis.range.step) +
-                         axis.range.min;
+      if (int64_t next =
+              ceilBy(size - axis.range.min, axis.range.step) + axis.range.min;
           next > 2 * sizes.back())
         sizes.push_back(next);
   auto middle = [&](size_t low) {

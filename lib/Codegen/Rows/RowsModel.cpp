@@ -31,7 +31,8 @@ RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
 
 RowsLayout::RowsLayout(const RowReductionView &rows,
                        const RowsSchedule &schedule, int64_t slices)
-    : schedule(schedule), slices(slices), rowAxis(rows.row()), laneAxis(rows.laneAxis()),
+    : schedule(schedule), slices(slices), rowAxis(rows.row()),
+      laneAxis(rows.laneAxis()),
       vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
                                  placeElements(rows))),
       unit(isAcross() ? 1 : placeElements(rows)) {}

@@ -34,9 +34,9 @@
 //
 // Few long rows are shared out among blocks, as slices: slot s is slice s mod
 // `slices`'s (KernelFamily::reduceSplit), of each of which the trees make one
-// number first. Warp w of slice s is then warp w · slices + s of a row, of warps
-// · slices in all. Each phase (`ukernel.row_reduction`) is a launch, and reads
-// rows again; held units are those that a lane loads at once.
+// number first. Warp w of slice s is then warp w · slices + s of a row, of
+// warps · slices in all. Each phase (`ukernel.row_reduction`) is a launch, and
+// reads rows again; held units are those that a lane loads at once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H

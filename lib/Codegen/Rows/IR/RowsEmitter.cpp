@@ -662,9 +662,8 @@ void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
                             MutableArrayRef<Value> slots) {
   if (layout.isAcross()) {
     for (auto [number, unit] : llvm::enumerate(units)) {
-      MutableArrayRef<Value> slot =
-          slots.slice(number % layout.warpSlots() * schedule.laneRows,
-                      schedule.laneRows);
+      MutableArrayRef<Value> slot = slots.slice(
+          number % layout.warpSlots() * schedule.laneRows, schedule.laneRows);
       RowNumbers numbers = combine(reduction, RowNumbers(slot),
                                    reduceUnit(reduction, bodies, unit));
       llvm::copy(numbers, slot.begin());
@@ -732,9 +731,8 @@ Values RowsEmitter::stateIndices(unsigned reduction, Value slice,
 
 void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
   // Along memory the lanes of the slice's slots have its number.
-  Value own = layout.isAcross()
-                  ? warp
-                  : math.add(math.mul(warp, layout.slots()), lane);
+  Value own =
+      layout.isAcross() ? warp : math.add(math.mul(warp, layout.slots()), lane);
   Value isOwn =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
                             layout.isAcross() ? math.constant(0) : tile.slice);
@@ -893,9 +891,8 @@ void RowsEmitter::emit() {
   Value inRows = math.rem(tile.threadId, rowLanes);
   rowGroup = math.div(inRows, schedule.lanes);
   lane = math.rem(inRows, schedule.lanes);
-  warpOfAll = tile.slice
-                  ? math.add(math.mul(warp, layout.slices), tile.slice)
-                  : warp;
+  warpOfAll =
+      tile.slice ? math.add(math.mul(warp, layout.slices), tile.slice) : warp;
   position.assign(workload.axes.size(), Value());
   position[grid.rowAxis()] = tile.rowOffset;
   if (std::optional<unsigned> columns = grid.columnAxis())

@@ -64,8 +64,7 @@ unsigned RowReductionOp::getStateNumber(unsigned reduction) {
 SmallVector<unsigned, 3> RowReductionOp::getPhases() {
   SmallVector<unsigned, 3> phases;
   for (Region &region : getReductions()) {
-    auto results =
-        region.getArguments().drop_back().take_back(phases.size());
+    auto results = region.getArguments().drop_back().take_back(phases.size());
     unsigned phase = 0;
     for (auto [result, of] : llvm::zip_equal(results, phases))
       if (!result.use_empty())
@@ -229,11 +228,10 @@ RowReductionOp::reifyResultShapes(OpBuilder &builder,
 
 SmallVector<SliceState> RowReductionOp::getSliceStates() {
   unsigned row = getRowAxis();
-  AffineMap map =
-      AffineMap::getMultiDimIdentityMap(row + 1, getContext()).getMajorSubMap(row);
-  return llvm::map_to_vector(getAccumulatorTypes(), [&](Type type) {
-    return SliceState{type, map};
-  });
+  AffineMap map = AffineMap::getMultiDimIdentityMap(row + 1, getContext())
+                      .getMajorSubMap(row);
+  return llvm::map_to_vector(getAccumulatorTypes(),
+                             [&](Type type) { return SliceState{type, map}; });
 }
 
 /// The operator of a phase.
