@@ -1,10 +1,10 @@
 //===- SplitCandidates.cpp - Candidates with split-K slices ---------------===//
 //
-// Slices give idle SMs work where a product has few blocks and a long reduce
-// axis. They cost a second kernel, and the traffic of their sums, both of which
-// the cost model prices. So they are looked for where blocks without slices
-// fill less than about one wave, and where a kernel takes clearly longer than
-// the second one would.
+// Slices give idle SMs work where a product, or a reduction of rows, has few
+// blocks and a long reduce axis. They cost a second kernel, or more, and the
+// traffic of their sums, both of which the cost model prices. So they are
+// looked for where blocks without slices fill less than about one wave, and
+// where a kernel takes clearly longer than the second one would.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
@@ -100,8 +100,12 @@ void SplitFinder::visit(const Shape &shape) {
     unsigned axis = gridOf(family).reduceAxis();
     int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
     int64_t blocks = blocksOf(family, shape);
+    bool ofRows = family.path().sharesOutSlices();
+    if (!ofRows && !problem.workload.isContraction())
+      continue;
     for (int64_t split : kFactors) {
-      if (family.path().sharesOutSlices() && !llvm::isPowerOf2_64(split))
+      // Of its slots.
+      if (ofRows && !llvm::isPowerOf2_64(split))
         continue;
       if (steps < tuning::leastSliceSteps * split ||
           blocks * split > tuning::mostSliceWaves * problem.device.smCount)

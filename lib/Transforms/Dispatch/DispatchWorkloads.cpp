@@ -14,9 +14,9 @@
 //
 // A family with split-K slices launches into a buffer of slices, which a
 // linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h), or
-// later launches of the family merge themselves. The
-// buffer is as large as the families of the shape's sizes ask for: whether
-// operands are aligned is not known before the call, its workspace is.
+// which later launches of the family merge. The buffer is as large as the
+// families of the shape's sizes ask for: whether operands are aligned is not
+// known before the call, its workspace is.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/FunctionWork.h"
