@@ -25,12 +25,13 @@ static constexpr int64_t sectorBytes = 32;
 namespace {
 /// What tells the work of one family's blocks from another's: the tile of its
 /// last part, the height of the first (0 for one part) and its axis, and the
-/// schedule; slices run the same code.
+/// schedule; slices run the same code, but for paths that share them out
+/// themselves: whether there are any.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
   /// Of the numbers and the path: tells most keys apart at once.
   unsigned hash = 0;
-  std::array<int32_t, maxAxes + 2 + Schedule::capacity> numbers = {};
+  std::array<int32_t, maxAxes + 3 + Schedule::capacity> numbers = {};
   const CodegenModel *path = nullptr;
 
   bool operator==(const FamilyKey &other) const {
@@ -121,6 +122,8 @@ private:
     double lhsRunBytes = 0, rhsRunBytes = 0;
     bool isSwizzled = false;
     ClusterShape cluster;
+    /// Behind the first one of a family with slices.
+    double laterLaunches = 1;
   };
 
   Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program,
@@ -177,6 +180,7 @@ static FamilyKey keyOf(const KernelFamily &family,
   bool isPair = !part && family.tiles.size() == 2;
   *next++ = isPair ? narrow(family.lowHeight()) : 0;
   *next++ = narrow(family.combineAxis);
+  *next++ = family.reduceSplit > 1 && key.path->sharesOutSlices() ? 1 : 0;
   llvm::copy(family.schedule.fields(), next);
   key.hash = static_cast<unsigned>(
       llvm::hash_combine_range(key.numbers.begin(), key.numbers.end()) ^
@@ -268,6 +272,8 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   prices->isSwizzled = family.path().swizzleRows(family) > 1;
   prices->cluster = family.path().cluster(family.schedule);
+  prices->laterLaunches =
+      static_cast<double>(family.path().laterLaunches(workload));
   return *prices;
 }
 
@@ -384,7 +390,9 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.lhsBytes = facts.lhsBytes / batch / split;
   grid.rhsBytes = facts.rhsBytes / batch / split;
   grid.outputBytes = facts.onceBytes + facts.storedBytes;
-  grid.sumBytes = split > 1 ? split * facts.sumBytes : 0;
+  // Of rows a slice leaves numbers, which count for nothing.
+  bool hasSums = split > 1 && !family.path().sharesOutSlices();
+  grid.sumBytes = hasSums ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
   grid.isSwizzled = prices.isSwizzled;
   grid.lhsRunBytes = prices.lhsRunBytes;
@@ -392,7 +400,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   grid.reduceLength = static_cast<double>(reduceLength);
   if (elementBytes)
     grid.elementBytes = *elementBytes;
-  grid.secondKernels = split > 1;
+  grid.secondKernels = split > 1 ? prices.laterLaunches : 0;
   return launch;
 }
 

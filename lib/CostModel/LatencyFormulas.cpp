@@ -667,6 +667,8 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
   times.waves = countWaves(device, parts, numParts);
   if (parts[0].table->block.isStreaming) {
     predictStream(device, parts[numParts - 1], grid, constants, times);
+    times.second =
+        secondKernelTime(device, grid, /*isTensor=*/false, constants);
     return limitPower(device, parts, numParts, constants, times);
   }
   bool isTensor = parts[0].table->block.isTensor();

@@ -482,7 +482,7 @@ FailureOr<EmittedKernel> KernelEmitter::emit() {
 /// From here on the split axis is the tile's slice.
 void KernelEmitter::enterSlice(ImplicitLocOpBuilder &b,
                                const Position &position) {
-  if (!position.slice)
+  if (!position.slice || family.path().sharesOutSlices())
     return;
   ukernel::IndexArithmetic math(b);
   Value &extent = sizes[grid.reduceAxis()];
@@ -596,6 +596,8 @@ KernelEmitter::emitTile(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func,
   TileEmission emission = block;
   emission.extents.assign(sizes.begin(), sizes.end());
   emission.sliceStart = sliceStart;
+  if (family.path().sharesOutSlices())
+    emission.slice = position.slice.value_or(Value());
   // Parts along a batch axis begin at elements of their own.
   bool isPairOfBatches =
       tiles.size() == 2 && grid.batchNumber(grid.combineAxis);

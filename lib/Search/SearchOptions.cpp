@@ -133,10 +133,11 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
       option("batch-tiles", &Options::batchTiles,
              "Whether blocks of products may compute several elements of batch "
              "axes"),
-      option("split-k", &Options::splitK,
-             "Whether kernels of products with few blocks may split k into "
-             "slices, which a second kernel adds up, where the cost model "
-             "predicts that to be faster"),
+      option(
+          "split-k", &Options::splitK,
+          "Whether kernels of products with few blocks may split k into "
+          "slices, which a second kernel adds up, and those of few long rows "
+          "a row, where the cost model predicts that to be faster"),
   };
   return table;
 }

@@ -1,14 +1,15 @@
 //===- SplitCandidates.cpp - Candidates with split-K slices ---------------===//
 //
-// Slices give idle SMs work where a product has few blocks and a long reduce
-// axis. They cost a second kernel, and the traffic of their sums, both of which
-// the cost model prices. So they are looked for where blocks without slices
-// fill less than about one wave, and where a kernel takes clearly longer than
-// the second one would.
+// Slices give idle SMs work where a product, or a reduction of rows, has few
+// blocks and a long reduce axis. They cost a second kernel, or more, and the
+// traffic of their sums, both of which the cost model prices. So they are
+// looked for where blocks without slices fill less than about one wave, and
+// where a kernel takes clearly longer than the second one would.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
 #include "FTuner/Schedule/Grid.h"
+#include "FTuner/Workload/RowReduction.h"
 #include "FTuner/Workload/Sampling.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,6 +27,8 @@ static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 /// earlier: a vendor's kernels with slices, whose second kernel is priced
 /// likewise, are measured (docs/latency-tensor-cores.md).
 static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
+/// The same of rows, whose later launches are all that slices cost.
+static constexpr double kLeastRowsTime = 1;
 
 namespace {
 /// A candidate with slices, for one shape.
@@ -67,8 +70,10 @@ bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
   bool isTensor = !best.path()
                        .work(problem.workload, best, 0, problem.device)
                        .tensor.empty();
-  return microseconds > (isTensor ? kLeastTensorTime : kLeastTime) *
-                            constants.secondKernel &&
+  double least = best.path().sharesOutSlices() ? kLeastRowsTime
+                 : isTensor                    ? kLeastTensorTime
+                                               : kLeastTime;
+  return microseconds > least * constants.secondKernel &&
          blocksOf(best, shape) <
              tuning::mostSliceWaves * problem.device.smCount;
 }
@@ -95,7 +100,13 @@ void SplitFinder::visit(const Shape &shape) {
     unsigned axis = gridOf(family).reduceAxis();
     int64_t steps = ceilDiv(shape[axis], family.tiles.front()[axis]);
     int64_t blocks = blocksOf(family, shape);
+    bool ofRows = family.path().sharesOutSlices();
+    if (!ofRows && !problem.workload.isContraction())
+      continue;
     for (int64_t split : kFactors) {
+      // Of its slots.
+      if (ofRows && !llvm::isPowerOf2_64(split))
+        continue;
       if (steps < tuning::leastSliceSteps * split ||
           blocks * split > tuning::mostSliceWaves * problem.device.smCount)
         break;
@@ -124,7 +135,8 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
                                 CandidateSet &set) {
   const SearchOptions &options = problem.options;
   if (!options.splitK || !problem.costModel.predictsTime() ||
-      options.pool == ProgramPool::Exact || !problem.workload.isContraction())
+      options.pool == ProgramPool::Exact ||
+      (!problem.workload.isContraction() && !problem.workload.asRowReduction()))
     return;
   SplitFinder finder(problem, set);
   unsigned mainAxis = problem.workload.mainAxis();

@@ -172,7 +172,9 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
     os << " (" << program.partition.padded << " padded)";
   if (family.reduceSplit > 1)
     os << "\n    in " << family.reduceSplit
-       << " slices of the reduce axis, which a second kernel adds up";
+       << " slices of the reduce axis, which "
+       << (family.path().sharesOutSlices() ? "later launches merge"
+                                           : "a second kernel adds up");
   os << "\n    " << program.metrics.blocks
      << (program.metrics.blocks == 1 ? " block" : " blocks") << " of "
      << family.threads() << " threads in all, " << scheduleText(family) << "\n";

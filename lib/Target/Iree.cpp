@@ -155,7 +155,9 @@ LogicalResult IreeConverter::addKernels(WorkloadKernels &workload,
     return result;
   };
   // Where IREE cannot pass one more tensor, families run without slices.
-  bool hasSlices = op.supportsSlices() && llvm::any_of(used, isSplit) &&
+  // Likewise where kernels merge slices, in more launches than two.
+  bool hasSlices = op.supportsSlices() && !op.mergesInKernels() &&
+                   llvm::any_of(used, isSplit) &&
                    canPass(signature(/*hasSlices=*/true), options.target);
   workload.signature = signature(hasSlices);
   if (failed(expectPassable(op, workload.signature)))

@@ -17,6 +17,18 @@ int64_t RowReductionView::numReductions() const {
       [](const Computation &computation) { return computation.isReduction(); });
 }
 
+int64_t RowReductionView::numPhases() const {
+  llvm::SmallVector<int64_t> phases;
+  for (const Computation &computation : workload->computations) {
+    int64_t phase = 1;
+    for (const Read &read : computation.reads)
+      if (read.isComputation())
+        phase = std::max(phase, phases[read.number] + 1);
+    phases.push_back(computation.isReduction() ? phase : 0);
+  }
+  return *llvm::max_element(phases);
+}
+
 bool RowReductionView::isAlong(const Operand &operand) const {
   return llvm::is_contained(operand.axes, rowAxis);
 }

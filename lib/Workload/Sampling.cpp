@@ -1,5 +1,6 @@
 //===- Sampling.cpp - Sizes that a search looks at ------------------------===//
 #include "FTuner/Workload/Sampling.h"
+#include "FTuner/Workload/RowReduction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,9 @@ static constexpr double unlistedWeight = 1e-3;
 /// these: nobody asks for speed at the ends of a range without ends.
 static constexpr int64_t leastOpenRepresentative = 64;
 static constexpr int64_t openRepresentative = 4096;
+/// Beyond them for rows that a kernel reduces: those that stay in no block's
+/// registers, and those that several blocks share, aligned and not.
+static constexpr int64_t longRows[] = {32768, 131073, 524288};
 
 int64_t ftuner::smallestSize(const Axis &axis) {
   const SizeRange &range = axis.range;
@@ -154,10 +158,17 @@ struct AxisCell {
 /// takes 1.2 to 1.8 times as long.
 static constexpr unsigned kCellsOfOne = 12, kCellsOfSeveral = 3;
 
-/// Cells of a dynamic axis, at most `count`, which fill all sizes from 0 on,
-/// with a sum of weights of about one.
-static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count) {
+/// Cells of a dynamic axis, at most `count` and those of `beyond` if it is
+/// open, which fill all sizes from 0 on, with a sum of weights of about one.
+static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
+                                     llvm::ArrayRef<int64_t> beyond) {
   std::vector<int64_t> sizes = representativeSizes(axis, count);
+  if (axis.range.isOpen())
+    for (int64_t size : beyond)
+      if (int64_t next =
+              ceilBy(size - axis.range.min, axis.range.step) + axis.range.min;
+          next > 2 * sizes.back())
+        sizes.push_back(next);
   auto middle = [&](size_t low) {
     return static_cast<int64_t>(
         std::sqrt(static_cast<double>(sizes[low]) * sizes[low + 1]));
@@ -187,6 +198,7 @@ std::vector<ShapeCell> ftuner::shapeCells(const Workload &workload,
     numOthers += index != mainAxis && workload.axes[index].isDynamic() &&
                  leadingAxis(workload, index, mainAxis) == index;
   unsigned count = numOthers > 1 ? kCellsOfSeveral : kCellsOfOne;
+  std::optional<RowReductionView> rows = workload.asRowReduction();
   std::vector<ShapeCell> cells(1);
   cells[0].representative.resize(rank, 1);
   cells[0].box.resize(rank, SizeRange{0, std::nullopt, 1});
@@ -205,7 +217,11 @@ std::vector<ShapeCell> ftuner::shapeCells(const Workload &workload,
       continue;
     std::vector<ShapeCell> split;
     for (const ShapeCell &cell : cells)
-      for (const AxisCell &part : cellsOf(axis, count)) {
+      for (const AxisCell &part :
+           cellsOf(axis, count,
+                   rows && rows->row() == index && !workload.isContraction()
+                       ? longRows
+                       : llvm::ArrayRef<int64_t>())) {
         split.push_back(cell);
         split.back().representative[index] = part.representative;
         split.back().box[index] = part.range;

@@ -9,6 +9,9 @@ pass in the same modes, so that a failure is the bug's.
 Likewise a softmax whose rows several warps share: a missing barrier, a shared
 buffer that is too small, a merge of lanes that is lost, a number of a warp's that
 is not stored, and a maximum that starts from another value than its neutral one.
+And the same softmax whose rows are shared out in slices: a launch that is lost, so
+that the next one reads what its workspace held before, a slice that stores none of
+its numbers, and slices that are not merged.
 """
 
 import os
@@ -31,6 +34,41 @@ func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
   %n = tensor.dim %x, %c1 : tensor<?x?xf32>
   %o = tensor.empty(%m, %n) : tensor<?x?xf32>
   %y = linalg.softmax dimension(1) ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+"""
+
+#: The same by one family, whose rows are four slices.
+SLICED_SOFTMAX = """
+ukernel.plan @given <families = [<#ukernel.rows<rows = 1, lane_rows = 1, lanes = 32, warps = 2, held_units = 4, access = 1>,
+  axis = 0, tiles = [[1, 256]], reduce = [1], split = 4>], choices = [], general = 0, unaligned_general = 0>
+func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %y = ukernel.row_reduction plan(@given) ins(%x : tensor<?x?xf32>) outs(%o : tensor<?x?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m, r)>] reduce {
+  ^bb0(%a: f32, %acc: f32):
+    %s = arith.maximumf %acc, %a : f32
+    ukernel.yield %s : f32
+  }, {
+  ^bb0(%a: f32, %max: f32, %acc: f32):
+    %d = arith.subf %a, %max : f32
+    %e = math.exp %d : f32
+    %s = arith.addf %acc, %e : f32
+    ukernel.yield %s : f32
+  } values {
+  ^bb0(%max: f32, %sum: f32):
+    ukernel.yield
+  } map {
+  ^bb0(%a: f32, %max: f32, %sum: f32):
+    %d = arith.subf %a, %max : f32
+    %e = math.exp %d : f32
+    %q = arith.divf %e, %sum : f32
+    ukernel.yield %q : f32
+  } -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
 }
 """
@@ -105,6 +143,22 @@ def start_from_zero(text):
     return replace_once_or_more(text, r"llvm\.mlir\.constant\(0x(?:FF8|7FC|FFC)00000 : f32\)", "llvm.mlir.constant(0.000000e+00 : f32)")
 
 
+def in_kernel(text, name, edit):
+    """Edits one kernel's module alone."""
+    begin = text.index(f"gpu.module @{name} ")
+    end = text.find("gpu.module @", begin + 1)
+    end = len(text) if end < 0 else end
+    return text[:begin] + edit(text[begin:end]) + text[end:]
+
+
+def drop_launch(text, name):
+    return replace_once_or_more(text, rf"\n *ukernel\.launch @{name}::[^\n]*", "")
+
+
+def drop_global_stores(text):
+    return replace_once_or_more(text, r"\n *llvm\.store [^\n]*!llvm\.ptr(?:<1>)?\n", "\n")
+
+
 class Check:
     """What a broken kernel must do; `reference`: of the inputs, which are (file, array)."""
 
@@ -135,6 +189,15 @@ def check_rows(h, text, inputs):
     check.expect("rows_lost_merge", lose_merges(text), [], "")
     check.expect("rows_stale_slot", drop_shared_stores(text), [], "")
     check.expect("rows_wrong_identity", start_from_zero(text), [], "")
+    return check.problems
+
+
+def check_slices(h, text, inputs):
+    check = Check(h, inputs, softmax_of)
+    check.passes("correct_slices", text)
+    check.expect("slices_stale_workspace", drop_launch(text, "f_0_k0_1"), [], "")
+    check.expect("slices_not_stored", in_kernel(text, "f_0_k0", drop_global_stores), [], "")
+    check.expect("slices_lost_merge", in_kernel(text, "f_0_k0_2", lose_merges), [], "")
     return check.problems
 
 
@@ -170,18 +233,19 @@ def compile_module(h, source):
     return compiled.stdout
 
 
-def compile_softmax(h, rng):
+def compile_softmax(h, rng, name, source):
     """Of negative numbers, so that a maximum of 0 is wrong, and far below, so that their powers are."""
     x = (rng.standard_normal((ROWS, COLUMNS), dtype=numpy.float32) - 200).astype(numpy.float32)
-    numpy.save(h.path("x.npy"), x)
-    return compile_module(h, h.write("softmax.mlir", SOFTMAX)), [("x.npy", x)]
+    numpy.save(h.path(f"{name}.npy"), x)
+    return compile_module(h, h.write(f"{name}.mlir", source)), [(f"{name}.npy", x)]
 
 
 def main():
     h, _ = harness.start(__doc__)
     rng = numpy.random.default_rng(harness.next_seed())
     h.add("injected bugs", check, h, compile_product(h, rng, K), compile_product(h, rng, K_OF_WHOLE_STEPS))
-    h.add("injected bugs in rows", check_rows, h, *compile_softmax(h, rng))
+    h.add("injected bugs in rows", check_rows, h, *compile_softmax(h, rng, "softmax", SOFTMAX))
+    h.add("injected bugs in slices of rows", check_slices, h, *compile_softmax(h, rng, "sliced", SLICED_SOFTMAX))
     h.finish()
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs families of rows that are given, not searched, in the emulator, against NumPy in float64.
 
-Softmax, a norm with a residual, weights, a bias of each row and statistics, and sums with extremes, of f32, f16 and
-bf16; rows along memory and across it, of two and three dimensions; few lanes and several warps; held in part, whole or
-not at all; wide accesses and single elements; static and dynamic lengths. Bounds and races are checked, threads run in
-random order, some addresses are off their alignment.
+Softmax, a norm with a residual, weights, a bias of each row and statistics, sums with extremes, and an extreme with
+its position, of f32, f16 and bf16; rows along memory and across it, of two and three dimensions; few lanes and several
+warps, slices that blocks share out; held in part, whole or not at all; wide accesses and single elements; static and
+dynamic lengths. Bounds and races are checked, threads run in random order, some addresses are off their alignment.
 
 All families give the same bits, and so does one row by itself. FTUNER_TEST_SCALE above 1 runs every combination.
 """
@@ -66,6 +66,8 @@ class Case:
         if self.kind == "norm":
             return ([("x", self.order, x), ("z", self.order, x), ("w", "r", x), ("b", self.space, "f32")],
                     [("s", self.space, "f32"), ("t", self.order, x), ("y", self.order, x)])
+        if self.kind == "argmax":
+            return [("x", self.order, x)], [("h", self.space, "f32"), ("p", self.space, "i32")]
         return [("x", self.order, x)], [("s", self.space, "f32"), ("h", self.space, "f32")]
 
     def module(self, plans, calls):
@@ -83,8 +85,12 @@ class Case:
         arguments = [f"%a_{name}: {element}" for name, _, element in inputs]
         of_rows = [text for text, (_, axes, _) in zip(arguments, inputs) if "r" not in axes]
 
+        results_of = ("f32", "i32" if self.kind == "argmax" else "f32")
+
         def region(number, is_reduction, lines, values, types, arguments=arguments):
-            accumulators = [f"%r{index}: f32" for index in range(number)] + (["%acc: f32"] if is_reduction else [])
+            accumulators = [f"%r{index}: {results_of[index]}" for index in range(number)]
+            if is_reduction:
+                accumulators.append(f"%acc: {results_of[number]}")
             body = "\n      ".join([*lines, f"ukernel.yield {', '.join(values)} : {', '.join(types)}" if values
                                     else "ukernel.yield"])
             return f"{{\n    ^bb0({', '.join([*arguments, *accumulators])}):\n      {body}\n    }}"
@@ -124,6 +130,15 @@ class Case:
             mapped = region(2, False, [*centred, *scale, *weight[0], "%f = arith.mulf %d, %i : f32",
                                        f"%g = arith.mulf %f, {weight[1]} : f32", "%y = arith.addf %g, %a_b : f32", *lines_],
                             ["%v" if self.element == "f32" else "%v16", y], [self.element] * 2)
+        elif self.kind == "argmax":
+            # The first position of the extreme.
+            position = [*wide, f"%at = ukernel.index {len(self.space)}", "%i = arith.index_cast %at : index to i32",
+                        "%none = arith.constant 2147483647 : i32", f"%is = arith.cmpf oeq, {x}, %r0 : f32",
+                        "%own = arith.select %is, %i, %none : i32", "%n = arith.minsi %acc, %own : i32"]
+            reductions = [region(0, True, [*wide, f"%n = arith.maximumf %acc, {x} : f32"], ["%n"], ["f32"]),
+                          region(1, True, position, ["%n"], ["i32"])]
+            values = region(2, False, [], ["%r0", "%r1"], ["f32", "i32"], of_rows)
+            mapped = region(2, False, [], [], [])
         else:
             reductions = [region(0, True, [*wide, f"%n = arith.addf %acc, {x} : f32"], ["%n"], ["f32"]),
                           region(1, True, [*wide, f"%n = arith.maximumf %acc, {x} : f32"], ["%n"], ["f32"])]
@@ -199,7 +214,10 @@ class Case:
             d = v - v.sum(-1, keepdims=True) / 64
             i = 1 / numpy.sqrt((d * d).sum(-1, keepdims=True) + 1)
             return [i[..., 0], ordered(v), ordered(d * i * along("w") + along("b"))]
-        return [x.sum(-1), x.max(-1, initial=-numpy.inf)]
+        largest = x.max(-1, initial=-numpy.inf)
+        if self.kind == "argmax":
+            return [largest, x.argmax(-1) if x.shape[-1] else numpy.full(largest.shape, 2**31 - 1)]
+        return [x.sum(-1), largest]
 
     # Families.
 
@@ -213,7 +231,7 @@ class Case:
         inputs = sum(1 for _, axes, _ in self.operands()[0] if "r" in axes)
         wide = unit * BYTES[self.element]
 
-        def add(rows, lane_rows, lanes, warps, held, access):
+        def add(rows, lane_rows, lanes, warps, held, access, slices=1):
             registers = held * inputs * -(-BYTES[self.element] * (lane_rows if self.is_across else unit) // 4)
             if registers > MOST_REGISTERS:
                 return
@@ -222,7 +240,7 @@ class Case:
             tile[axis] = rows
             text = (f"<#ukernel.rows<rows = {rows}, lane_rows = {lane_rows}, lanes = {lanes}, warps = {warps}, "
                     f"held_units = {held}, access = {access}>, axis = {axis}, tiles = [{tile}], "
-                    f"reduce = [{len(self.space)}]>")
+                    f"reduce = [{len(self.space)}]{f', split = {slices}' if slices > 1 else ''}>")
             found.append((text, access))
 
         accesses = (1, wide // 2, wide) if wide // 2 >= 2 * BYTES[self.element] else (1, wide)
@@ -233,6 +251,9 @@ class Case:
                 for access in accesses:
                     lane_rows = max(access // BYTES[self.element], 1)
                     add(lanes * lane_rows, lane_rows, 1, warps, held, access)
+            for (warps, slices), held, access in itertools.product(((1, 2), (1, 8), (2, 4), (4, 2)), (0, 16), accesses):
+                lane_rows = max(access // BYTES[self.element], 1)
+                add(32 * lane_rows, lane_rows, 1, warps, held, access, slices)
             return found
         for lanes, held in itertools.product((1, 2, 4, 8, 16, 32), (0, 1, 2, 8, 32)):
             if held > 32 // lanes and held % (32 // lanes):
@@ -243,13 +264,18 @@ class Case:
             for access in accesses[::2] if len(accesses) > 2 else accesses:
                 if rows * warps <= 16:
                     add(rows, 1, 32, warps, held, access)
+        for (warps, slices), held, rows in itertools.product(((1, 2), (1, 32), (2, 16), (4, 2), (8, 4)), (0, 3, 16), (1, 2)):
+            for access in accesses[::2] if len(accesses) > 2 else accesses:
+                add(rows, 1, 32, warps, held, access, slices)
         return found
 
 
 def run(tests, case, device, families, lengths):
     """The case by some families: right, and all of the same bits."""
-    rng = numpy.random.default_rng(harness.next_seed())
-    name = str(case).replace(" ", "_") + f"_{device}_{'_'.join(map(str, lengths))}"
+    seed = harness.next_seed()
+    rng = numpy.random.default_rng(seed)
+    # Other families of the case run beside these.
+    name = str(case).replace(" ", "_") + f"_{device}_{seed[-1]}"
     inputs, outputs = case.operands()
     arguments, expected, shapes = [], [], []
     for length, rows in itertools.product(lengths, (1, 5)):
@@ -302,7 +328,7 @@ def run(tests, case, device, families, lengths):
 
 def main():
     tests, _ = harness.start(__doc__)
-    kinds = ("softmax", "norm", "sums")
+    kinds = ("softmax", "norm", "sums", "argmax")
     orders = ("mr", "mnr", "rm", "mrn")
     elements = ("f32", "f16", "bf16")
     rng = numpy.random.default_rng(harness.SEED)
@@ -315,16 +341,22 @@ def main():
             # Of each kind and order one type, another one with each seed.
             if number % 3 != (number // 3 + harness.SEED) % 3:
                 continue
-            families = [families[index] for index in rng.permutation(len(families))[:4]]
+            sliced = [family for family in families if "split" in family[0]]
+            families = [some[index] for some in ([family for family in families if family not in sliced], sliced)
+                        for index in rng.permutation(len(some))[:3]]
             if not length:
                 lengths = sorted(int(value) for value in rng.choice(LENGTHS, 3, replace=False))
         device = ("v100", "a100", "h200")[number % 3]
-        for first in range(0, len(families), 16):
-            tests.add(f"{case} {device} {first}", run, tests, case, device, families[first:first + 16], lengths)
-    for length, element in zip(LONG, ("f32", "f16")):
-        case = Case("softmax" if element == "f32" else "norm", "mr", element)
-        some = [family for family in case.families() if "warps = 16" in family[0] and "rows = 1," in family[0]]
-        tests.add(f"{case} {length}", run, tests, case, "a100", some[:2], [length])
+        # The first family stands beside all others.
+        for first in range(1, len(families), 15):
+            tests.add(f"{case} {device} {first}", run, tests, case, device, [families[0], *families[first:first + 15]],
+                      lengths)
+    for kind, element, length in (("softmax", "f32", LONG[0]), ("norm", "f16", LONG[1]), ("sums", "f32", LONG[1]),
+                                  ("argmax", "f16", LONG[0])):
+        case = Case(kind, "mr", element)
+        whole = next(text for text in case.families() if "warps = 16" in text[0] and "rows = 1," in text[0])
+        sliced = [family for family in case.families() if "split = 32" in family[0] or "split = 4>" in family[0]]
+        tests.add(f"{case} {length}", run, tests, case, "a100", [whole, sliced[0], sliced[-1]], [length])
     tests.finish()
 
 

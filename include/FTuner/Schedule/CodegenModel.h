@@ -174,6 +174,12 @@ public:
                int64_t alignment) const {
     return std::nullopt;
   }
+  /// Whether the path says which part of the reduce axis a split-K slice has,
+  /// and where it leaves its numbers; else it is one of equal length (Grid.h).
+  virtual bool sharesOutSlices() const { return false; }
+  /// Launches behind the first one of a family with slices, such as the one
+  /// that adds them up.
+  virtual int64_t laterLaunches(const Workload &workload) const { return 1; }
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;

@@ -25,6 +25,9 @@ public:
   unsigned firstSpace() const { return workload->spaceAxes().list().front(); }
   /// Computations that reduce a row, in their order.
   int64_t numReductions() const;
+  /// Passes over a row that these need, of which each reads results of the one
+  /// before: of a softmax two.
+  int64_t numPhases() const;
   /// Whether an operand has an element for each of a row's, or one for all.
   bool isAlong(const Operand &operand) const;
   llvm::SmallVector<const Operand *> operandsAlong() const;

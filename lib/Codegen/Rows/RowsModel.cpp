@@ -25,12 +25,14 @@ int64_t RowsLayout::placeElements(const RowReductionView &rows) {
                              kMostNeighbours);
 }
 
-RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule)
-    : RowsLayout(RowReductionView(workload), schedule) {}
+RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
+                       int64_t slices)
+    : RowsLayout(RowReductionView(workload), schedule, slices) {}
 
 RowsLayout::RowsLayout(const RowReductionView &rows,
-                       const RowsSchedule &schedule)
-    : schedule(schedule), rowAxis(rows.row()), laneAxis(rows.laneAxis()),
+                       const RowsSchedule &schedule, int64_t slices)
+    : schedule(schedule), slices(slices), rowAxis(rows.row()),
+      laneAxis(rows.laneAxis()),
       vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
                                  placeElements(rows))),
       unit(isAcross() ? 1 : placeElements(rows)) {}
@@ -211,6 +213,11 @@ public:
   int64_t heightGranule(const KernelFamily &family) const override {
     return family.lowHeight();
   }
+  bool sharesOutSlices() const override { return true; }
+  /// One for each phase behind the first, and one for what follows them.
+  int64_t laterLaunches(const Workload &workload) const override {
+    return RowReductionView(workload).numPhases();
+  }
   int64_t alignment(const Schedule &schedule) const override {
     return RowsSchedule::of(schedule).access;
   }
@@ -336,10 +343,20 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   auto elements = units * static_cast<double>(layout.unit * schedule.laneRows);
   auto roundElements = static_cast<double>(schedule.blockRows * layout.round());
   auto reductions = static_cast<double>(rows.numReductions());
-  // A pass for each reduction, and one for the elements behind them.
+  // A pass for each reduction, or in slices for each phase, and one for the
+  // elements behind them, if any are stored.
   work.isStreaming = true;
-  work.heldSteps = static_cast<double>(schedule.heldUnits) / units;
-  work.laterPasses = reductions;
+  bool isSliced = family.reduceSplit > 1;
+  bool hasElements =
+      llvm::any_of(rows.operandsAlong(), [](const Operand *operand) {
+        return !isInput(operand->role);
+      });
+  work.laterPasses =
+      (isSliced ? static_cast<double>(rows.numPhases()) : reductions) +
+      (hasElements ? 1 : 0) - 1;
+  // A launch keeps nothing of those before.
+  work.heldSteps =
+      isSliced ? 0 : static_cast<double>(schedule.heldUnits) / units;
   // Trees over the places of a chunk and over slots.
   work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
@@ -400,8 +417,6 @@ llvm::Error RowsModel::check(const Workload &workload,
   RowsSchedule schedule = RowsSchedule::of(family.schedule);
   if (family.tiles.size() != 1)
     return invalid("expected one part");
-  if (family.reduceSplit != 1)
-    return invalid("expected no split of rows");
   RowReductionView rows(workload);
   RowsLayout layout(workload, schedule);
   if (layout.isAcross()
@@ -415,6 +430,16 @@ llvm::Error RowsModel::check(const Workload &workload,
               "to 8 warps"
             : "expected lanes with one row each along memory, and 32 "
               "of each of several warps");
+  // Each warp has whole slots.
+  if (int64_t slices = family.reduceSplit;
+      slices != 1 &&
+      (!llvm::isPowerOf2_64(slices) ||
+       slices * schedule.warps > layout.slots() ||
+       (!layout.isAcross() && schedule.lanes != RowsSchedule::warpSize)))
+    return invalid("expected slices of whole slots, a power of two up to " +
+                   Twine(layout.slots() / schedule.warps) +
+                   ", and 32 lanes of a warp along memory, but got " +
+                   Twine(slices));
   const BlockTile &tile = family.tiles.front();
   unsigned blockAxis = layout.blockAxis(rows);
   if (family.combineAxis != blockAxis)

@@ -13,9 +13,10 @@
 // then both are there, in the branches of an scf.if on ukernel.exact_image.
 //
 // A family with split-K slices launches into a buffer of slices, which a
-// linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h). The
-// buffer is as large as the families of the shape's sizes ask for: whether
-// operands are aligned is not known before the call, its workspace is.
+// linalg.generic, a fallback kernel in the end, adds up (SplitReduction.h), or
+// which later launches of the family merge. The buffer is as large as the
+// families of the shape's sizes ask for: whether operands are aligned is not
+// known before the call, its workspace is.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/KernelWork.h"
@@ -267,6 +268,18 @@ LogicalResult WorkloadDispatcher::buildSplit(
   slice->erase();
   if (failed(launched))
     return failure();
+  if (op.mergesInKernels()) {
+    auto later = op.buildLaterSlices(b, states);
+    for (auto [number, operation] : llvm::enumerate(later)) {
+      auto of = cast<ukernel::OperatorOpInterface>(operation);
+      launched = buildLaunch(b, of, family, name + "_" + Twine(number + 1),
+                             prefix, extents);
+      of->erase();
+      if (failed(launched))
+        return failure();
+    }
+    return success();
+  }
   auto merges = op.buildMerge(b, family.getSplit(), slices);
   for (auto [number, merge] : llvm::enumerate(merges)) {
     std::string suffix = number == 0 ? "_sum" : "_sum" + std::to_string(number);

@@ -967,6 +967,7 @@ RowReductionOp RowsBuilder::build() {
       rewriter, last->getLoc(), types, values, tensors,
       rewriter.getAffineMapArrayAttr(maps),
       /*ranges=*/ArrayAttr(), /*plan=*/FlatSymbolRefAttr(),
+      /*phase=*/IntegerAttr(),
       /*reductionsCount=*/reductions.size());
   for (auto [number, reduction] : llvm::enumerate(reductions))
     buildRegion(op.getReductions()[number], /*ofRows=*/false, number, reduction,

@@ -227,9 +227,11 @@ class RowReduction(Family):
 
     Attributes:
         operator: a name of `row_operators.OPERATORS`.
+        split: slices of a row, which blocks share out.
     """
 
     operator: str = ""
+    split: int = 1
 
     def operands(self) -> list[tuple[str, str]]:
         return [(self.type, axes) for axes in row_operators.OPERATORS[self.operator].inputs]
@@ -276,12 +278,16 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 """
 
     def _plan(self) -> str:
-        def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]]) -> str:
+        def family(schedule: str, axis: int, tiles: Sequence[Sequence[int]], split: int) -> str:
             text = ", ".join(map(str, map(list, tiles)))
-            return f"<#ukernel.{self.path}<{schedule}>, axis = {axis}, tiles = [{text}], reduce = [1]>"
+            slices = f", split = {split}" if split > 1 else ""
+            return (
+                f"<#ukernel.{self.path}<{schedule}>, axis = {axis}, tiles = [{text}], "
+                f"reduce = [1]{slices}>"
+            )
 
-        families = [family(self.schedule, self.axis, self.tiles)]
-        families.append(family(self.fallback[0], 0, [self.fallback[1]]))
+        families = [family(self.schedule, self.axis, self.tiles, self.split)]
+        families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
         return (
             f"<families = [{', '.join(families)}], choices = [], general = 0, "
             "unaligned_general = 1>"

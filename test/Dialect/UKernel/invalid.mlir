@@ -2419,6 +2419,86 @@ func.func @rows7(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
 
 // -----
 
+// row_reduction_c6: a phase of tensors
+func.func @rows_phase0(%x: tensor<?x?xf32>, %y: tensor<?xf32>, %s: tensor<?xf32>) {
+  // expected-error @+1 {{'ukernel.row_reduction' op expected buffers, as it is of one phase}}
+  %r:2 = ukernel.row_reduction phase(0) ins(%x : tensor<?x?xf32>) outs(%y, %s : tensor<?xf32>, tensor<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %s0 = arith.addf %acc, %a : f32
+      ukernel.yield %s0 : f32
+    } values {
+    ^bb0(%s0: f32):
+      ukernel.yield %s0 : f32
+    } map {
+    ^bb0(%a: f32, %s0: f32):
+      ukernel.yield
+    } -> tensor<?xf32>, tensor<?xf32>
+  return
+}
+
+// -----
+
+// row_reduction_c6: no state
+func.func @rows_phase1(%x: memref<?x?xf32>, %y: memref<?xf32>, %s: memref<?xf32>) {
+  // expected-error @+1 {{'ukernel.row_reduction' op expected a state for each of 1 reductions behind the outputs}}
+  ukernel.row_reduction phase(0) ins(%x : memref<?x?xf32>) outs(%y : memref<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %s0 = arith.addf %acc, %a : f32
+      ukernel.yield %s0 : f32
+    } values {
+    ^bb0(%s0: f32):
+      ukernel.yield %s0 : f32
+    } map {
+    ^bb0(%a: f32, %s0: f32):
+      ukernel.yield
+    }
+  return
+}
+
+// -----
+
+// row_reduction_c6: a phase behind the last
+func.func @rows_phase2(%x: memref<?x?xf32>, %y: memref<?xf32>, %s: memref<?xf32>) {
+  // expected-error @+1 {{'ukernel.row_reduction' op expected a phase up to 1}}
+  ukernel.row_reduction phase(2) ins(%x : memref<?x?xf32>) outs(%y, %s : memref<?xf32>, memref<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %s0 = arith.addf %acc, %a : f32
+      ukernel.yield %s0 : f32
+    } values {
+    ^bb0(%s0: f32):
+      ukernel.yield %s0 : f32
+    } map {
+    ^bb0(%a: f32, %s0: f32):
+      ukernel.yield
+    }
+  return
+}
+
+// -----
+
+// row_reduction_c6: a state of another type
+func.func @rows_phase3(%x: memref<?x?xf32>, %y: memref<?xf32>, %s: memref<?xf16>) {
+  // expected-error @+1 {{'ukernel.row_reduction' op expected a state of 'f32' with the map affine_map<(d0, d1) -> (d0)>, but got 'memref<?xf16>' with affine_map<(d0, d1) -> (d0)>}}
+  ukernel.row_reduction phase(0) ins(%x : memref<?x?xf32>) outs(%y, %s : memref<?xf32>, memref<?xf16>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m)>] reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %s0 = arith.addf %acc, %a : f32
+      ukernel.yield %s0 : f32
+    } values {
+    ^bb0(%s0: f32):
+      ukernel.yield %s0 : f32
+    } map {
+    ^bb0(%a: f32, %s0: f32):
+      ukernel.yield
+    }
+  return
+}
+
+// -----
+
 // index_c1: outside of rows
 func.func @index0() -> index {
   // expected-error @+1 {{'ukernel.index' op expected to be in a region of a 'ukernel.row_reduction'}}

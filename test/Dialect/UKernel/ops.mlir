@@ -274,3 +274,29 @@ func.func @rows(%x: tensor<?x?xf16>, %s: tensor<?xf32>, %o: tensor<?x?xf16>, %v:
     } -> tensor<?x?xf16>, tensor<?xf32>
   return %r#0, %r#1 : tensor<?x?xf16>, tensor<?xf32>
 }
+
+// A phase of slices, whose numbers are in the last outputs.
+// CHECK-LABEL: func.func @rows_of_slices
+// CHECK: ukernel.row_reduction phase(1) ins(%{{.*}} : memref<?x?xf32>) outs(%{{.*}}, %{{.*}}, %{{.*}} : memref<?x?xf32>, memref<?xf32>, memref<?xf32>)
+func.func @rows_of_slices(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %s: memref<?xf32>, %t: memref<?xf32>) {
+  ukernel.row_reduction phase(1) ins(%x : memref<?x?xf32>) outs(%y, %s, %t : memref<?x?xf32>, memref<?xf32>, memref<?xf32>)
+    maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>, affine_map<(m, r) -> (m)>]
+    reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %n = arith.maximumf %acc, %a : f32
+      ukernel.yield %n : f32
+    }, {
+    ^bb0(%a: f32, %max: f32, %acc: f32):
+      %d = arith.subf %a, %max : f32
+      %n = arith.addf %acc, %d : f32
+      ukernel.yield %n : f32
+    } values {
+    ^bb0(%max: f32, %sum: f32):
+      ukernel.yield
+    } map {
+    ^bb0(%a: f32, %max: f32, %sum: f32):
+      %d = arith.divf %a, %sum : f32
+      ukernel.yield %d : f32
+    }
+  return
+}

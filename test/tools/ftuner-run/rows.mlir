@@ -22,6 +22,15 @@
 // RUN: sed -e 's/SCHEDULE/rows = 2, lane_rows = 1, lanes = 32, warps = 4, held_units = 1, access = 16/' -e 's/ELEMENTS/rows = 2, lane_rows = 1, lanes = 32, warps = 4, held_units = 1, access = 1/' -e 's/TILE/2, 512/g' %t/formed.mlir > %t/warps.mlir
 // RUN: ftuner-run %t/warps.mlir --device=a100 --args=5x300xf32,300xf32 --args=3x2111xf32,2111xf32 --args=2x4096xf32,4096xf32 --check --reference=%t/norm.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=ONE
 
+// In slices: a launch for each phase, and one for what follows them.
+// RUN: sed -e 's/reduce = \[1\]/reduce = [1], split = 8/g' %t/warps.mlir > %t/slices.mlir
+// RUN: ftuner-run %t/slices.mlir --device=a100 --args=5x300xf32,300xf32 --args=1x9001xf32,9001xf32 --args=2x0xf32,0xf32 --args=2x4096xf32,4096xf32 --check --reference=%t/norm.mlir --check-bounds --check-races --thread-order=shuffled | FileCheck %s --check-prefix=SLICES
+// SLICES: result 0: {{.*}}relative error
+// SLICES: launches: 3 ({{.*}}_k0: {{.*}}_k0_1: {{.*}}_k0_2: {{.*}})
+// RUN: ftuner-run %t/softmax.mlir --device=h100 --args=1x300001xf32 --check --check-bounds | FileCheck %s --check-prefix=LONG
+// LONG: result 0: {{.*}}relative error
+// LONG: launches: 3 (
+
 // A producer that is read along other loops, too, stays outside.
 // RUN: ftuner-run %t/transposed.mlir --device=a100 --paths=simt,rows --args=5x5x33xf32 --check --check-bounds | FileCheck %s --check-prefix=APART
 // APART: relative error
@@ -38,6 +47,10 @@
 // RUN: sed -e 's/SCHEDULE/rows = 1, lane_rows = 1, lanes = 32, warps = 2, held_units = 0, access = 1/' -e 's/ELEMENTS/rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 1/' -e 's/TILE/1, 96/g' %t/formed.mlir > %t/chunk.mlir
 // RUN: not ftuner-run %t/chunk.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=CHUNK
 // CHUNK: rows: expected a tile of 1 rows and 256 elements along them, but got [1,96]
+
+// RUN: sed -e 's/split = 8/split = 16/g' %t/slices.mlir > %t/many.mlir
+// RUN: not ftuner-run %t/many.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: rows: expected slices of whole slots, a power of two up to 8, and 32 lanes of a warp along memory, but got 16
 
 // Counts in 64 bits that start from more than 32 bits hold.
 // RUN: ftuner-run %t/count.mlir --device=a100 --args=3x37xi1 --args=3x0xi1 --check | FileCheck %s --check-prefix=COUNT

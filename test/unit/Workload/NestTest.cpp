@@ -256,6 +256,17 @@ TEST(Nest, IsSeenAsAReductionOfRows) {
   EXPECT_FALSE(convolution().asRowReduction());
 }
 
+/// A reduction that asks for another one's result reads the row behind it.
+TEST(Nest, HasAPhaseForEachReductionOfAChain) {
+  Workload workload = Workload::rowSums({1, 512}, {1, 2048});
+  EXPECT_EQ(workload.asRowReduction()->numPhases(), 1);
+  Computation sum = workload.computations.front();
+  workload.computations.insert(workload.computations.begin(), sum);
+  EXPECT_EQ(workload.asRowReduction()->numPhases(), 1);
+  workload.computations[1].reads.push_back(Read::computation(0));
+  EXPECT_EQ(workload.asRowReduction()->numPhases(), 2);
+}
+
 TEST(Nest, NoneIsTakenForAProductThatIsNone) {
   EXPECT_FALSE(softmax().isContraction());
   EXPECT_FALSE(attention().isContraction());

@@ -58,6 +58,10 @@ struct TileEmission {
   /// The first element of the slice along the first reduce axis; null without
   /// slices.
   mlir::Value sliceStart;
+  /// The number of the slice, of a path that shares them out itself
+  /// (`CodegenModel::sharesOutSlices`): extents are those of the whole then.
+  /// Null without slices.
+  mlir::Value slice;
   /// Whether tiles never reach beyond the extent of an axis.
   llvm::SmallVector<bool, 3> exact;
   /// First row and column of the block, of type index.

@@ -32,6 +32,12 @@
 // follow from them, from the last one to the first, as the likeliest to be in a
 // cache are those that were read last.
 //
+// Few long rows are shared out among blocks, as slices: slot s is slice s mod
+// `slices`'s (KernelFamily::reduceSplit), of each of which the trees make one
+// number first. Warp w of slice s is then warp w · slices + s of a row, of
+// warps · slices in all. Each phase (`ukernel.row_reduction`) is a launch, and
+// reads rows again; held units are those that a lane loads at once.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
 #define FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
@@ -97,12 +103,15 @@ struct RowsLayout {
   /// Slots of a row across memory.
   static constexpr int64_t numSlotsAcross = 8;
 
-  RowsLayout(const Workload &workload, const RowsSchedule &schedule);
+  RowsLayout(const Workload &workload, const RowsSchedule &schedule,
+             int64_t slices = 1);
 
   /// Elements of a place, and of the widest access, by the types alone.
   static int64_t placeElements(const RowReductionView &rows);
 
   const RowsSchedule schedule;
+  /// Blocks that have parts of the same rows.
+  const int64_t slices;
   /// The axis along which a row lies, and that of neighbouring lanes.
   unsigned rowAxis, laneAxis;
   /// Elements of an access along the lane axis.
@@ -118,13 +127,18 @@ struct RowsLayout {
     return isAcross() ? numSlotsAcross / schedule.warps
                       : numPlaces / schedule.lanes;
   }
-  /// Elements of the row in a round of all its warps: the tile along the row.
+  /// Warps that have a row, in all its slices.
+  int64_t allWarps() const { return schedule.warps * slices; }
+  /// Elements of the row in a round of all its warps of a slice: the tile along
+  /// the row.
   int64_t round() const {
     return isAcross() ? numSlotsAcross : numPlaces * unit * schedule.warps;
   }
+  /// The same of all slices.
+  int64_t roundOfAll() const { return round() * slices; }
   /// Slots of a row, and of one of its warps.
   int64_t slots() const { return isAcross() ? numSlotsAcross : numPlaces; }
-  int64_t warpSlots() const { return slots() / schedule.warps; }
+  int64_t warpSlots() const { return slots() / allWarps(); }
   /// The axis along which a block has several rows.
   unsigned blockAxis(const RowReductionView &rows) const {
     return isAcross() ? laneAxis : rows.firstSpace();
@@ -140,7 +154,8 @@ struct RowsLayout {
   }
 
 private:
-  RowsLayout(const RowReductionView &rows, const RowsSchedule &schedule);
+  RowsLayout(const RowReductionView &rows, const RowsSchedule &schedule,
+             int64_t slices);
 };
 
 } // namespace ftuner

@@ -94,8 +94,8 @@ public:
               ukernel::RowReductionOp op)
       : b(b), math(b), tile(tile), op(op), workload(*tile.described),
         schedule(RowsSchedule::of(tile.family.schedule)),
-        layout(workload, schedule), grid(gridOf(tile.family)),
-        numInputs(op.getInputs().size()) {}
+        layout(workload, schedule, tile.family.reduceSplit),
+        grid(gridOf(tile.family)), numInputs(op.getInputs().size()) {}
   void emit();
 
 private:
@@ -160,7 +160,8 @@ private:
   /// One number of the row's of many that a lane has, `distance` apart.
   RowNumbers reduceTree(unsigned reduction,
                         MutableArrayRef<RowNumbers> numbers);
-  Value reduceLanes(unsigned reduction, Value value, int64_t numLanes);
+  Value reduceLanes(unsigned reduction, Value value, int64_t numLanes,
+                    int64_t leastDistance = 1);
   /// Along memory, the number of a chunk.
   RowNumbers reduceChunk(unsigned reduction, ArrayRef<RowBody> bodies,
                          ArrayRef<Unit> units);
@@ -169,12 +170,18 @@ private:
   void holdUnits();
   RowNumbers reduceHeld(unsigned reduction, ArrayRef<RowBody> bodies);
   RowNumbers reduceStreamed(unsigned reduction, ArrayRef<RowBody> bodies);
+  RowNumbers mergeSlots(unsigned reduction, ArrayRef<Value> slots);
   void foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
                  ArrayRef<Unit> units, Value number,
                  MutableArrayRef<Value> slots);
   Value exchangeSlots(unsigned reduction, ArrayRef<Value> slots);
   RowNumbers exchangeAcross(unsigned reduction, const RowNumbers &own);
   void emitReduction(unsigned reduction);
+  // Slices.
+  Values stateIndices(unsigned reduction, Value slice, int64_t laneRow);
+  void storeState(unsigned reduction, const RowNumbers &numbers);
+  RowNumbers mergeState(unsigned reduction);
+  void emitPhase(unsigned phase);
   void storeValues();
   void mapUnit(ArrayRef<RowBody> bodies, const Unit &unit);
   void emitMap();
@@ -200,9 +207,11 @@ private:
   RowsLayout layout;
   Grid grid;
   unsigned numInputs;
-  /// Of the thread: the warp among those of its rows, the number of its rows in
-  /// those of the block, and the lane among those of its rows.
+  /// Of the thread: the warp among those of its rows in the block, the number
+  /// of its rows in those of the block, and the lane among those of its rows.
   Value warp, rowGroup, lane;
+  /// The warp among those of its rows in all slices.
+  Value warpOfAll;
   /// By axis; null for batch axes and along the row. Along memory's axis, of
   /// the first of a lane's rows.
   Values position;
@@ -286,9 +295,9 @@ void RowsEmitter::storeAccess(unsigned output, const Values &elements,
 
 Value RowsEmitter::unitIndex(Value first, int64_t unit) {
   if (layout.isAcross())
-    return math.add(math.add(first, unit * schedule.warps), warp);
+    return math.add(math.add(first, unit * layout.allWarps()), warpOfAll);
   Value chunk =
-      math.add(first, math.mul(warp, RowsLayout::numPlaces * layout.unit));
+      math.add(first, math.mul(warpOfAll, RowsLayout::numPlaces * layout.unit));
   return math.add(math.add(chunk, unit * schedule.lanes * layout.unit),
                   math.mul(lane, layout.unit));
 }
@@ -376,8 +385,11 @@ Values RowsEmitter::forEachRound(
         body) {
   // Loads that are under way at once.
   constexpr int64_t kUnitsAtOnce = 4;
-  int64_t rounds = std::max<int64_t>(kUnitsAtOnce / layout.roundUnits(), 1);
-  int64_t step = rounds * layout.round();
+  int64_t unitsAtOnce = layout.slices == 1
+                            ? kUnitsAtOnce
+                            : std::max(kUnitsAtOnce, schedule.heldUnits);
+  int64_t rounds = std::max<int64_t>(unitsAtOnce / layout.roundUnits(), 1);
+  int64_t step = rounds * layout.roundOfAll();
   Value end = tile.extents[layout.rowAxis];
   std::optional<int64_t> length = getConstantIntValue(end);
   bool isWhole = length && *length % step == 0;
@@ -398,7 +410,7 @@ Values RowsEmitter::forEachRound(
   SmallVector<SmallVector<Unit>> loaded;
   Values numbers;
   for (int64_t round = 0; round < rounds; ++round) {
-    Value start = math.add(begin, round * layout.round());
+    Value start = math.add(begin, round * layout.roundOfAll());
     loaded.push_back(loadRound(start, isWhole));
     numbers.push_back(start);
   }
@@ -500,8 +512,9 @@ RowNumbers RowsEmitter::reduceTree(unsigned reduction,
 
 /// Operations that update accumulators commute, so all lanes get the same bits.
 Value RowsEmitter::reduceLanes(unsigned reduction, Value value,
-                               int64_t numLanes) {
-  for (int64_t distance = numLanes / 2; distance > 0; distance /= 2)
+                               int64_t numLanes, int64_t leastDistance) {
+  for (int64_t distance = numLanes / 2; distance >= leastDistance;
+       distance /= 2)
     value = combine(reduction, value, shuffleXor(b, value, distance));
   return value;
 }
@@ -539,14 +552,16 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
     for (Value slot : slots)
       numbers.push_back({slot});
     return reduceLanes(reduction, reduceTree(reduction, numbers).front(),
-                       schedule.lanes);
+                       schedule.lanes, layout.slices);
   }
   Value own = slots.front();
   Value memory =
       exchangeMemory(reduction, own.getType(), schedule.blockRows * numSlots);
-  Value index = math.add(math.mul(rowGroup, numSlots), lane);
-  Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                      math.rem(lane, schedule.warps), warp);
+  Value first = math.mul(rowGroup, numSlots);
+  Value index = math.add(first, lane);
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                            math.rem(lane, layout.allWarps()), warpOfAll);
   auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -554,8 +569,13 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
     memref::StoreOp::create(b, own, memory, index);
   }
   gpu::BarrierOp::create(b);
+  // Of the slots of others in the lane's place the slice's own one.
+  if (layout.slices > 1)
+    index = math.add(
+        first, math.add(math.mul(math.div(lane, layout.slices), layout.slices),
+                        tile.slice));
   return reduceLanes(reduction, memref::LoadOp::create(b, memory, index),
-                     numSlots);
+                     numSlots, layout.slices);
 }
 
 /// Across memory, one number of those of the warps, for each of a lane's rows.
@@ -642,8 +662,8 @@ void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
                             MutableArrayRef<Value> slots) {
   if (layout.isAcross()) {
     for (auto [number, unit] : llvm::enumerate(units)) {
-      MutableArrayRef<Value> slot =
-          slots.slice(number * schedule.laneRows, schedule.laneRows);
+      MutableArrayRef<Value> slot = slots.slice(
+          number % layout.warpSlots() * schedule.laneRows, schedule.laneRows);
       RowNumbers numbers = combine(reduction, RowNumbers(slot),
                                    reduceUnit(reduction, bodies, unit));
       llvm::copy(numbers, slot.begin());
@@ -652,7 +672,7 @@ void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
   }
   Value chunk = reduceChunk(reduction, bodies, units).front();
   Value number =
-      math.add(math.div(start, RowsLayout::numPlaces * layout.unit), warp);
+      math.add(math.div(start, RowsLayout::numPlaces * layout.unit), warpOfAll);
   Value mine = math.rem(number, RowsLayout::numPlaces);
   for (auto [place, slot] : llvm::enumerate(slots)) {
     Value own = math.add(lane, static_cast<int64_t>(place) * schedule.lanes);
@@ -673,11 +693,16 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
       [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
         foldRound(reduction, bodies, units, start, state);
       });
+  return mergeSlots(reduction, slots);
+}
+
+/// One number of those that a lane's slots have: of the row, or of the slice.
+RowNumbers RowsEmitter::mergeSlots(unsigned reduction, ArrayRef<Value> slots) {
   if (!layout.isAcross())
     return {exchangeSlots(reduction, slots)};
   SmallVector<RowNumbers> numbers;
   for (size_t first = 0; first < slots.size(); first += schedule.laneRows)
-    numbers.emplace_back(ArrayRef(slots).slice(first, schedule.laneRows));
+    numbers.emplace_back(slots.slice(first, schedule.laneRows));
   return exchangeAcross(reduction, reduceTree(reduction, numbers));
 }
 
@@ -692,6 +717,93 @@ void RowsEmitter::emitReduction(unsigned reduction) {
 }
 
 //===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// Of a slice's number of one of a lane's rows.
+Values RowsEmitter::stateIndices(unsigned reduction, Value slice,
+                                 int64_t laneRow) {
+  Values indices = indicesOf(op.getStateNumber(reduction), Value(), laneRow);
+  indices.front() =
+      math.add(indices.front(), math.mul(slice, tile.extents.front()));
+  return indices;
+}
+
+void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
+  // Along memory the lanes of the slice's slots have its number.
+  Value own =
+      layout.isAcross() ? warp : math.add(math.mul(warp, layout.slots()), lane);
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
+                            layout.isAcross() ? math.constant(0) : tile.slice);
+  if (hasRow)
+    isOwn = arith::AndIOp::create(b, hasRow, isOwn);
+  auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  for (auto [row, number] : llvm::enumerate(numbers))
+    memref::StoreOp::create(
+        b, number, tile.operands[op.getStateNumber(reduction)],
+        stateIndices(reduction, tile.slice, static_cast<int64_t>(row)));
+}
+
+RowNumbers RowsEmitter::mergeState(unsigned reduction) {
+  Value state = tile.operands[op.getStateNumber(reduction)];
+  auto load = [&](Value slice, int64_t row) -> Value {
+    return memref::LoadOp::create(b, state,
+                                  stateIndices(reduction, slice, row));
+  };
+  if (!layout.isAcross())
+    return {reduceLanes(reduction, load(math.rem(lane, layout.slices), 0),
+                        layout.slices)};
+  SmallVector<RowNumbers> numbers(layout.slices);
+  for (int64_t slice = 0; slice < layout.slices; ++slice)
+    for (int64_t row = 0; row < schedule.laneRows; ++row)
+      numbers[slice].push_back(load(math.constant(slice), row));
+  return reduceTree(reduction, numbers);
+}
+
+/// One pass for all reductions of a phase, or what follows the last one.
+void RowsEmitter::emitPhase(unsigned phase) {
+  SmallVector<unsigned> own;
+  SmallVector<SmallVector<RowBody, 0>> bodies;
+  Values slots;
+  auto perReduction = static_cast<size_t>(
+      layout.isAcross() ? layout.warpSlots() * schedule.laneRows
+                        : layout.roundUnits());
+  for (auto [reduction, of] : llvm::enumerate(op.getPhases())) {
+    if (of < phase) {
+      results.push_back(mergeState(reduction));
+      continue;
+    }
+    if (of == phase) {
+      own.push_back(reduction);
+      bodies.push_back(bodiesOf(op.getReductions()[reduction],
+                                /*hasAccumulator=*/true));
+      slots.append(perReduction, neutralOf(reduction));
+    }
+    // Nothing in this phase asks for it.
+    results.emplace_back(schedule.laneRows, neutralOf(reduction));
+  }
+  if (own.empty()) {
+    storeValues();
+    emitMap();
+    return;
+  }
+  slots = forEachRound(
+      slots, /*isBackwards=*/false,
+      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+        for (auto [number, reduction] : llvm::enumerate(own))
+          foldRound(reduction, bodies[number], units, start,
+                    state.slice(number * perReduction, perReduction));
+      });
+  for (auto [number, reduction] : llvm::enumerate(own))
+    storeState(reduction,
+               mergeSlots(reduction, ArrayRef(slots).slice(
+                                         number * perReduction, perReduction)));
+}
+
+//===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
 
@@ -701,7 +813,8 @@ void RowsEmitter::storeValues() {
     return;
   Value isFirst = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
-      layout.isAcross() ? warp : math.add(lane, warp), math.constant(0));
+      layout.isAcross() ? warpOfAll : math.add(lane, warpOfAll),
+      math.constant(0));
   if (hasRow)
     isFirst = arith::AndIOp::create(b, hasRow, isFirst);
   auto ifOp = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
@@ -778,6 +891,8 @@ void RowsEmitter::emit() {
   Value inRows = math.rem(tile.threadId, rowLanes);
   rowGroup = math.div(inRows, schedule.lanes);
   lane = math.rem(inRows, schedule.lanes);
+  warpOfAll =
+      tile.slice ? math.add(math.mul(warp, layout.slices), tile.slice) : warp;
   position.assign(workload.axes.size(), Value());
   position[grid.rowAxis()] = tile.rowOffset;
   if (std::optional<unsigned> columns = grid.columnAxis())
@@ -810,6 +925,10 @@ void RowsEmitter::emit() {
   int64_t length =
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
   int64_t heldElements = layout.heldElements();
+  if (std::optional<uint64_t> phase = op.getPhase()) {
+    emitPhase(*phase);
+    return;
+  }
   if (schedule.heldUnits == 0 || !ShapedType::isDynamic(length)) {
     isStreamed = schedule.heldUnits == 0 || length > heldElements;
     emitRows();
@@ -838,6 +957,9 @@ protected:
     if (!op)
       return tile.op->emitOpError(
           "expected a 'ukernel.row_reduction' for this path");
+    if (op.getPhase().has_value() != (tile.family.reduceSplit > 1))
+      return op.emitOpError("expected a phase if, and only if, rows are shared "
+                            "out in slices");
     RowsEmitter(builder, tile, op).emit();
     return success();
   }

@@ -39,8 +39,8 @@ bool RowReductionOp::isAlongRow(unsigned number) {
 
 SmallVector<unsigned, 2> RowReductionOp::getOutputNumbers(bool alongRow) {
   SmallVector<unsigned, 2> numbers;
-  for (unsigned number :
-       llvm::seq<unsigned>(getInputs().size(), (*this)->getNumOperands()))
+  unsigned end = getPhase() ? getStateNumber(0) : (*this)->getNumOperands();
+  for (unsigned number : llvm::seq<unsigned>(getInputs().size(), end))
     if (isAlongRow(number) == alongRow)
       numbers.push_back(number);
   return numbers;
@@ -55,6 +55,27 @@ SmallVector<Type, 3> RowReductionOp::getAccumulatorTypes() {
   for (Region &reduction : getReductions())
     types.push_back(reduction.getArguments().back().getType());
   return types;
+}
+
+unsigned RowReductionOp::getStateNumber(unsigned reduction) {
+  return (*this)->getNumOperands() - getReductions().size() + reduction;
+}
+
+SmallVector<unsigned, 3> RowReductionOp::getPhases() {
+  SmallVector<unsigned, 3> phases;
+  for (Region &region : getReductions()) {
+    auto results = region.getArguments().drop_back().take_back(phases.size());
+    unsigned phase = 0;
+    for (auto [result, of] : llvm::zip_equal(results, phases))
+      if (!result.use_empty())
+        phase = std::max(phase, of + 1);
+    phases.push_back(phase);
+  }
+  return phases;
+}
+
+unsigned RowReductionOp::getLastPhase() {
+  return *llvm::max_element(getPhases()) + 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,8 +129,41 @@ static LogicalResult verifyReduction(RowReductionOp op, unsigned number,
   return success();
 }
 
+/// row_reduction_c6, of operands alone.
+static LogicalResult verifyNumStates(RowReductionOp op) {
+  if (!op.getPhase())
+    return success();
+  if (op.hasTensors())
+    return op.emitOpError("expected buffers, as it is of one phase");
+  size_t states = op.getReductions().size();
+  if (op.getOutputs().size() <= states)
+    return op.emitOpError("expected a state for each of ")
+           << states << " reductions behind the outputs";
+  return success();
+}
+
+/// row_reduction_c6.
+static LogicalResult verifyStates(RowReductionOp op) {
+  if (!op.getPhase())
+    return success();
+  if (op.getPhase() > op.getLastPhase())
+    return op.emitOpError("expected a phase up to ") << op.getLastPhase();
+  SmallVector<SliceState> wanted = op.getSliceStates();
+  for (auto [reduction, state] : llvm::enumerate(wanted)) {
+    OpOperand &operand = op->getOpOperand(op.getStateNumber(reduction));
+    if (getElementTypeOrSelf(operand.get().getType()) != state.elementType ||
+        op.getMatchingIndexingMap(&operand) != state.map)
+      return op.emitOpError("expected a state of ")
+             << state.elementType << " with the map "
+             << AffineMapAttr::get(state.map) << ", but got "
+             << operand.get().getType() << " with "
+             << AffineMapAttr::get(op.getMatchingIndexingMap(&operand));
+  }
+  return success();
+}
+
 LogicalResult RowReductionOp::verifyRegions() {
-  if (failed(verifyAxes(*this)))
+  if (failed(verifyAxes(*this)) || failed(verifyNumStates(*this)))
     return failure();
   auto elementType = [&](unsigned number) {
     return getElementTypeOrSelf((*this)->getOperand(number).getType());
@@ -131,7 +185,8 @@ LogicalResult RowReductionOp::verifyRegions() {
           llvm::map_to_vector(getOutputNumbers(false), elementType))) ||
       failed(verifyScalarRegion(
           *this, getMap(), "map", elements,
-          llvm::map_to_vector(getOutputNumbers(true), elementType))))
+          llvm::map_to_vector(getOutputNumbers(true), elementType))) ||
+      failed(verifyStates(*this)))
     return failure();
   return verifyComputations(*this);
 }
@@ -171,6 +226,43 @@ RowReductionOp::reifyResultShapes(OpBuilder &builder,
   return reifyOutputShapes(*this, builder, shapes);
 }
 
+SmallVector<SliceState> RowReductionOp::getSliceStates() {
+  unsigned row = getRowAxis();
+  AffineMap map = AffineMap::getMultiDimIdentityMap(row + 1, getContext())
+                      .getMajorSubMap(row);
+  return llvm::map_to_vector(getAccumulatorTypes(),
+                             [&](Type type) { return SliceState{type, map}; });
+}
+
+/// The operator of a phase.
+static Operation *buildPhase(RowReductionOp op, OpBuilder &builder,
+                             ValueRange states, int64_t phase) {
+  SmallVector<Value> outputs(op.getOutputs());
+  llvm::append_range(outputs, states);
+  SmallVector<Attribute> maps(op.getIndexingMaps().getValue());
+  for (const SliceState &state : op.getSliceStates())
+    maps.push_back(AffineMapAttr::get(state.map));
+  auto of = cast<RowReductionOp>(builder.clone(*op));
+  of.getOutputsMutable().assign(outputs);
+  of.setIndexingMapsAttr(builder.getArrayAttr(maps));
+  of.setPhase(phase);
+  of.removePlanAttr();
+  of.removeRangesAttr();
+  return of;
+}
+
+Operation *RowReductionOp::buildSlice(OpBuilder &builder, ValueRange states) {
+  return buildPhase(*this, builder, states, /*phase=*/0);
+}
+
+SmallVector<Operation *> RowReductionOp::buildLaterSlices(OpBuilder &builder,
+                                                          ValueRange states) {
+  SmallVector<Operation *> phases;
+  for (unsigned phase = 1; phase <= getLastPhase(); ++phase)
+    phases.push_back(buildPhase(*this, builder, states, phase));
+  return phases;
+}
+
 void RowReductionOp::describe(Workload &workload) {
   unsigned row = getRowAxis();
   AxisSet all = AxisSet::first(row + 1), space = AxisSet::first(row);
@@ -186,7 +278,11 @@ void RowReductionOp::describe(Workload &workload) {
     reduction.name = "reduction" + std::to_string(number);
     reduction.axes = all;
     reduction.reduce = {row};
-    reduction.reads = elements;
+    // Of the reductions before it those that it asks for: others may share a
+    // pass with it.
+    for (auto [read, argument] : llvm::zip(elements, body.getArguments()))
+      if (!read.isComputation() || !argument.use_empty())
+        reduction.reads.push_back(read);
     reduction.operations = collectOperations(body);
     reduction.state.emplace();
     auto [merge, identity] = mergeOf(body);
@@ -210,6 +306,16 @@ void RowReductionOp::describe(Workload &workload) {
     if (!computation.writes.empty())
       workload.computations.push_back(std::move(computation));
   };
+  if (getPhase()) {
+    Computation states;
+    states.name = "states";
+    states.axes = space;
+    for (unsigned number : llvm::seq<unsigned>(getReductions().size())) {
+      states.reads.push_back(Read::computation(number));
+      states.writes.push_back(getStateNumber(number));
+    }
+    workload.computations.push_back(std::move(states));
+  }
   add("values", space, std::move(ofRows), getValues(), /*alongRow=*/false);
   add("map", all, std::move(elements), getMap(), /*alongRow=*/true);
 }

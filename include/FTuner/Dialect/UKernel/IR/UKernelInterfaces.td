@@ -146,6 +146,21 @@ def UKernel_OperatorOpInterface : OpInterface<"OperatorOpInterface", [
         llvm_unreachable("expected an operator that supports slices");
       }]>,
     InterfaceMethod<[{
+        Whether kernels of the family merge the states themselves, in launches
+        behind that of `buildSlice`: those of `buildLaterSlices`. Then there is
+        nothing for `buildMerge` to do.
+      }], "bool", "mergesInKernels", (ins), "", [{
+        return false;
+      }]>,
+    InterfaceMethod<[{
+        Builds the operators of those launches, in their order, at the insertion
+        point. `states` are buffers of all slices, one slice behind the other
+        along the first dimension. Requires mergesInKernels().
+      }], "::llvm::SmallVector<::mlir::Operation *>", "buildLaterSlices",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$states), "", [{
+        llvm_unreachable("expected an operator whose kernels merge slices");
+      }]>,
+    InterfaceMethod<[{
         Builds what makes the outputs of `numSlices` slices, at the insertion
         point, in one or more operations over elements of the outputs. Each of
         `states` has a dimension of slices before its own. By default slices

@@ -284,6 +284,17 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
       and the one operation that updates it has a neutral element.
     * `row_reduction_c4`: `values` and `map` yield elements of their outputs.
     * `row_reduction_c5`: `plan` names a `ukernel.plan` of as many axes.
+    * `row_reduction_c6`: with a `phase`, operands are buffers, and the last
+      outputs are one for each reduction, of its accumulator's type, with the
+      space axes in their order.
+
+    Several blocks may reduce slices of a row. Then the operator becomes one
+    launch for each *phase*, on buffers: a reduction is of the phase behind those
+    of the reductions whose results it asks for, 0 if it asks for none. In phase
+    p each slice leaves its numbers of the phase's reductions in the last
+    outputs, the states, which hold one slice behind the other; those of earlier
+    phases are merged from there. The last phase, behind all reductions, computes
+    `values` and `map`.
 
     ```mlir
     // y = e^(x - max) / sum of e^(x - max)
@@ -313,12 +324,14 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
   }];
   let arguments = (ins Variadic<AnyType>:$inputs, Variadic<AnyShaped>:$outputs,
                        AffineMapArrayAttr:$indexing_maps,
-                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan);
+                       OptionalAttr<ArrayAttr>:$ranges, OptionalAttr<FlatSymbolRefAttr>:$plan,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$phase);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$values, SizedRegion<1>:$map,
                         VariadicRegion<SizedRegion<1>>:$reductions);
   let assemblyFormat = [{
-    (`plan` `(` $plan^ `)`)? `ins` `(` $inputs `:` type($inputs) `)`
+    (`plan` `(` $plan^ `)`)? (`phase` `(` $phase^ `)`)?
+    `ins` `(` $inputs `:` type($inputs) `)`
     `outs` `(` $outputs `:` type($outputs) `)` `maps` `=` $indexing_maps
     (`ranges` `=` $ranges^)? `reduce` $reductions `values` $values `map` $map
     attr-dict (`->` type($results)^)?
@@ -330,12 +343,18 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     unsigned getRowAxis();
     /// Whether an operand has an element for each of a row, and not one alone.
     bool isAlongRow(unsigned number);
-    /// The outputs that are or are not so, by their numbers as operands.
+    /// The outputs but for states that are or are not so, by their numbers as
+    /// operands.
     ::llvm::SmallVector<unsigned, 2> getOutputNumbers(bool alongRow);
     /// The operation that updates the accumulator of a reduction.
     ::mlir::Operation *getCombiningOp(unsigned reduction);
     /// The accumulator of each reduction.
     ::llvm::SmallVector<::mlir::Type, 3> getAccumulatorTypes();
+    /// The number as an operand of the state of a reduction; requires a phase.
+    unsigned getStateNumber(unsigned reduction);
+    /// The phase of each reduction, and the last one, of what follows them all.
+    ::llvm::SmallVector<unsigned, 3> getPhases();
+    unsigned getLastPhase();
 
     // OperatorOpInterface
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutputsMutable(); }
@@ -344,7 +363,14 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     bool isBatchAxis(unsigned axis) { return axis >= 2 && axis != getRowAxis(); }
     ::ftuner::OperandRole getOperandRole(unsigned number);
     void describe(::ftuner::Workload &workload);
-    bool readsOutput() { return false; }
+    /// States are read in the phases behind theirs.
+    bool readsOutput() { return getPhase().has_value(); }
+    bool supportsSlices() { return !getPhase(); }
+    ::llvm::SmallVector<::ftuner::ukernel::SliceState> getSliceStates();
+    ::mlir::Operation *buildSlice(::mlir::OpBuilder &builder, ::mlir::ValueRange states);
+    bool mergesInKernels() { return true; }
+    ::llvm::SmallVector<::mlir::Operation *> buildLaterSlices(
+        ::mlir::OpBuilder &builder, ::mlir::ValueRange states);
   }];
 }
 
