@@ -20,10 +20,12 @@
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace ftuner {
@@ -342,8 +344,11 @@ static void foldPadding(tensor::ExtractOp read, Operation *window,
     // Unsigned: a negative index is beyond any size.
     Value isBelow =
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, size);
-    isInside =
-        isInside ? b.createOrFold<arith::AndIOp>(isInside, isBelow) : isBelow;
+    // A choice, which is none of the program's operations.
+    isInside = isInside
+                   ? arith::SelectOp::create(b, isInside, isBelow, isInside)
+                         .getResult()
+                   : isBelow;
   }
   if (!isInside) {
     rewriter.setInsertionPoint(read);
@@ -413,11 +418,21 @@ struct UKernelFuseWindowsPass
       while (window)
         window = fuseConsumer(window, rewriter);
     }
-    // Sizes of what is no longer computed, and what is of no use.
+    // What is of no use, then sizes that are one value, whose checks hold.
+    simplify();
+    DominanceInfo dominance(getOperation());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    simplify();
+  }
+
+private:
+  void simplify() {
     RewritePatternSet patterns(&getContext());
+    // A dimension of a result must not count as a use of the result.
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
     tensor::DimOp::getCanonicalizationPatterns(patterns, &getContext());
     cf::AssertOp::getCanonicalizationPatterns(patterns, &getContext());
+    // Whether it reached a fixed form does not matter.
     (void)applyPatternsGreedily(getOperation(), std::move(patterns));
   }
 };

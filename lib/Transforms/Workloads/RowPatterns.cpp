@@ -420,6 +420,72 @@ static void splitIndexedExtremes(FunctionOpInterface function,
 // Loops
 //===----------------------------------------------------------------------===//
 
+/// A window that is all of an image, of one position, is the image's loops: the
+/// operator as a plain reduction of these.
+static void reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
+  if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
+      op.hasIndexSemantics() || op.getNumReductionLoops() == 0)
+    return;
+  SmallVector<OpOperand *> read;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (op.payloadUsesValueFromOperand(input))
+      read.push_back(input);
+  if (read.size() != 1 || !isa<RankedTensorType>(read[0]->get().getType()) ||
+      read[0]->get().getDefiningOp<tensor::PadOp>())
+    return;
+  AffineMap windows = op.getMatchingIndexingMap(read[0]);
+  if (windows.isProjectedPermutation())
+    return;
+  // Loops over the one position go.
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  SmallVector<utils::IteratorType> iterators;
+  SmallVector<AffineExpr> loops;
+  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
+    bool isOfWindows =
+        llvm::any_of(windows.getResults(), [&, loop = loop](AffineExpr at) {
+          return !isa<AffineDimExpr>(at) && at.isFunctionOfDim(loop);
+        });
+    if (isOfWindows && extents[loop] == 1 &&
+        kind == utils::IteratorType::parallel) {
+      loops.push_back(rewriter.getAffineConstantExpr(0));
+      continue;
+    }
+    loops.push_back(rewriter.getAffineDimExpr(iterators.size()));
+    iterators.push_back(kind);
+  }
+  auto without = [&](AffineMap map) {
+    return simplifyAffineMap(
+        map.replaceDimsAndSymbols(loops, {}, iterators.size(), 0));
+  };
+  OpOperand *init = op.getDpsInitOperand(0);
+  SmallVector<AffineMap> maps = {without(windows),
+                                 without(op.getMatchingIndexingMap(init))};
+  auto image = cast<RankedTensorType>(read[0]->get().getType());
+  for (auto [dim, before] : llvm::enumerate(windows.getResults())) {
+    AffineExpr position = maps[0].getResult(dim);
+    if (position == before || isa<AffineDimExpr>(before))
+      continue;
+    auto loop = llvm::find(loops, position);
+    if (loop == loops.end() || !isa<AffineDimExpr>(position) ||
+        image.getDimSize(dim) != extents[loop - loops.begin()])
+      return;
+  }
+  if (!maps[0].isProjectedPermutation(/*allowZeroInResults=*/true) ||
+      !inversePermutation(concatAffineMaps(maps, op.getContext())))
+    return;
+  rewriter.setInsertionPoint(op);
+  auto reduction = linalg::GenericOp::create(
+      rewriter, op.getLoc(), init->get().getType(), read[0]->get(), init->get(),
+      maps, iterators, [&](OpBuilder &b, Location loc, ValueRange arguments) {
+        IRMapping mapping;
+        mapping.map(op.getMatchingBlockArgument(read[0]), arguments[0]);
+        mapping.map(op.getMatchingBlockArgument(init), arguments[1]);
+        for (Operation &inner : *op.getBlock())
+          b.clone(inner, mapping);
+      });
+  rewriter.replaceOp(op, reduction);
+}
+
 /// Whether every operand is read and written along loops alone.
 static bool hasPlainMaps(linalg::LinalgOp op) {
   return op.hasPureTensorSemantics() && op->getNumResults() == 1 &&
@@ -586,12 +652,18 @@ void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
 }
 
 static void collapseReductions(FunctionOpInterface function,
+                               llvm::function_ref<bool(Type)> takes,
                                RewriterBase &rewriter) {
+  SmallVector<linalg::LinalgOp> reductions;
+  function->walk([&](linalg::LinalgOp op) { reductions.push_back(op); });
+  for (linalg::LinalgOp op : reductions)
+    if (llvm::all_of(op->getOperandTypes(), takes))
+      reduceWholeWindow(op, rewriter);
   SmallVector<linalg::GenericOp> generics;
   function->walk([&](linalg::GenericOp op) { generics.push_back(op); });
   for (linalg::GenericOp op : generics)
     dropUnitOutputs(op, rewriter);
-  SmallVector<linalg::LinalgOp> reductions;
+  reductions.clear();
   function->walk([&](linalg::LinalgOp op) {
     if (op.getNumReductionLoops() > 1 && hasPlainMaps(op))
       reductions.push_back(op);
@@ -629,7 +701,7 @@ void ftuner::normalizeRows(FunctionOpInterface function,
                            RewriterBase &rewriter) {
   decomposeSoftmax(function, rewriter);
   splitIndexedExtremes(function, takes, rewriter);
-  collapseReductions(function, rewriter);
+  collapseReductions(function, takes, rewriter);
   MLIRContext *context = rewriter.getContext();
   RewritePatternSet patterns(context);
   linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, shouldExpand);
