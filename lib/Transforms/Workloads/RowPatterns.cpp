@@ -1,6 +1,8 @@
 //===- RowPatterns.cpp - The form that rows start from --------------------===//
 #include "RowPatterns.h"
 
+#include "ReductionLoops.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -420,82 +422,6 @@ static void splitIndexedExtremes(FunctionOpInterface function,
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// A window that is all of an image, of one position, is the image's loops: the
-/// operator as a plain reduction of these.
-static void reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
-  if (!op.hasPureTensorSemantics() || op->getNumResults() != 1 ||
-      op.hasIndexSemantics() || op.getNumReductionLoops() == 0)
-    return;
-  SmallVector<OpOperand *> read;
-  for (OpOperand *input : op.getDpsInputOperands())
-    if (op.payloadUsesValueFromOperand(input))
-      read.push_back(input);
-  if (read.size() != 1 || !isa<RankedTensorType>(read[0]->get().getType()) ||
-      read[0]->get().getDefiningOp<tensor::PadOp>())
-    return;
-  AffineMap windows = op.getMatchingIndexingMap(read[0]);
-  if (windows.isProjectedPermutation())
-    return;
-  // Loops over the one position go.
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  SmallVector<utils::IteratorType> iterators;
-  SmallVector<AffineExpr> loops;
-  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
-    bool isOfWindows =
-        llvm::any_of(windows.getResults(), [&, loop = loop](AffineExpr at) {
-          return !isa<AffineDimExpr>(at) && at.isFunctionOfDim(loop);
-        });
-    if (isOfWindows && extents[loop] == 1 &&
-        kind == utils::IteratorType::parallel) {
-      loops.push_back(rewriter.getAffineConstantExpr(0));
-      continue;
-    }
-    loops.push_back(rewriter.getAffineDimExpr(iterators.size()));
-    iterators.push_back(kind);
-  }
-  auto without = [&](AffineMap map) {
-    return simplifyAffineMap(
-        map.replaceDimsAndSymbols(loops, {}, iterators.size(), 0));
-  };
-  OpOperand *init = op.getDpsInitOperand(0);
-  SmallVector<AffineMap> maps = {without(windows),
-                                 without(op.getMatchingIndexingMap(init))};
-  auto image = cast<RankedTensorType>(read[0]->get().getType());
-  for (auto [dim, before] : llvm::enumerate(windows.getResults())) {
-    AffineExpr position = maps[0].getResult(dim);
-    if (position == before || isa<AffineDimExpr>(before))
-      continue;
-    auto loop = llvm::find(loops, position);
-    if (loop == loops.end() || !isa<AffineDimExpr>(position) ||
-        image.getDimSize(dim) != extents[loop - loops.begin()])
-      return;
-  }
-  if (!maps[0].isProjectedPermutation(/*allowZeroInResults=*/true) ||
-      !inversePermutation(concatAffineMaps(maps, op.getContext())))
-    return;
-  rewriter.setInsertionPoint(op);
-  auto reduction = linalg::GenericOp::create(
-      rewriter, op.getLoc(), init->get().getType(), read[0]->get(), init->get(),
-      maps, iterators, [&](OpBuilder &b, Location loc, ValueRange arguments) {
-        IRMapping mapping;
-        mapping.map(op.getMatchingBlockArgument(read[0]), arguments[0]);
-        mapping.map(op.getMatchingBlockArgument(init), arguments[1]);
-        for (Operation &inner : *op.getBlock())
-          b.clone(inner, mapping);
-      });
-  rewriter.replaceOp(op, reduction);
-}
-
-/// Whether every operand is read and written along loops alone.
-static bool hasPlainMaps(linalg::LinalgOp op) {
-  return op.hasPureTensorSemantics() && op->getNumResults() == 1 &&
-         op.getNumDpsInits() == 1 && !op.hasIndexSemantics() &&
-         !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
-         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
-           return map.isProjectedPermutation();
-         });
-}
-
 /// A reduction whose output keeps dimensions of extent 1 writes one without
 /// them.
 static void dropUnitOutputs(linalg::GenericOp op, RewriterBase &rewriter) {
@@ -668,8 +594,15 @@ static void collapseReductions(FunctionOpInterface function,
     if (op.getNumReductionLoops() > 1 && hasPlainMaps(op))
       reductions.push_back(op);
   });
-  for (linalg::LinalgOp op : reductions)
-    LoopCollapser(rewriter).collapseReduction(op);
+  while (!reductions.empty()) {
+    linalg::LinalgOp op = reductions.pop_back_val();
+    SmallVector<linalg::LinalgOp> steps;
+    if (llvm::all_of(op->getOperandTypes(), takes))
+      steps = splitReduction(op, rewriter);
+    if (steps.empty())
+      LoopCollapser(rewriter).collapseReduction(op);
+    reductions.append(steps.rbegin(), steps.rend());
+  }
 }
 
 /// Whether a reshape moves from behind an elementwise operator to before it: a
