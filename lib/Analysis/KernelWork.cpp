@@ -4,17 +4,31 @@
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace ftuner;
 
+/// How often an operation runs each time that a body does: in loops of constant
+/// bounds more than once.
+static int64_t timesOf(Operation *op, Block &body) {
+  int64_t times = 1;
+  for (Operation *parent = op->getParentOp(); parent != body.getParentOp();
+       parent = parent->getParentOp())
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      if (std::optional<APInt> trips = loop.getStaticTripCount())
+        times *= trips->getSExtValue();
+  return times;
+}
+
 int64_t ftuner::flopsOf(Block &body) {
   double count = 0;
   body.walk([&](Operation *op) {
     if (std::optional<Operations> operations = operationsOf(*op))
-      count += operations->flops();
+      count += operations->flops() * static_cast<double>(timesOf(op, body));
   });
   return static_cast<int64_t>(count);
 }
@@ -24,6 +38,8 @@ std::string ftuner::operatorNameOf(Operation *op) {
   if (!isa<linalg::GenericOp, linalg::MapOp, linalg::ReduceOp,
            ukernel::OperatorOpInterface>(op))
     return name;
+  if (auto window = op->getAttrOfType<StringAttr>(kWindowAttrName))
+    return window.str();
   llvm::SetVector<StringRef> inner;
   op->walk([&](Operation *nested) {
     std::optional<Operations> operations = operationsOf(*nested);
@@ -94,14 +110,29 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
     accesses = accesses + (isOutput ? points * times : iterations * times);
     loadsOfStep += isRead && !isOutput;
   }
-  // What the body itself loads, such as a row of a table.
+  // What the body itself loads, such as a row of a table. Windows overlap: what
+  // they are over is moved once.
+  llvm::SmallPtrSet<Value, 2> windowed;
   op.getBlock()->walk([&](Operation *nested) {
     if (!isa<MemoryEffectOpInterface>(nested) || isMemoryEffectFree(nested) ||
         nested->getNumResults() != 1)
       return;
-    bytes = bytes + iterations * elementBytesOf(nested->getResult(0).getType());
-    accesses = accesses + iterations;
-    ++loadsOfStep;
+    int64_t times = timesOf(nested, *op.getBlock());
+    accesses = accesses + iterations * times;
+    loadsOfStep += times;
+    auto load = dyn_cast<memref::LoadOp>(nested);
+    if (!load || !op->hasAttr(kWindowAttrName)) {
+      bytes =
+          bytes + iterations * elementBytesOf(nested->getResult(0).getType());
+      return;
+    }
+    if (!windowed.insert(load.getMemRef()).second)
+      return;
+    SmallVector<AffineExpr> elements;
+    for (unsigned dim = 0; dim < load.getMemRefType().getRank(); ++dim)
+      elements.push_back(dimOf(load.getMemRef(), dim));
+    bytes = bytes +
+            productOf(context, elements, elementBytesOf(load.getMemRefType()));
   });
   AffineExpr operations = iterations * flopsOf(*op.getBlock());
   return makeWork(context, numSizes,

@@ -60,7 +60,8 @@ static std::optional<unsigned> contiguousLoop(linalg::LinalgOp op,
                                               const LoopSplit &split) {
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
-    if (!isa<MemRefType>(input->get().getType()) || map.getNumResults() == 0)
+    if (!isa<ShapedType>(input->get().getType()) || map.getNumResults() == 0 ||
+        !op.payloadUsesValueFromOperand(input))
       continue;
     auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
     if (last && llvm::is_contained(split.sequential, last.getPosition()))

@@ -126,6 +126,7 @@ void buildFrontEndFormationPipeline(OpPassManager &pm,
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   buildFormationPipeline(pm, options, /*isPartial=*/false);
+  pm.addNestedPass<func::FuncOp>(createUKernelFuseWindowsPass());
 }
 
 void buildFrontEndPipeline(OpPassManager &pm, const FTunerOptions &options) {

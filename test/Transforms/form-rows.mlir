@@ -553,12 +553,13 @@ func.func @two_loops(%x: tensor<?x8x6xf32>, %w: tensor<8x6xf32>) -> tensor<?x8x6
 
 // -----
 
-// Loops that are not neighbours stay two.
+// Loops that are not neighbours are reduced one after the other.
 #all = affine_map<(n, c, h) -> (n, c, h)>
 #middle = affine_map<(n, c, h) -> (c)>
 // CHECK-LABEL: func.func @apart
-// CHECK-NOT: ukernel.row_reduction
-// CHECK: iterator_types = ["reduction", "parallel", "reduction"]
+// CHECK: %[[P:.*]] = ukernel.row_reduction ins(%arg0 : tensor<?x8x6xf32>) outs({{.*}} : tensor<?x8xf32>)
+// CHECK: ukernel.row_reduction ins(%[[P]] : tensor<?x8xf32>) outs({{.*}} : tensor<8xf32>)
+// CHECK-NOT: linalg.generic
 func.func @apart(%x: tensor<?x8x6xf32>) -> tensor<8xf32> {
   %zero = arith.constant 0.0 : f32
   %k = tensor.empty() : tensor<8xf32>
@@ -728,4 +729,118 @@ func.func @middle(%x: tensor<5x7x8xf32>) -> (tensor<5x7x8xf32>, tensor<5x8xf32>)
     linalg.yield %t : f32
   } -> tensor<5x7x8xf32>
   return %y, %s : tensor<5x7x8xf32>, tensor<5x8xf32>
+}
+
+// -----
+
+// A number of a type that rows do not take keeps its operator behind, and no
+// other.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+// CHECK-LABEL: func.func @wide_number
+// CHECK: %[[R:.*]]:2 = ukernel.row_reduction ins(%arg0 : tensor<?x?xf32>)
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg0, %[[R]]#0
+// CHECK: arith.mulf {{.*}}, %arg1 : f64
+// CHECK: return %[[R]]#1, %[[W]]
+func.func @wide_number(%x: tensor<?x?xf32>, %k: f64) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %o = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %s = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) {
+  ^bb0(%a: f32, %acc: f32):
+    %t = arith.addf %acc, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<?xf32>
+  %y = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<?x?xf32>
+  %w = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.extf %p : f32 to f64
+    %u = arith.mulf %q, %k : f64
+    %v = arith.truncf %u : f64 to f32
+    linalg.yield %v : f32
+  } -> tensor<?x?xf32>
+  return %y, %w : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// An extreme with its position stays one operator where rows do not take it.
+#all = affine_map<(a, b, c, d, e, r) -> (a, b, c, d, e, r)>
+#row = affine_map<(a, b, c, d, e, r) -> (a, b, c, d, e)>
+// CHECK-LABEL: func.func @many_dimensions
+// CHECK-COUNT-2: linalg.fill
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @many_dimensions(%x: tensor<2x2x2x2x2x9xf32>) -> (tensor<2x2x2x2x2xf32>, tensor<2x2x2x2x2xi64>) {
+  %least = arith.constant 0xFF800000 : f32
+  %first = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<2x2x2x2x2xf32>
+  %p = tensor.empty() : tensor<2x2x2x2x2xi64>
+  %zv = linalg.fill ins(%least : f32) outs(%e : tensor<2x2x2x2x2xf32>) -> tensor<2x2x2x2x2xf32>
+  %zp = linalg.fill ins(%first : i64) outs(%p : tensor<2x2x2x2x2xi64>) -> tensor<2x2x2x2x2xi64>
+  %r:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%x : tensor<2x2x2x2x2x9xf32>) outs(%zv, %zp : tensor<2x2x2x2x2xf32>, tensor<2x2x2x2x2xi64>) {
+  ^bb0(%a: f32, %best: f32, %at: i64):
+    %i = linalg.index 5 : index
+    %j = arith.index_cast %i : index to i64
+    %m = arith.maximumf %a, %best : f32
+    %c = arith.cmpf ogt, %a, %best : f32
+    %n = arith.select %c, %j, %at : i64
+    linalg.yield %m, %n : f32, i64
+  } -> (tensor<2x2x2x2x2xf32>, tensor<2x2x2x2x2xi64>)
+  return %r#0, %r#1 : tensor<2x2x2x2x2xf32>, tensor<2x2x2x2x2xi64>
+}
+
+// -----
+
+// Loops that are no neighbours: the inner ones first, in f32 where sums are
+// narrower, then the outer one, which rounds.
+#all = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#channel = affine_map<(n, c, h, w) -> (c)>
+// CHECK-LABEL: func.func @by_channel
+// CHECK: %[[X:.*]] = tensor.collapse_shape %arg0 {{\[\[}}0], [1], [2, 3]]
+// CHECK: %[[P:.*]] = ukernel.row_reduction ins(%[[X]] : tensor<?x8x35xf16>) outs({{.*}} : tensor<?x8xf32>)
+// CHECK: %[[S:.*]] = ukernel.row_reduction ins(%[[P]] : tensor<?x8xf32>) outs({{.*}} : tensor<8xf16>)
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[S]]
+func.func @by_channel(%x: tensor<?x8x5x7xf16>) -> tensor<8xf16> {
+  %zero = arith.constant 0.0 : f16
+  %e = tensor.empty() : tensor<8xf16>
+  %z = linalg.fill ins(%zero : f16) outs(%e : tensor<8xf16>) -> tensor<8xf16>
+  %s = linalg.generic {indexing_maps = [#all, #channel], iterator_types = ["reduction", "parallel", "reduction", "reduction"]} ins(%x : tensor<?x8x5x7xf16>) outs(%z : tensor<8xf16>) {
+  ^bb0(%a: f16, %acc: f16):
+    %t = arith.addf %acc, %a : f16
+    linalg.yield %t : f16
+  } -> tensor<8xf16>
+  return %s : tensor<8xf16>
+}
+
+// -----
+
+// A window that is the whole image is the image's loops.
+// CHECK-LABEL: func.func @global_pooling
+// CHECK: %[[X:.*]] = tensor.collapse_shape %arg0
+// CHECK: ukernel.row_reduction ins(%[[X]] : tensor<?x8x35xf32>)
+// CHECK-NOT: linalg.pooling
+// CHECK: return
+func.func @global_pooling(%x: tensor<?x8x5x7xf32>) -> tensor<?x8x1x1xf32> {
+  %c0 = arith.constant 0 : index
+  %least = arith.constant 0xFF800000 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x8x5x7xf32>
+  %e = tensor.empty(%n) : tensor<?x8x1x1xf32>
+  %z = linalg.fill ins(%least : f32) outs(%e : tensor<?x8x1x1xf32>) -> tensor<?x8x1x1xf32>
+  %w = tensor.empty() : tensor<5x7xf32>
+  %y = linalg.pooling_nchw_max {dilations = dense<1> : vector<2xi64>, strides = dense<[5, 7]> : vector<2xi64>} ins(%x, %w : tensor<?x8x5x7xf32>, tensor<5x7xf32>) outs(%z : tensor<?x8x1x1xf32>) -> tensor<?x8x1x1xf32>
+  return %y : tensor<?x8x1x1xf32>
 }

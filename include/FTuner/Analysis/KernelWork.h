@@ -7,7 +7,12 @@
 
 namespace ftuner {
 
-/// Floating-point and integer operations on elements: indices are none.
+/// A string attribute of elementwise operators with a loop over a window in
+/// their bodies: the name of the operator that reduced it.
+inline constexpr llvm::StringLiteral kWindowAttrName = "ukernel.window";
+
+/// Floating-point and integer operations on elements: indices are none. Those
+/// in loops of constant bounds count as often as these run.
 int64_t flopsOf(mlir::Block &body);
 /// Those of an operator whose axes have these extents.
 mlir::AffineExpr flopsOf(ukernel::OperatorOpInterface op,

@@ -116,6 +116,37 @@ def UKernelFormWorkloadsPass : Pass<"ukernel-form-workloads", "::mlir::ModuleOp"
     Statistic<"numFallbacks", "fallbacks", "Number of structured operators left to fallback kernels">];
 }
 
+def UKernelFuseWindowsPass : Pass<"ukernel-fuse-windows", "::mlir::func::FuncOp"> {
+  let summary = "Fuse windows that are reduced with their padding and what follows";
+  let description = [{
+    Operators that reduce windows of static extents, such as pooling and
+    convolutions of each channel, and that are no workload become elementwise
+    ones, whose bodies have the loops over the window. They start from a scalar
+    where a fill was before, read what a `tensor.pad` pads, or take its value by
+    a condition, and have the elementwise operators behind them, each the only
+    reader, in their bodies. Sums in f16 or bf16 are sums in f32, rounded once,
+    as those of all fallback kernels. `ukernel.window` keeps what they were.
+    Operators that a warp computes for each point stay as they are.
+
+    ```mlir
+    %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] { … tensor.yield %lowest : f32 }
+    %f = linalg.fill ins(%lowest : f32) outs(%e : …) -> tensor<?x64x56x56xf32>
+    %r = linalg.pooling_nchw_max {strides = dense<2> : vector<2xi64>} ins(%p, %w : …, tensor<3x3xf32>) outs(%f : …)
+    // becomes
+    %r = linalg.generic {iterator_types = ["parallel", "parallel", "parallel", "parallel"], …}
+           outs(%e : tensor<?x64x56x56xf32>) attrs = {ukernel.window = "linalg.pooling_nchw_max"} {
+      %m = scf.for %i = %c0 to %c3 step %c1 iter_args(%m0 = %lowest) … {
+        … %a = scf.if %inside { tensor.extract %x[…] } else { %lowest } …
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::cf::ControlFlowDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numWindows", "windows", "Number of operators with windows that became elementwise">];
+}
+
 def UKernelPackWeightsPass : Pass<"ukernel-pack-weights", "::mlir::ModuleOp"> {
   let summary = "Put constant weights into the order in which blocks read them";
   let description = [{

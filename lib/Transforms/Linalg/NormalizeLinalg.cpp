@@ -218,6 +218,45 @@ struct HoistScalars : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
+/// A reduction that overwrites its output in each step leaves what it started
+/// from where it has no steps. Upstream takes what no body reads for undefined,
+/// so the body reads it.
+struct ReadOverwrittenInit : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<unsigned> reduced;
+    op.getReductionDims(reduced);
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    bool mayBeEmpty = llvm::any_of(reduced, [&](unsigned loop) {
+      return extents[loop] == 0 || ShapedType::isDynamic(extents[loop]);
+    });
+    if (!mayBeEmpty || !op.hasPureTensorSemantics())
+      return failure();
+    bool changed = false;
+    Operation *yield = op.getBody()->getTerminator();
+    rewriter.setInsertionPoint(yield);
+    for (auto [number, init] : llvm::enumerate(op.getDpsInitsMutable())) {
+      if (op.payloadUsesValueFromOperand(&init) ||
+          init.get().getDefiningOp<tensor::EmptyOp>())
+        continue;
+      // True of every step, which no pass finds out.
+      Location loc = op.getLoc();
+      Value step = linalg::IndexOp::create(rewriter, loc, reduced.front());
+      Value none = arith::ConstantIndexOp::create(rewriter, loc, -1);
+      Value isStep = arith::CmpIOp::create(
+          rewriter, loc, arith::CmpIPredicate::ne, step, none);
+      Value next = arith::SelectOp::create(rewriter, loc, isStep,
+                                           yield->getOperand(number),
+                                           op.getMatchingBlockArgument(&init));
+      rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(number, next); });
+      changed = true;
+    }
+    return success(changed);
+  }
+};
+
 /// Inputs of extent 1 along a dimension, which a map reads at the constant 0,
 /// lose that dimension.
 struct DropUnitDims : public OpRewritePattern<linalg::GenericOp> {
@@ -689,7 +728,7 @@ struct UKernelNormalizeLinalgPass
                        WidenNarrowPower<math::PowFOp>>(context, /*benefit=*/2);
           patterns.add<GeneralizeElementwise, GenericToFill, SplatToFill,
                        SingleElementToFill, HoistScalars, DropUnitDims,
-                       FoldNarrowRoot>(context);
+                       FoldNarrowRoot, ReadOverwrittenInit>(context);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           populatePointConvolutionPatterns(patterns);

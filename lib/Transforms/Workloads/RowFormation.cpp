@@ -16,6 +16,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -251,6 +252,14 @@ struct RowGroupOptions {
   bool hasTransposed;
 };
 
+/// Less, where no path computes all.
+constexpr RowGroupOptions kGroupOptions[] = {
+    {/*hasProducers=*/true, /*hasTransposed=*/true},
+    {/*hasProducers=*/true, /*hasTransposed=*/false},
+    {/*hasProducers=*/false, /*hasTransposed=*/false}};
+
+class RowsBuilder;
+
 /// Operators that become one. Its loops are those of the seed, behind one of a
 /// single row if the seed has none for rows. The layout of a value is the map
 /// from them to its dimensions, where those of extent 1 may be the constant 0;
@@ -265,6 +274,8 @@ public:
   ArrayRef<linalg::LinalgOp> getMembers() const { return members; }
   /// Erases the members and reshapes that nobody uses any more.
   void eraseMembers(RewriterBase &rewriter);
+  /// Whether a path computes one operator of them.
+  bool isComputed(const PathSupport &support, RewriterBase &rewriter);
   /// Makes one operator of them, where a path computes it.
   bool form(const PathSupport &support, RewriterBase &rewriter);
 
@@ -318,6 +329,10 @@ private:
   /// Whether the seed is among the members, and all their accesses fit: a value
   /// may have joined behind an operator that reads it along other loops.
   bool isConsistent() const;
+  /// The operator of a group, beside its members; null where no path computes
+  /// it.
+  RowReductionOp build(RowsBuilder &builder, const PathSupport &support,
+                       RewriterBase &rewriter);
   /// The value of a member that a value of the group is, behind reshapes.
   Value memberOf(Value value) const {
     while (true) {
@@ -445,6 +460,20 @@ bool RowGroup::areOperandsTaken(linalg::LinalgOp op,
       if (isa<AffineConstantExpr>(position) && type.getDimSize(dim) != 1)
         return false;
     if (!isTaken(type, layout))
+      return false;
+  }
+  // Numbers, which are read once a row; constants that a body takes from
+  // outside are its own then.
+  llvm::SetVector<Value> numbers;
+  getUsedValuesDefinedAbove(op->getRegions(), numbers);
+  numbers.remove_if(
+      [](Value value) { return matchPattern(value, m_Constant()); });
+  numbers.insert_range(op.getDpsInputs());
+  for (Value number : numbers) {
+    Type type = number.getType();
+    if (isa<IndexType>(type))
+      type = IntegerType::get(type.getContext(), 64);
+    if (!isa<ShapedType>(type) && !elements.takes(type, RowAccess::OncePerRow))
       return false;
   }
   // Positions along rows, and along the two innermost loops of rows.
@@ -1021,10 +1050,8 @@ void RowsBuilder::replaceOutputs(RowReductionOp op) {
   }
 }
 
-bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
-  if (!isConsistent())
-    return false;
-  RowsBuilder builder(*this, rewriter);
+RowReductionOp RowGroup::build(RowsBuilder &builder, const PathSupport &support,
+                               RewriterBase &rewriter) {
   RowReductionOp op = builder.build();
   bool isComputed = !op.getOutputs().empty();
   // The length of rows comes from an operand that lies along them.
@@ -1037,10 +1064,29 @@ bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
                                     [](Diagnostic &) { return success(); });
     isComputed = succeeded(op.verifyRegions());
   }
-  if (!isComputed || llvm::errorToBool(support.check(toWorkload(op)))) {
-    rewriter.eraseOp(op);
+  if (isComputed && !llvm::errorToBool(support.check(toWorkload(op))))
+    return op;
+  rewriter.eraseOp(op);
+  return {};
+}
+
+bool RowGroup::isComputed(const PathSupport &support, RewriterBase &rewriter) {
+  if (!isConsistent())
     return false;
-  }
+  RowsBuilder builder(*this, rewriter);
+  RowReductionOp op = build(builder, support, rewriter);
+  if (op)
+    rewriter.eraseOp(op);
+  return op != nullptr;
+}
+
+bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
+  if (!isConsistent())
+    return false;
+  RowsBuilder builder(*this, rewriter);
+  RowReductionOp op = build(builder, support, rewriter);
+  if (!op)
+    return false;
   ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
   extents.assumeAssertionsBefore(op);
   declareSizes(op, extents, rewriter);
@@ -1051,6 +1097,18 @@ bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
   return true;
 }
 
+/// Whether anything of a function reduces.
+bool reduces(FunctionOpInterface function) {
+  return function
+      ->walk([](Operation *op) {
+        auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+        bool isReduction = isa<linalg::SoftmaxOp>(op) ||
+                           (linalgOp && linalgOp.getNumReductionLoops() != 0);
+        return isReduction ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 } // namespace
 
 int64_t ftuner::formRowReductions(FunctionOpInterface function,
@@ -1058,11 +1116,19 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
                                   const DenseSet<Value> &constants,
                                   RewriterBase &rewriter) {
   RowElements elements(support);
-  if (!elements.takes(rewriter.getF32Type(), RowAccess::AlongRow))
+  if (!reduces(function) ||
+      !elements.takes(rewriter.getF32Type(), RowAccess::AlongRow))
     return 0;
   normalizeRows(
       function,
       [&](Type type) { return elements.takes(type, RowAccess::AlongRow); },
+      [&](linalg::LinalgOp seed) {
+        return isRowReduction(seed) &&
+               llvm::any_of(kGroupOptions, [&](RowGroupOptions options) {
+                 return RowGroup(seed, options, elements)
+                     .isComputed(support, rewriter);
+               });
+      },
       rewriter);
   SmallVector<linalg::LinalgOp> seeds;
   function->walk([&](linalg::LinalgOp op) {
@@ -1074,9 +1140,7 @@ int64_t ftuner::formRowReductions(FunctionOpInterface function,
   for (linalg::LinalgOp seed : seeds) {
     if (taken.contains(seed))
       continue;
-    // Less, where no path computes all.
-    for (RowGroupOptions options :
-         {RowGroupOptions{true, true}, {true, false}, {false, false}}) {
+    for (RowGroupOptions options : kGroupOptions) {
       RowGroup group(seed, options, elements);
       if (!group.form(support, rewriter))
         continue;

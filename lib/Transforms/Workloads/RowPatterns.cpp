@@ -1,6 +1,8 @@
 //===- RowPatterns.cpp - The form that rows start from --------------------===//
 #include "RowPatterns.h"
 
+#include "ReductionLoops.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -183,10 +185,19 @@ public:
     SmallVector<unsigned> loops;
     op.getReductionDims(loops);
     rowLoop = loops.front();
+    before = op->getPrevNode();
   }
+  /// Replaces the uses of the operator's results.
   void split();
+  /// The first of the reductions.
+  linalg::LinalgOp getFirst() const { return first; }
+  /// Undoes it, and leaves the operator.
+  void undo();
+  /// Erases the operator.
+  void finish() { rewriter.eraseOp(op); }
 
 private:
+  void replaceUses(unsigned result, Value value);
   /// An element of the row, its position as an i32, elements of values of rows,
   /// and the accumulator.
   using Body =
@@ -213,6 +224,11 @@ private:
   RewriterBase &rewriter;
   AffineMap rowMap;
   unsigned rowLoop;
+  linalg::LinalgOp first;
+  /// What is in front of all that is made; null at the block's beginning.
+  Operation *before;
+  /// Replaced uses of the results, by their numbers.
+  SmallVector<std::pair<OpOperand *, unsigned>> replaced;
 };
 
 } // namespace
@@ -247,23 +263,23 @@ Value IndexedExtremeSplitter::reduce(Value start, ValueRange ofRow, Body body) {
     maps.push_back(rowMap);
   }
   maps.push_back(rowMap);
-  return linalg::GenericOp::create(
-             b, init.getType(), inputs, init, maps, op.getIteratorTypesArray(),
-             [&](OpBuilder &inner, Location loc, ValueRange arguments) {
-               IRMapping mapping;
-               mapping.map(op.getRegionInputArgs(),
-                           arguments.take_front(numOwn));
-               Value element = cloneValue(inner, extreme.value, mapping);
-               Value index = linalg::IndexOp::create(inner, loc, rowLoop);
-               Value position = arith::IndexCastOp::create(
-                   inner, loc, inner.getI32Type(), index);
-               linalg::YieldOp::create(
-                   inner, loc,
-                   body(inner, element, position,
-                        arguments.drop_front(numOwn).drop_back(),
-                        arguments.back()));
-             })
-      .getResult(0);
+  auto reduction = linalg::GenericOp::create(
+      b, init.getType(), inputs, init, maps, op.getIteratorTypesArray(),
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        IRMapping mapping;
+        mapping.map(op.getRegionInputArgs(), arguments.take_front(numOwn));
+        Value element = cloneValue(inner, extreme.value, mapping);
+        Value index = linalg::IndexOp::create(inner, loc, rowLoop);
+        Value position =
+            arith::IndexCastOp::create(inner, loc, inner.getI32Type(), index);
+        linalg::YieldOp::create(inner, loc,
+                                body(inner, element, position,
+                                     arguments.drop_front(numOwn).drop_back(),
+                                     arguments.back()));
+      });
+  if (!first)
+    first = reduction;
+  return reduction.getResult(0);
 }
 
 Value IndexedExtremeSplitter::compute(
@@ -318,7 +334,7 @@ void IndexedExtremeSplitter::split() {
         reduce(extreme.start, {},
                [&](OpBuilder &inner, Value element, Value, ValueRange,
                    Value acc) { return combine(inner, acc, element); });
-    rewriter.replaceOp(op, {best, op.getDpsInits()[1]});
+    replaceUses(0, best);
     return;
   }
   Value none = integer(last);
@@ -395,12 +411,32 @@ void IndexedExtremeSplitter::split() {
           return arith::SelectOp::create(inner, loc, isNumber, row.back(), nan);
         });
   }
-  rewriter.replaceOp(op, {best, position});
+  replaceUses(0, best);
+  replaceUses(1, position);
 }
 
-static void splitIndexedExtremes(FunctionOpInterface function,
-                                 llvm::function_ref<bool(Type)> takes,
-                                 RewriterBase &rewriter) {
+void IndexedExtremeSplitter::replaceUses(unsigned result, Value value) {
+  for (OpOperand &use :
+       llvm::make_early_inc_range(op.getResult(result).getUses())) {
+    replaced.emplace_back(&use, result);
+    rewriter.modifyOpInPlace(use.getOwner(), [&] { use.set(value); });
+  }
+}
+
+void IndexedExtremeSplitter::undo() {
+  for (auto [use, result] : replaced)
+    rewriter.modifyOpInPlace(use->getOwner(), [&, use = use, result = result] {
+      use->set(op.getResult(result));
+    });
+  while (op->getPrevNode() != before)
+    rewriter.eraseOp(op->getPrevNode());
+}
+
+static void
+splitIndexedExtremes(FunctionOpInterface function,
+                     llvm::function_ref<bool(Type)> takes,
+                     llvm::function_ref<bool(linalg::LinalgOp)> isComputed,
+                     RewriterBase &rewriter) {
   SmallVector<linalg::GenericOp> ops;
   function->walk([&](linalg::GenericOp op) { ops.push_back(op); });
   for (linalg::GenericOp op : ops) {
@@ -410,25 +446,21 @@ static void splitIndexedExtremes(FunctionOpInterface function,
                      return takes(input.getType());
                    });
     Type position = extreme ? extreme->startPosition.getType() : Type();
-    if (isTaken &&
-        (position.isIndex() || position.getIntOrFloatBitWidth() >= 32))
-      IndexedExtremeSplitter(op, *extreme, rewriter).split();
+    if (!isTaken ||
+        !(position.isIndex() || position.getIntOrFloatBitWidth() >= 32))
+      continue;
+    IndexedExtremeSplitter splitter(op, *extreme, rewriter);
+    splitter.split();
+    if (isComputed(splitter.getFirst()))
+      splitter.finish();
+    else
+      splitter.undo();
   }
 }
 
 //===----------------------------------------------------------------------===//
 // Loops
 //===----------------------------------------------------------------------===//
-
-/// Whether every operand is read and written along loops alone.
-static bool hasPlainMaps(linalg::LinalgOp op) {
-  return op.hasPureTensorSemantics() && op->getNumResults() == 1 &&
-         op.getNumDpsInits() == 1 && !op.hasIndexSemantics() &&
-         !llvm::is_contained(op.getStaticLoopRanges(), 0) &&
-         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
-           return map.isProjectedPermutation();
-         });
-}
 
 /// A reduction whose output keeps dimensions of extent 1 writes one without
 /// them.
@@ -586,18 +618,31 @@ void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
 }
 
 static void collapseReductions(FunctionOpInterface function,
+                               llvm::function_ref<bool(Type)> takes,
                                RewriterBase &rewriter) {
+  SmallVector<linalg::LinalgOp> reductions;
+  function->walk([&](linalg::LinalgOp op) { reductions.push_back(op); });
+  for (linalg::LinalgOp op : reductions)
+    if (llvm::all_of(op->getOperandTypes(), takes))
+      reduceWholeWindow(op, rewriter);
   SmallVector<linalg::GenericOp> generics;
   function->walk([&](linalg::GenericOp op) { generics.push_back(op); });
   for (linalg::GenericOp op : generics)
     dropUnitOutputs(op, rewriter);
-  SmallVector<linalg::LinalgOp> reductions;
+  reductions.clear();
   function->walk([&](linalg::LinalgOp op) {
     if (op.getNumReductionLoops() > 1 && hasPlainMaps(op))
       reductions.push_back(op);
   });
-  for (linalg::LinalgOp op : reductions)
-    LoopCollapser(rewriter).collapseReduction(op);
+  while (!reductions.empty()) {
+    linalg::LinalgOp op = reductions.pop_back_val();
+    SmallVector<linalg::LinalgOp> steps;
+    if (llvm::all_of(op->getOperandTypes(), takes))
+      steps = splitReduction(op, rewriter);
+    if (steps.empty())
+      LoopCollapser(rewriter).collapseReduction(op);
+    reductions.append(steps.rbegin(), steps.rend());
+  }
 }
 
 /// Whether a reshape moves from behind an elementwise operator to before it: a
@@ -624,12 +669,13 @@ static bool shouldFusePositions(OpOperand *operand) {
          producer.getBlock()->getOperations().size() <= kMaxOperations;
 }
 
-void ftuner::normalizeRows(FunctionOpInterface function,
-                           llvm::function_ref<bool(Type)> takes,
-                           RewriterBase &rewriter) {
+void ftuner::normalizeRows(
+    FunctionOpInterface function, llvm::function_ref<bool(Type)> takes,
+    llvm::function_ref<bool(linalg::LinalgOp)> isComputed,
+    RewriterBase &rewriter) {
   decomposeSoftmax(function, rewriter);
-  splitIndexedExtremes(function, takes, rewriter);
-  collapseReductions(function, rewriter);
+  splitIndexedExtremes(function, takes, isComputed, rewriter);
+  collapseReductions(function, takes, rewriter);
   MLIRContext *context = rewriter.getContext();
   RewritePatternSet patterns(context);
   linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, shouldExpand);

@@ -15,9 +15,11 @@
 namespace ftuner {
 
 /// Rewrites the operators of a function. `takes`: whether rows may have
-/// elements of a type, along the last dimension.
+/// elements of a type, along the last dimension. `isComputed`: whether a
+/// reduction becomes one of rows, with what is around it.
 void normalizeRows(mlir::FunctionOpInterface function,
                    llvm::function_ref<bool(mlir::Type)> takes,
+                   llvm::function_ref<bool(mlir::linalg::LinalgOp)> isComputed,
                    mlir::RewriterBase &rewriter);
 
 } // namespace ftuner
