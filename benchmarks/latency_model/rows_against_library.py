@@ -50,6 +50,7 @@ _MAPS = """
 #all = affine_map<(a, r) -> (a, r)>
 #row = affine_map<(a, r) -> (a)>
 #column = affine_map<(a, r) -> (r)>
+#own = affine_map<(a) -> (a)>
 """
 
 
@@ -92,6 +93,14 @@ func.func @f(%x: {tensor}) -> {tensor} {{
     def fill(name: str) -> str:
         return f"\n    {name} = linalg.fill ins(%zero : f32) outs(%rows : {row}) -> {row}"
 
+    def mean(name: str, total: str) -> str:
+        iterators = 'indexing_maps = [#own, #own], iterator_types = ["parallel"]'
+        return (
+            f"\n    {name} = linalg.generic {{{iterators}}} ins({total} : {row}) outs(%rows : {row}) {{\n"
+            "    ^bb0(%a: f32, %b: f32):\n      %t = arith.divf %a, %count : f32\n"
+            f"      linalg.yield %t : f32\n    }} -> {row}"
+        )
+
     text, x = "", "%x"
     if op.startswith("add"):
         text += _generic(
@@ -104,17 +113,17 @@ func.func @f(%x: {tensor}) -> {tensor} {{
     shift = ""
     if op == "layer norm":
         text += fill("%m0") + _generic(
-            "%m", [(x, tensor, "#all")], ("%m0", row, "#row"),
-            f"{lines}%t = arith.divf {value}, %count : f32\n      %u = arith.addf %b, %t : f32\n      linalg.yield %u : f32",
-        )  # fmt: skip
+            "%sum", [(x, tensor, "#all")], ("%m0", row, "#row"),
+            f"{lines}%u = arith.addf %b, {value} : f32\n      linalg.yield %u : f32",
+        ) + mean("%m", "%sum")  # fmt: skip
         of_rows, shift = [("%m", row, "#row")], f"%d0 = arith.subf {value}, %b : f32\n      "
         value = "%d0"
     sums = "%c" if of_rows else "%b"
     text += fill("%v0") + _generic(
-        "%v", [(x, tensor, "#all"), *of_rows], ("%v0", row, "#row"),
-        f"{lines}{shift}%q = arith.mulf {value}, {value} : f32\n      %t = arith.divf %q, %count : f32\n"
-        f"      %u = arith.addf {sums}, %t : f32\n      linalg.yield %u : f32",
-    )  # fmt: skip
+        "%squares", [(x, tensor, "#all"), *of_rows], ("%v0", row, "#row"),
+        f"{lines}{shift}%q = arith.mulf {value}, {value} : f32\n"
+        f"      %u = arith.addf {sums}, %q : f32\n      linalg.yield %u : f32",
+    ) + mean("%v", "%squares")  # fmt: skip
     names = iter("bcdef"[len(of_rows) :])
     variance, weight = f"%{next(names)}", f"%{next(names)}"
     weights = [("%w", column, "#column")]

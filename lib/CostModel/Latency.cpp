@@ -231,6 +231,8 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.storedBytes = work.storedBytes;
   block.heldSteps = work.heldSteps;
   block.laterPasses = work.laterPasses;
+  block.rowLoop = work.rowLoop;
+  block.reusedBytes = work.reusedBytes;
   block.syncCycles =
       kShuffleCycles * work.shuffles + kBarrierCycles * work.barriers;
   block.headCycles = work.headCycles;

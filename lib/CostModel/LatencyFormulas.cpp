@@ -530,6 +530,23 @@ struct StreamTerms {
 };
 } // namespace
 
+/// Whether a block loads a row once, and the next one meanwhile.
+static bool holdsRows(const LatencyPart &part) {
+  return part.steps <= part.table->block.heldSteps;
+}
+
+/// p of SMs and DRAM. Reductions load, reduce and store by turns, but for rows
+/// that are loaded while the one before is reduced.
+static double streamOverlapOf(const LatencyPart &part,
+                              const LatencyConstants &constants) {
+  const LatencyBlock &block = part.table->block;
+  if (block.syncCycles <= 0)
+    return constants.overlap;
+  double ahead = holdsRows(part) ? 1 - 1 / block.rowLoop : 0;
+  return constants.streamOverlap +
+         ahead * (constants.overlap - constants.streamOverlap);
+}
+
 /// `missFirst` and `missAgain`: the shares of first and of later loads that L2
 /// does not hold; `blocks`: those of the launch.
 static StreamTerms streamTerms(const LatencyDevice &device,
@@ -558,18 +575,22 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   // Of a row that ends within its last step no more than it has.
   double filled = grid.reduceLength / std::max(block.kTile * part.steps, 1.0);
   double steps = part.steps * std::min(filled, 1.0);
-  terms.l2 =
-      resident * share *
-      (steps * (block.l2Bytes + block.storedBytes) + again * block.l2Bytes) /
-      constants.streamL2BytesPerCycle;
+  double once = block.l2Bytes + block.storedBytes -
+                (holdsRows(part) ? block.reusedBytes : 0);
+  terms.l2 = resident * share * (steps * once + again * block.l2Bytes) /
+             constants.streamL2BytesPerCycle;
   auto wait = [&](double miss) {
     return constants.streamLatency * (1 + constants.streamDramLatency * miss);
   };
-  terms.latency =
+  double loads =
       std::max(part.steps * block.exposedLoads, 1.0) * wait(missFirst) +
       again * block.exposedLoads * wait(missAgain) +
-      constants.directLatency * part.steps * block.directRegisters +
-      block.syncCycles + block.clusterCycles;
+      constants.directLatency * part.steps * block.directRegisters;
+  // The next row is loaded while this one is reduced and stored.
+  double ofNext = holdsRows(part) ? std::max(loads, block.syncCycles)
+                                  : loads + block.syncCycles;
+  terms.latency = loads + block.syncCycles + (block.rowLoop - 1) * ofNext +
+                  block.clusterCycles;
   terms.start = kStreamStart;
   return terms;
 }
@@ -633,8 +654,7 @@ static void predictStream(const LatencyDevice &device, const LatencyPart &part,
   times.dramBytes = stream.dramBytes;
   times.dram =
       stream.dramBytes / (device.dramGbps * 1e3 * constants.streamDramShare);
-  times.overlap = part.table->block.syncCycles > 0 ? constants.streamOverlap
-                                                   : constants.overlap;
+  times.overlap = streamOverlapOf(part, constants);
   times.unlimited =
       norm(times.overlap, std::array<double, 2>{times.sm, times.dram});
 }

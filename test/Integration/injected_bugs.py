@@ -12,6 +12,7 @@ is not stored, and a maximum that starts from another value than its neutral one
 And the same softmax whose rows are shared out in slices: a launch that is lost, so
 that the next one reads what its workspace held before, a slice that stores none of
 its numbers, and slices that are not merged.
+Sums of rows that warps have one after the other: one buffer in place of two in turn.
 """
 
 import os
@@ -73,6 +74,32 @@ func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 }
 """
 
+SUMS = """
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+ukernel.plan @given <families = [<#ukernel.rows<rows = 8, lane_rows = 1, lanes = 32, warps = 4, held_units = 12,
+    access = 1, row_loop = 8>, axis = 0, tiles = [[8, 512]], reduce = [1]>], choices = [], general = 0,
+    unaligned_general = 0>
+func.func @f(%x: tensor<?x?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %o = tensor.empty(%m) : tensor<?xf32>
+  %y = ukernel.row_reduction plan(@given) ins(%x : tensor<?x?xf32>) outs(%o : tensor<?xf32>) maps = [#all, #row]
+    reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %n = arith.addf %acc, %a : f32
+      ukernel.yield %n : f32
+    } values {
+    ^bb0(%r: f32):
+      ukernel.yield %r : f32
+    } map {
+    ^bb0(%a: f32, %r: f32):
+      ukernel.yield
+    } -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+"""
+
 
 def multiplied(a, b):
     return a.astype(numpy.float64) @ b.astype(numpy.float64)
@@ -81,6 +108,10 @@ def multiplied(a, b):
 def softmax_of(x):
     e = numpy.exp(x.astype(numpy.float64) - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
+
+
+def sums_of(x):
+    return x.astype(numpy.float64).sum(-1)
 
 
 def run(h, name, text, inputs, flags, reference):
@@ -137,6 +168,12 @@ def lose_merges(text):
 
 def drop_shared_stores(text):
     return replace_once_or_more(text, r"\n *llvm\.store [^\n]*!llvm\.ptr<3>[^\n]*", "")
+
+
+def share_buffers(text):
+    """Numbers of all rows in the same place."""
+    return replace_once_or_more(text, r"(llvm\.getelementptr (?:inbounds\|nuw )?%\w+)\[%\w+\] : \(!llvm\.ptr<3>, i64\) -> !llvm\.ptr<3>, i8",
+                                r"\1[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8")
 
 
 def start_from_zero(text):
@@ -201,6 +238,15 @@ def check_slices(h, text, inputs):
     return check.problems
 
 
+def check_row_loop(h, text, inputs):
+    check = Check(h, inputs, sums_of)
+    check.passes("correct_row_loop", text)
+    check.expect("row_loop_missing_barrier", drop_barriers(text), ["--check-races"], "race")
+    check.expect("row_loop_one_buffer", share_buffers(text), ["--check-races"], "race")
+    check.expect("row_loop_shared_too_small", shrink_shared(text), ["--check-bounds"], "")
+    return check.problems
+
+
 def check(h, compiled, of_whole_steps):
     (text, inputs), (text_of_whole_steps, inputs_of_whole_steps) = compiled, of_whole_steps
     check = Check(h, inputs, multiplied)
@@ -240,12 +286,20 @@ def compile_softmax(h, rng, name, source):
     return compile_module(h, h.write(f"{name}.mlir", source)), [(f"{name}.npy", x)]
 
 
+def compile_sums(h, rng):
+    x = rng.standard_normal((ROWS + 8, COLUMNS), dtype=numpy.float32)
+    x += 1
+    numpy.save(h.path("rows.npy"), x)
+    return compile_module(h, h.write("sums.mlir", SUMS)), [("rows.npy", x)]
+
+
 def main():
     h, _ = harness.start(__doc__)
     rng = numpy.random.default_rng(harness.next_seed())
     h.add("injected bugs", check, h, compile_product(h, rng, K), compile_product(h, rng, K_OF_WHOLE_STEPS))
     h.add("injected bugs in rows", check_rows, h, *compile_softmax(h, rng, "softmax", SOFTMAX))
     h.add("injected bugs in slices of rows", check_slices, h, *compile_softmax(h, rng, "sliced", SLICED_SOFTMAX))
+    h.add("injected bugs in rows one after the other", check_row_loop, h, *compile_sums(h, rng))
     h.finish()
 
 

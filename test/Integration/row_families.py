@@ -3,14 +3,18 @@
 
 Softmax, a norm with a residual, weights, a bias of each row and statistics, sums with extremes, and an extreme with
 its position, of f32, f16 and bf16; rows along memory and across it, of two and three dimensions; few lanes and several
-warps, slices that blocks share out; held in part, whole or not at all; wide accesses and single elements; static and
+warps, slices that blocks share out, rows one after the other in a loop; held in part, whole or not at all; wide accesses and single elements; static and
 dynamic lengths. Bounds and races are checked, threads run in random order, some addresses are off their alignment.
 
-All families give the same bits, and so does one row by itself. FTUNER_TEST_SCALE above 1 runs every combination.
+All families give the same bits, and so does one row by itself. Some count what they move through memory: as many bytes
+as operands and passes have, within 2 %, and no bank conflicts. FTUNER_TEST_SCALE above 1 runs every combination.
 """
 
 import itertools
+import json
+import math
 import os
+import re
 
 import numpy
 
@@ -21,6 +25,8 @@ LONG = (50257, 300001)
 TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 MOST_REGISTERS = 64
+# Of bytes moved, relatively.
+BYTES_OFF = 0.02
 
 
 def rounded(array, kind):
@@ -228,18 +234,21 @@ class Case:
         """(schedule as text, block tile) of every way to lay a row out."""
         unit = self.place()
         found = []
-        inputs = sum(1 for _, axes, _ in self.operands()[0] if "r" in axes)
+        along = [axes for _, axes, _ in self.operands()[0] if "r" in axes]
         wide = unit * BYTES[self.element]
 
-        def add(rows, lane_rows, lanes, warps, held, access, slices=1):
+        def add(rows, lane_rows, lanes, warps, held, access, slices=1, loop=1):
+            # A loop holds the next row, too, but what rows share once.
+            inputs = sum(1 if axes == "r" or loop == 1 else 2 for axes in along)
             registers = held * inputs * -(-BYTES[self.element] * (lane_rows if self.is_across else unit) // 4)
             if registers > MOST_REGISTERS:
                 return
             tile = [1] * len(self.space) + [8 if self.is_across else 32 * unit * warps]
             axis = self.space.index(self.order[-1]) if self.is_across else 0
-            tile[axis] = rows
-            text = (f"<#ukernel.rows<rows = {rows}, lane_rows = {lane_rows}, lanes = {lanes}, warps = {warps}, "
-                    f"held_units = {held}, access = {access}>, axis = {axis}, tiles = [{tile}], "
+            tile[axis] = rows * loop
+            looped = f", row_loop = {loop}" if loop > 1 else ""
+            text = (f"<#ukernel.rows<rows = {rows * loop}, lane_rows = {lane_rows}, lanes = {lanes}, warps = {warps}, "
+                    f"held_units = {held}, access = {access}{looped}>, axis = {axis}, tiles = [{tile}], "
                     f"reduce = [{len(self.space)}]{f', split = {slices}' if slices > 1 else ''}>")
             found.append((text, access))
 
@@ -254,6 +263,10 @@ class Case:
             for (warps, slices), held, access in itertools.product(((1, 2), (1, 8), (2, 4), (4, 2)), (0, 16), accesses):
                 lane_rows = max(access // BYTES[self.element], 1)
                 add(32 * lane_rows, lane_rows, 1, warps, held, access, slices)
+            for warps, held, loop in itertools.product((1, 8), (0, 8), (2, 4)):
+                for access in (1, wide):
+                    lane_rows = max(access // BYTES[self.element], 1)
+                    add(32 * lane_rows, lane_rows, 1, warps, held, access, loop=loop)
             return found
         for lanes, held in itertools.product((1, 2, 4, 8, 16, 32), (0, 1, 2, 8, 32)):
             if held > 32 // lanes and held % (32 // lanes):
@@ -267,10 +280,15 @@ class Case:
         for (warps, slices), held, rows in itertools.product(((1, 2), (1, 32), (2, 16), (4, 2), (8, 4)), (0, 3, 16), (1, 2)):
             for access in accesses[::2] if len(accesses) > 2 else accesses:
                 add(rows, 1, 32, warps, held, access, slices)
+        for (rows, lanes, warps), held, loop in itertools.product(
+                ((8, 4, 1), (2, 32, 1), (1, 32, 4), (2, 32, 4), (1, 32, 16)), (0, 1, 2, 8), (2, 4, 16)):
+            if held <= 32 // lanes or held % (32 // lanes) == 0:
+                for access in (1, wide):
+                    add(rows, 1, lanes, warps, held, access, loop=loop)
         return found
 
 
-def run(tests, case, device, families, lengths):
+def run(tests, case, device, families, lengths, number=0):
     """The case by some families: right, and all of the same bits."""
     seed = harness.next_seed()
     rng = numpy.random.default_rng(seed)
@@ -304,10 +322,10 @@ def run(tests, case, device, families, lengths):
     if result.returncode != 0:
         return [result.stderr[-1200:]]
     problems, bits, count = [], {}, len(outputs)
-    for number, (index, (family, _), output) in enumerate(
+    for file, (index, (family, _), output) in enumerate(
             itertools.product(range(len(expected)), families, range(count))):
         value, kind = expected[index][output], outputs[output][2]
-        array = numpy.load(os.path.join(folder, f"result{number}.npy"))
+        array = numpy.load(os.path.join(folder, f"result{file}.npy"))
         got = loaded(array, kind)
         finite = numpy.isfinite(value)
         error = (numpy.linalg.norm(got[finite] - value[finite]) / max(numpy.linalg.norm(value[finite]), 1e-30)
@@ -326,8 +344,64 @@ def run(tests, case, device, families, lengths):
     return problems[:6]
 
 
+def run_counters(tests, case, families, rows, length):
+    """Each family moves the bytes that the operands and the passes over them have, and exchanges without bank
+    conflicts. Operands that rows share are read once by a group of lanes with a loop, else for each row."""
+    inputs, outputs = case.operands()
+    sizes = case.sizes(rows, length)
+    problems = []
+
+    def bytes_of(axes, element):
+        return BYTES[element] * math.prod(sizes[axis] for axis in axes)
+
+    for number, (family, access) in enumerate(families):
+        plan = f"<families = [{family}], choices = [], general = 0, unaligned_general = 0>"
+        if access > 1:
+            single = next(text for text, other in case.families() if other == 1)
+            plan = f"<families = [{family}, {single}], choices = [], general = 0, unaligned_general = 1>"
+        fields = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", family)}
+        loop = fields.get("row_loop", 1)
+        unit = case.place() if not case.is_across else 1
+        held = fields["held_units"] * (fields["warps"] if case.is_across else fields["lanes"] * unit * fields["warps"])
+        is_held = held >= length
+        passes = 1 if is_held else {"softmax": 3, "norm": 3, "sums": 2}[case.kind]
+        reads = 0
+        for _, axes, element in inputs:
+            if "r" not in axes:
+                # Every warp has a sector of 32 bytes of each row, in a loop also of the one behind the last.
+                ahead = loop + 1 if loop > 1 and is_held else loop
+                reads += 32 * fields["warps"] * rows // loop * ahead
+                continue
+            again = 1
+            if axes == "r":
+                # By groups of lanes that have rows, each for one row or all of its rows.
+                at_once = fields["rows"] // loop
+                again = -(-rows // fields["rows"]) * min(at_once, rows) if loop > 1 and is_held else rows
+            reads += again * bytes_of(axes, element) * (1 if axes == "r" and not is_held else passes)
+        writes = sum(bytes_of(axes, element) for _, axes, element in outputs)
+        texts = ",".join("x".join([*(str(sizes[axis]) for axis in axes), element]) for _, axes, element in inputs)
+        name = f"counters_{str(case).replace(' ', '_')}_{number}.mlir"
+        result = tests.tool("ftuner-run", tests.write(name, case.module([plan], 1)), "--function=f", "--device=a100",
+                            "--executor=emulator", "--counters", "--json", f"--args={texts}")
+        if result.returncode != 0:
+            return [result.stderr[-1200:]]
+        counters = json.loads(result.stdout)["counters"][0]
+        requests = counters["requests"]
+        for kind, counted, expected in (("loads", 32 * requests["global_load"]["sectors"], reads),
+                                        ("stores", requests["global_store"]["bytes"], writes)):
+            if abs(counted - expected) > BYTES_OFF * expected:
+                problems.append(f"{family}: {kind} of {counted} bytes, expected {expected}")
+        if counters["bank_conflicts"]:
+            problems.append(f"{family}: {counters['bank_conflicts']} bank conflicts")
+    return problems
+
+
 def main():
     tests, _ = harness.start(__doc__)
+    for kind, element in (("softmax", "f32"), ("norm", "f16"), ("sums", "f32")):
+        case = Case(kind, "mr", element)
+        some = [family for family in case.families() if family[1] == 16 and "lanes = 32" in family[0]]
+        tests.add(f"bytes of {case}", run_counters, tests, case, some[::12 if harness.SCALE == 1 else 3], 32, 1024)
     kinds = ("softmax", "norm", "sums", "argmax")
     orders = ("mr", "mnr", "rm", "mrn")
     elements = ("f32", "f16", "bf16")
@@ -342,8 +416,10 @@ def main():
             if number % 3 != (number // 3 + harness.SEED) % 3:
                 continue
             sliced = [family for family in families if "split" in family[0]]
-            families = [some[index] for some in ([family for family in families if family not in sliced], sliced)
-                        for index in rng.permutation(len(some))[:3]]
+            looped = [family for family in families if "row_loop" in family[0]]
+            plain = [family for family in families if family not in sliced and family not in looped]
+            families = [some[index] for some in (plain, sliced, looped)
+                        for index in rng.permutation(len(some))[:2]]
             if not length:
                 lengths = sorted(int(value) for value in rng.choice(LENGTHS, 3, replace=False))
         device = ("v100", "a100", "h200")[number % 3]

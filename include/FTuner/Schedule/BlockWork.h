@@ -95,6 +95,13 @@ struct BlockWork {
   /// The first steps that keep what they load, and how often a block loads
   /// again what the others have loaded.
   double heldSteps = 0, laterPasses = 0;
+  /// Rows that a block has one after the other. While it has one that it holds,
+  /// it loads the next one. Steps, shuffles and barriers that it waits for are
+  /// those of one row, everything else is of all of them.
+  double rowLoop = 1;
+  /// Of `globalBytes`, those that it need not load if it holds its rows, which
+  /// share them.
+  double reusedBytes = 0;
   /// Shuffles and barriers that a block waits for one after the other.
   double shuffles = 0, barriers = 0;
   /// Accesses of a step; equal patterns are one entry.

@@ -14,8 +14,9 @@ static constexpr int64_t kMaxThreads = 512;
 /// Registers of a thread beside what it holds of its row: indices, addresses,
 /// bounds.
 static constexpr int64_t kBaseRegisters = 28;
-/// Of a row, in registers of a thread. Twice as much was not tried.
-static constexpr int64_t kMaxHeldRegisters = 64;
+/// Of a row, in registers of a thread, and with the next one and what both
+/// share. More would leave an SM less than 512 threads.
+static constexpr int64_t kMaxHeldRegisters = 64, kMaxLoopRegisters = 96;
 /// Neighbours that a lane has of a row: eight narrow elements are enough work
 /// for an access.
 static constexpr int64_t kMostNeighbours = 8;
@@ -45,21 +46,48 @@ int64_t RowsLayout::heldElements() const {
          (isAcross() ? schedule.warps : schedule.lanes * unit);
 }
 
-/// Registers of a thread that hold its elements of the row's inputs.
+namespace {
+/// Registers of a thread for what one unit has of the inputs along a row.
+struct UnitRegisters {
+  /// Of elements that belong to the row, and of those that all rows share.
+  int64_t own = 0, shared = 0;
+};
+} // namespace
+
+/// `isSingle`: each element takes one, as it does until elements are joined.
+static UnitRegisters unitRegisters(const Workload &workload,
+                                   const RowsLayout &layout,
+                                   bool isSingle = false) {
+  RowReductionView rows(workload);
+  unsigned blockAxis = layout.blockAxis(rows);
+  UnitRegisters registers;
+  for (const Operand *operand : rows.operandsAlong()) {
+    if (!isInput(operand->role))
+      continue;
+    int64_t elements = layout.unit * layout.schedule.laneRows;
+    // Of what is the same in all of a lane's rows, one.
+    if (layout.isAcross() &&
+        !llvm::is_contained(operand->axes, layout.laneAxis))
+      elements = 1;
+    bool isOwn = llvm::is_contained(operand->axes, blockAxis);
+    (isOwn ? registers.own : registers.shared) +=
+        isSingle ? elements
+                 : ceilDiv(operand->elementBytes * elements, int64_t(4));
+  }
+  return registers;
+}
+
+/// Registers of a thread that hold its elements of the row's inputs, in a loop
+/// those of the next row, too.
 static int64_t heldRegisters(const Workload &workload,
                              const RowsLayout &layout) {
-  RowReductionView rows(workload);
-  int64_t registers = 0;
-  for (const Operand *operand : rows.operandsAlong())
-    if (isInput(operand->role)) {
-      int64_t elements = layout.unit * layout.schedule.laneRows;
-      // Of what is the same in all of a lane's rows, one.
-      if (layout.isAcross() &&
-          !llvm::is_contained(operand->axes, layout.laneAxis))
-        elements = 1;
-      registers += ceilDiv(operand->elementBytes * elements, int64_t(4));
-    }
-  return registers * layout.schedule.heldUnits;
+  UnitRegisters unit = unitRegisters(workload, layout);
+  int64_t rows = layout.schedule.rowLoop > 1 ? 2 : 1;
+  return layout.schedule.heldUnits * (rows * unit.own + unit.shared);
+}
+
+static int64_t mostHeldRegisters(const RowsSchedule &schedule) {
+  return schedule.rowLoop > 1 ? kMaxLoopRegisters : kMaxHeldRegisters;
 }
 
 /// Rounds of a tree that makes one number of as many as a row has slots.
@@ -72,7 +100,8 @@ static constexpr ScheduleRule kRules[] = {
     {"expected blocks of whole lanes, and of whole warps of them",
      [](const Schedule &packed) {
        RowsSchedule schedule = RowsSchedule::of(packed);
-       return schedule.blockRows % schedule.laneRows == 0 &&
+       return schedule.blockRows % (schedule.rowLoop * schedule.laneRows) ==
+                  0 &&
               schedule.rowLanes() % RowsSchedule::warpSize == 0;
      }}};
 
@@ -111,10 +140,18 @@ public:
           schedule.laneRows =
               isAcross ? RowsLayout(workload, schedule).vector : 1;
           int64_t groups = threads / (lanes * warps);
-          schedule.blockRows = groups * schedule.laneRows;
-          if (groups == 0 || threads > maxWorkers || !isLegal(schedule))
+          if (groups == 0 || threads > maxWorkers)
             continue;
-          visitBlock(schedule, visit);
+          bool isLooped =
+              !isAcross && threads == std::max(kLoopThreads, lanes * warps);
+          for (int64_t loop : {1, 2, 4, 8, 16}) {
+            if (loop > 1 && !isLooped)
+              break;
+            schedule.rowLoop = loop;
+            schedule.blockRows = groups * schedule.laneRows * loop;
+            if (isLegal(schedule) && (loop == 1 || hasRows(schedule)))
+              visitBlock(schedule, visit);
+          }
         }
       }
   }
@@ -131,8 +168,11 @@ public:
         continue;
       schedule.heldUnits = held;
       RowsLayout layout(workload, schedule);
-      if (heldRegisters(workload, layout) > kMaxHeldRegisters)
+      if (heldRegisters(workload, layout) > mostHeldRegisters(schedule))
         continue;
+      // A loop over rows serves those that are held.
+      if (held == 0 && schedule.rowLoop > 1)
+        return;
       // What lies behind the longest row holds nothing.
       if (held > 1 && longest) {
         RowsSchedule less = schedule;
@@ -162,6 +202,11 @@ private:
     return !longest ? layout.roundUnits() > kMostPlacesOfLane
                     : *longest > layout.round() * kMostShortChunks;
   }
+  /// Whether there may be as many rows as a block has.
+  bool hasRows(const RowsSchedule &schedule) const {
+    std::optional<int64_t> most = workload.axes[combineAxes.front()].range.max;
+    return !most || *most >= schedule.blockRows;
+  }
   static bool isLegal(const RowsSchedule &schedule) {
     return !llvm::errorToBool(checkSchedule(schedule.pack()));
   }
@@ -179,6 +224,9 @@ private:
 
   /// Places of a chunk that a lane has in rows of any length.
   static constexpr int64_t kMostPlacesOfLane = 4;
+  /// Threads of a block that has rows one after the other, if they can be as
+  /// few.
+  static constexpr int64_t kLoopThreads = 128;
   /// Chunks of rows that share a warp.
   static constexpr int64_t kMostShortChunks = 2;
 
@@ -252,13 +300,14 @@ public:
     resources.threads = layout.schedule.threads();
     resources.registersPerThread = registers(workload, layout);
     resources.sharedMemoryBytes =
-        layout.exchangeBytes() * RowReductionView(workload).numReductions();
+        layout.exchangeBytes() *
+        layout.exchangeBuffers(RowReductionView(workload).numReductions());
     return resources;
   }
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
     RowsLayout layout(workload, RowsSchedule::of(family.schedule));
-    return registers(workload, layout) + 16;
+    return registers(workload, layout);
   }
   BlockWork work(const Workload &workload, const KernelFamily &family,
                  unsigned part, const DeviceSpec &device) const override;
@@ -268,14 +317,59 @@ public:
   llvm::Error check(const Workload &workload, const KernelFamily &family,
                     const DeviceSpec &device) const override;
 
-private:
-  static int64_t registers(const Workload &workload, const RowsLayout &layout) {
-    RowReductionView rows(workload);
-    int64_t perRow = layout.unit + layout.roundUnits() + 2;
-    return kBaseRegisters + heldRegisters(workload, layout) +
-           layout.schedule.laneRows * perRow + 2 * rows.numReductions();
+  /// As many as the model expects to run.
+  int64_t minBlocksPerSm(const Workload &workload, const KernelFamily &family,
+                         const DeviceSpec &device) const override {
+    KernelResources needed = resources(workload, family);
+    return std::max<int64_t>(device.blocksPerSm(needed.threads,
+                                                needed.registersPerThread,
+                                                needed.sharedMemoryBytes),
+                             1);
   }
+
+private:
+  static int64_t registers(const Workload &workload, const RowsLayout &layout);
 };
+
+/// Of rows that are held, or of the loop that reads others, whichever takes
+/// more. ptxas keeps what several passes compute of an element, in 32 bits.
+/// With as many it spilled none of 408 kernels on sm_75, sm_80 and sm_90, but
+/// some with a lane a row, which search does not try.
+int64_t RowsModel::registers(const Workload &workload,
+                             const RowsLayout &layout) {
+  RowReductionView rows(workload);
+  const RowsSchedule &schedule = layout.schedule;
+  UnitRegisters unit = unitRegisters(workload, layout);
+  int64_t elements = layout.unit * schedule.laneRows;
+  bool isLooped = schedule.rowLoop > 1, isSingle = schedule.access == 1;
+  UnitRegisters loaded = unitRegisters(workload, layout, isSingle);
+  int64_t held =
+      schedule.heldUnits * (std::max(unit.own, elements) +
+                            (isLooped ? loaded.own : 0) + unit.shared);
+  const SizeRange &length = workload.axes[rows.row()].range;
+  int64_t streamed = 0;
+  if (!length.isFixed() || length.min > layout.heldElements()) {
+    streamed = std::max(layout.roundUnits(), layout.streamedUnits()) *
+               (loaded.own + loaded.shared);
+    // Single elements have bounds of their own.
+    if (isSingle)
+      streamed += streamed / 2;
+    streamed += schedule.laneRows *
+                (layout.isAcross() ? layout.warpSlots() : layout.roundUnits());
+  }
+  int64_t registers = kBaseRegisters + (isSingle ? 8 : 0);
+  // What warps exchange across memory, of each of a lane's rows, and results.
+  if (layout.isAcross()) {
+    if (schedule.warps > 1)
+      held += schedule.warps * schedule.laneRows;
+    registers += schedule.laneRows * rows.numReductions();
+  }
+  // A loop over rows keeps addresses and bounds of all its accesses.
+  if (isLooped)
+    registers += 8 + 4 * static_cast<int64_t>(rows.operandsAlong().size()) +
+                 (layout.isAcross() ? 4 * schedule.laneRows : 0);
+  return registers + std::max(held, streamed);
+}
 
 } // namespace
 
@@ -339,8 +433,11 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.stepsAhead =
       std::max(static_cast<double>(schedule.heldUnits) / units, 1.);
   work.registersPerThread = static_cast<double>(registers(workload, layout));
-  double accesses = units * static_cast<double>(layout.accesses());
-  auto elements = units * static_cast<double>(layout.unit * schedule.laneRows);
+  // Of all rows that a lane has one after the other.
+  auto loop = static_cast<double>(schedule.rowLoop);
+  double accesses = loop * units * static_cast<double>(layout.accesses());
+  double elements =
+      loop * units * static_cast<double>(layout.unit * schedule.laneRows);
   auto roundElements = static_cast<double>(schedule.blockRows * layout.round());
   auto reductions = static_cast<double>(rows.numReductions());
   // A pass for each reduction, or in slices for each phase, and one for the
@@ -357,6 +454,7 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   // A launch keeps nothing of those before.
   work.heldSteps =
       isSliced ? 0 : static_cast<double>(schedule.heldUnits) / units;
+  work.rowLoop = loop;
   // Trees over the places of a chunk and over slots.
   work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
@@ -369,16 +467,18 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     }
     WarpAccess load;
     load.kind = WarpAccess::Kind::GlobalLoad;
-    int64_t bytes = layout.vector * operand->elementBytes;
-    load.width = std::max<int64_t>(bytes / 4, 1);
+    int64_t width = layout.vector * operand->elementBytes;
+    load.width = std::max<int64_t>(width / 4, 1);
     for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
-      load.address[lane] = lane * bytes / 4;
+      load.address[lane] = lane * width / 4;
     load.count = warps * accesses;
     work.accesses.push_back(load);
     work.loadedRegisters += load.count * static_cast<double>(load.width);
     work.otherInstructions += 4 * load.count;
-    work.globalBytes +=
-        static_cast<double>(operand->elementBytes) * roundElements;
+    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
+    work.globalBytes += bytes;
+    if (!llvm::is_contained(operand->axes, layout.blockAxis(rows)))
+      work.reusedBytes += bytes * (1 - 1 / loop);
   }
   // Special functions go to a unit of a quarter of the rate, and take some
   // instructions around them.
@@ -393,15 +493,15 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     if (computation.axes.contains(layout.rowAxis))
       work.otherInstructions += warps * elements * (instructions + 1);
     else
-      work.epilogueInstructions += warps * instructions;
+      work.epilogueInstructions += loop * warps * instructions;
   }
   // A chunk's places become one number, and so do a row's slots.
   if (!layout.isAcross())
     work.otherInstructions +=
-        warps * reductions * 2 * static_cast<double>(treeRounds(layout));
-  work.epilogueInstructions +=
-      warps * reductions * 2 * static_cast<double>(treeRounds(layout)) +
-      (schedule.warps > 1 ? 8 * warps * reductions : 0);
+        loop * warps * reductions * 2 * static_cast<double>(treeRounds(layout));
+  work.epilogueInstructions += loop * warps * reductions *
+                               (2 * static_cast<double>(treeRounds(layout)) +
+                                (schedule.warps > 1 ? 8 : 0));
   return work;
 }
 
@@ -440,6 +540,9 @@ llvm::Error RowsModel::check(const Workload &workload,
                    Twine(layout.slots() / schedule.warps) +
                    ", and 32 lanes of a warp along memory, but got " +
                    Twine(slices));
+  if (family.reduceSplit > 1 && schedule.rowLoop > 1)
+    return invalid("expected whole rows in a loop, but got " +
+                   Twine(family.reduceSplit) + " slices");
   const BlockTile &tile = family.tiles.front();
   unsigned blockAxis = layout.blockAxis(rows);
   if (family.combineAxis != blockAxis)
@@ -475,8 +578,9 @@ llvm::Error RowsModel::check(const Workload &workload,
                    " units of a round in registers, or those of whole rounds, "
                    "but got " +
                    Twine(schedule.heldUnits));
-  if (int64_t held = heldRegisters(workload, layout); held > kMaxHeldRegisters)
-    return invalid("expected up to " + Twine(kMaxHeldRegisters) +
+  int64_t mostHeld = mostHeldRegisters(schedule);
+  if (int64_t held = heldRegisters(workload, layout); held > mostHeld)
+    return invalid("expected up to " + Twine(mostHeld) +
                    " registers that hold a row, but got " + Twine(held));
   return llvm::Error::success();
 }

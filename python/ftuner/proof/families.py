@@ -245,7 +245,7 @@ class RowReduction(Family):
         outputs = [self.tensor(*result) for result in self.results()]
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
         lines = []
-        for number, axis in enumerate("mr"):
+        for number, axis in enumerate(operator.inputs[0]):
             lines.append(f"%at_{axis} = arith.constant {number} : index")
             lines.append(f"%size_{axis} = tensor.dim %x0, %at_{axis} : {inputs[0]}")
         lines.append("%integer = arith.index_cast %size_r : index to i32")
@@ -287,10 +287,12 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
             )
 
         families = [family(self.schedule, self.axis, self.tiles, self.split)]
-        families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
+        # That of the set is for rows along memory; others take any alignment themselves.
+        if row_operators.OPERATORS[self.operator].inputs[0].endswith("r"):
+            families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
         return (
             f"<families = [{', '.join(families)}], choices = [], general = 0, "
-            "unaligned_general = 1>"
+            f"unaligned_general = {len(families) - 1}>"
         )
 
 

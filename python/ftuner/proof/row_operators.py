@@ -108,6 +108,14 @@ OPERATORS = {
         values=((), ("%r0",)),
         expected=lambda x: [x.sum(axis=1)],
     ),
+    # Rows lie across memory.
+    "sum_of_columns": RowOperator(
+        inputs=("rm",),
+        outputs=("m",),
+        reductions=(["%next = arith.addf %acc, %v0 : f32"],),
+        values=((), ("%r0",)),
+        expected=lambda x: [x.sum(axis=0)],
+    ),
     "extremes": RowOperator(
         inputs=("mr",),
         outputs=("m", "m"),

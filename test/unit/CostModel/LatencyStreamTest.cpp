@@ -126,6 +126,44 @@ TEST(LatencyStream, ReductionsOverlapLess) {
   EXPECT_GT(explain(block, 1e5, plainConstants()).total, elementwise);
 }
 
+TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
+  // Eight rows of few bytes, which L2 holds.
+  LatencyBlock block = rowBlock();
+  block.l2Bytes = block.storedBytes = 512;
+  block.syncCycles = 200;
+  block.rowLoop = 8;
+  // Rows that are not held wait for their loads in turn: 8 · (300 + 200) + 500
+  // cycles, and those that are held only for the first: 300 + 200 + 7 · 300.
+  LatencyConstants constants = plainConstants();
+  constants.overlap = 10;
+  EXPECT_NEAR(explain(block, 1600, constants).smTime, 4.5, 0.1);
+  block.heldSteps = 1;
+  EXPECT_NEAR(explain(block, 1600, constants).smTime, 3.1, 0.1);
+  block.l2Bytes = block.storedBytes = 8 * 4096;
+  // What they share is loaded once.
+  double alone = explain(block, 1600, plainConstants()).smTime;
+  block.reusedBytes = block.l2Bytes * 7 / 8;
+  EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * alone);
+  block.heldSteps = 0;
+  double streamed = explain(block, 1600, plainConstants()).smTime;
+  block.reusedBytes = 0;
+  EXPECT_DOUBLE_EQ(explain(block, 1600, plainConstants()).smTime, streamed);
+  // SMs and DRAM overlap as in kernels that do not reduce, but for the first.
+  LatencyConstants both = plainConstants();
+  both.streamOverlap = 2;
+  both.overlap = 6;
+  auto expectOverlap = [&](double p) {
+    LatencyPrediction time = explain(block, 1e5, both);
+    EXPECT_NEAR(
+        time.total,
+        std::pow(std::pow(time.smTime, p) + std::pow(time.dramTime, p), 1 / p),
+        1e-9 * time.total);
+  };
+  expectOverlap(2);
+  block.heldSteps = 1;
+  expectOverlap(2 + 4 * 7 / 8.0);
+}
+
 TEST(LatencyStream, TermsAddUpAndMoreIsNeverFaster) {
   RandomSeed seed;
   std::mt19937 random(seed);

@@ -38,6 +38,11 @@
 // warps · slices in all. Each phase (`ukernel.row_reduction`) is a launch, and
 // reads rows again; held units are those that a lane loads at once.
 //
+// A group of lanes has one row after the other where the schedule says so. Of
+// rows that it holds, the operands that are the same for all rows (scale and
+// shift of a norm) stay in registers, too, and the next row's elements are
+// loaded before this one's are reduced and stored.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
 #define FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
@@ -53,12 +58,12 @@ struct RowsSchedule {
   static constexpr int64_t warpSize = 32;
 
   int64_t blockRows = 1, laneRows = 1, lanes = 32, warps = 1, heldUnits = 0,
-          access = 1;
+          access = 1, rowLoop = 1;
 
   static constexpr auto rows() {
     using S = RowsSchedule;
     return std::array{
-        ScheduleRow("rows", &S::blockRows, "rows of a block").range(1, 512),
+        ScheduleRow("rows", &S::blockRows, "rows of a block").range(1, 4096),
         ScheduleRow("lane_rows", &S::laneRows,
                     "rows of a lane, side by side; 1 where they lie along "
                     "memory")
@@ -85,14 +90,23 @@ struct RowsSchedule {
                     "bytes of an access to the widest elements; 1: single "
                     "elements")
             .label("access")
-            .range(1, 16)};
+            .range(1, 16),
+        ScheduleRow("row_loop", &S::rowLoop,
+                    "rows that the same lanes have one after the other; where "
+                    "they hold them, the next one is loaded meanwhile, and "
+                    "operands that all rows share stay in registers")
+            .label("row loop")
+            .among({1, 2, 4, 8, 16, 32})
+            .optional()};
   }
   static RowsSchedule of(const Schedule &schedule) {
     return unpackSchedule<RowsSchedule>(schedule);
   }
   Schedule pack() const { return packSchedule(rowsModel(), *this); }
-  /// Lanes that have the rows of a block, in each of the warps of a row.
-  int64_t rowLanes() const { return blockRows / laneRows * lanes; }
+  /// Rows that a block has at once: one of each group of lanes.
+  int64_t rowsAtOnce() const { return blockRows / rowLoop; }
+  /// Lanes that have these rows, in each of the warps of a row.
+  int64_t rowLanes() const { return rowsAtOnce() / laneRows * lanes; }
   int64_t threads() const { return rowLanes() * warps; }
 };
 
@@ -102,6 +116,9 @@ struct RowsLayout {
   static constexpr int64_t numPlaces = 32;
   /// Slots of a row across memory.
   static constexpr int64_t numSlotsAcross = 8;
+  /// Units whose loads are under way at once where a row is read again; a whole
+  /// round at least.
+  static constexpr int64_t unitsAtOnce = 4;
 
   RowsLayout(const Workload &workload, const RowsSchedule &schedule,
              int64_t slices = 1);
@@ -139,6 +156,11 @@ struct RowsLayout {
   /// Slots of a row, and of one of its warps.
   int64_t slots() const { return isAcross() ? numSlotsAcross : numPlaces; }
   int64_t warpSlots() const { return slots() / allWarps(); }
+  /// Units whose loads are under way at once where a row is read again.
+  int64_t streamedUnits() const {
+    return slices == 1 ? unitsAtOnce
+                       : std::max(unitsAtOnce, schedule.heldUnits);
+  }
   /// The axis along which a block has several rows.
   unsigned blockAxis(const RowReductionView &rows) const {
     return isAcross() ? laneAxis : rows.firstSpace();
@@ -150,7 +172,14 @@ struct RowsLayout {
     if (schedule.warps == 1)
       return 0;
     int64_t numbers = isAcross() ? schedule.warps : slots();
-    return 4 * schedule.blockRows * numbers;
+    return 4 * schedule.rowsAtOnce() * numbers;
+  }
+  /// So many times are these bytes there: once for each reduction. With one
+  /// reduction rows one after the other take turns, for between what a warp
+  /// reads of one row and what another writes of the next but one there is a
+  /// barrier.
+  int64_t exchangeBuffers(int64_t reductions) const {
+    return reductions == 1 && schedule.rowLoop > 1 ? 2 : reductions;
   }
 
 private:

@@ -40,11 +40,8 @@ public:
         invariants.map(index.getResult(), own);
         continue;
       }
-      bool isInvariant = op.getNumRegions() == 0 && isPure(&op) && !index &&
-                         llvm::all_of(op.getOperands(), [&](Value operand) {
-                           return invariants.contains(operand);
-                         });
-      if (isInvariant)
+      if (isInvariant(
+              op, [&](Value operand) { return invariants.contains(operand); }))
         clonePromoted(b, op, invariants);
       else
         rest.push_back(&op);
@@ -93,7 +90,7 @@ public:
   RowsEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile,
               ukernel::RowReductionOp op)
       : b(b), math(b), tile(tile), op(op), workload(*tile.described),
-        schedule(RowsSchedule::of(tile.family.schedule)),
+        rows(workload), schedule(RowsSchedule::of(tile.family.schedule)),
         layout(workload, schedule, tile.family.reduceSplit),
         grid(gridOf(tile.family)), numInputs(op.getInputs().size()) {}
   void emit();
@@ -116,6 +113,11 @@ private:
   bool isAlongRow(unsigned number) {
     return llvm::is_contained(workload.operands[number].axes, layout.rowAxis);
   }
+  /// Whether an operand is the same for rows one after the other.
+  bool isShared(unsigned number) {
+    return !llvm::is_contained(workload.operands[number].axes,
+                               tile.family.combineAxis);
+  }
   /// Whether an operand has an element for each of a lane's rows.
   bool isOfLaneRows(unsigned number) {
     return layout.isAcross() &&
@@ -134,7 +136,11 @@ private:
 
   /// The first element of a lane's unit in a round, which begins at `first`.
   Value unitIndex(Value first, int64_t unit);
-  Unit loadUnit(Value index, bool isWhole);
+  /// Its accesses, of which nothing is loaded.
+  Unit unitAt(Value index, bool isWhole);
+  /// Loads those inputs of a unit, or the others, that rows one after the other
+  /// have in common, or all.
+  void loadUnit(Unit &unit, std::optional<bool> areShared = std::nullopt);
   /// The elements of the inputs of one neighbour in an access.
   Values elementOf(const Access &access, int64_t neighbour);
   /// The neighbour's number in its row.
@@ -167,7 +173,8 @@ private:
                          ArrayRef<Unit> units);
 
   Value exchangeMemory(unsigned reduction, Type type, int64_t numbers);
-  void holdUnits();
+  /// Those that are held, of which nothing is loaded.
+  SmallVector<Unit> unitsOfRow();
   RowNumbers reduceHeld(unsigned reduction, ArrayRef<RowBody> bodies);
   RowNumbers reduceStreamed(unsigned reduction, ArrayRef<RowBody> bodies);
   RowNumbers mergeSlots(unsigned reduction, ArrayRef<Value> slots);
@@ -185,6 +192,13 @@ private:
   void storeValues();
   void mapUnit(ArrayRef<RowBody> bodies, const Unit &unit);
   void emitMap();
+  /// Makes a row the current one: that of this number among those that the
+  /// lanes have one after the other. `isThere`: null if all threads have it.
+  void enterRow(Value number, Value isThere);
+  void loadRowValues();
+  void emitRow();
+  void emitHeldLoop();
+  void emitStreamedLoop();
   void emitRows();
 
   /// Of the units of one round.
@@ -203,6 +217,7 @@ private:
   const TileEmission &tile;
   ukernel::RowReductionOp op;
   const Workload &workload;
+  RowReductionView rows;
   RowsSchedule schedule;
   RowsLayout layout;
   Grid grid;
@@ -215,6 +230,11 @@ private:
   /// By axis; null for batch axes and along the row. Along memory's axis, of
   /// the first of a lane's rows.
   Values position;
+  /// Of the first of the rows that the lanes have one after the other; the
+  /// current one's number among these, null where there is one.
+  Value firstRow, rowNumber;
+  /// How many of these the block has, and the thread; null: all of them.
+  Value blockTrips, ownTrips;
   /// Whether the thread has a row; null if all have.
   Value hasRow;
   /// Of each of a lane's rows, of each input that does not lie along the row,
@@ -255,8 +275,7 @@ Values RowsEmitter::indicesInAccess(unsigned number, Value index,
 
 /// Booleans are bytes in memory, which vectors of them are not.
 bool RowsEmitter::isVector(unsigned number, Type element) {
-  return fillsBytes(element) &&
-         RowReductionView(workload).isAlongLanes(workload.operands[number]);
+  return fillsBytes(element) && rows.isAlongLanes(workload.operands[number]);
 }
 
 Value RowsEmitter::loadAccess(unsigned input, Value index) {
@@ -302,18 +321,7 @@ Value RowsEmitter::unitIndex(Value first, int64_t unit) {
                   math.mul(lane, layout.unit));
 }
 
-RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
-  SmallVector<unsigned> numbers;
-  SmallVector<Type> types;
-  for (unsigned input = 0; input < numInputs; ++input) {
-    if (!isAlongRow(input))
-      continue;
-    numbers.push_back(input);
-    Type element = getElementTypeOrSelf(tile.operands[input].getType());
-    types.push_back(isOfAccess(input)
-                        ? VectorType::get({layout.vector}, element)
-                        : element);
-  }
+RowsEmitter::Unit RowsEmitter::unitAt(Value index, bool isWhole) {
   Unit unit;
   for (int64_t number = 0; number < layout.accesses(); ++number) {
     Access &access = unit.emplace_back();
@@ -324,6 +332,24 @@ RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
       access.isInside =
           hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
     }
+    access.inputs.assign(numInputs, Value());
+  }
+  return unit;
+}
+
+void RowsEmitter::loadUnit(Unit &unit, std::optional<bool> areShared) {
+  SmallVector<unsigned> numbers;
+  SmallVector<Type> types;
+  for (unsigned input = 0; input < numInputs; ++input) {
+    if (!isAlongRow(input) || (areShared && isShared(input) != *areShared))
+      continue;
+    numbers.push_back(input);
+    Type element = getElementTypeOrSelf(tile.operands[input].getType());
+    types.push_back(isOfAccess(input)
+                        ? VectorType::get({layout.vector}, element)
+                        : element);
+  }
+  for (Access &access : unit) {
     auto load = [&] {
       return llvm::map_to_vector(numbers, [&](unsigned input) {
         return loadAccess(input, access.index);
@@ -346,11 +372,9 @@ RowsEmitter::Unit RowsEmitter::loadUnit(Value index, bool isWhole) {
     } else {
       llvm::append_range(loaded, load());
     }
-    access.inputs.assign(numInputs, Value());
     for (auto [input, value] : llvm::zip_equal(numbers, loaded))
       access.inputs[input] = value;
   }
-  return unit;
 }
 
 Values RowsEmitter::positionOf(int64_t laneRow) {
@@ -375,7 +399,7 @@ SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first,
                                                       bool isWhole) {
   SmallVector<Unit> units;
   for (int64_t unit = 0; unit < layout.roundUnits(); ++unit)
-    units.push_back(loadUnit(unitIndex(first, unit), isWhole));
+    loadUnit(units.emplace_back(unitAt(unitIndex(first, unit), isWhole)));
   return units;
 }
 
@@ -383,12 +407,8 @@ Values RowsEmitter::forEachRound(
     const Values &state, bool isBackwards,
     llvm::function_ref<void(ArrayRef<Unit>, Value, MutableArrayRef<Value>)>
         body) {
-  // Loads that are under way at once.
-  constexpr int64_t kUnitsAtOnce = 4;
-  int64_t unitsAtOnce = layout.slices == 1
-                            ? kUnitsAtOnce
-                            : std::max(kUnitsAtOnce, schedule.heldUnits);
-  int64_t rounds = std::max<int64_t>(unitsAtOnce / layout.roundUnits(), 1);
+  int64_t rounds =
+      std::max<int64_t>(layout.streamedUnits() / layout.roundUnits(), 1);
   int64_t step = rounds * layout.roundOfAll();
   Value end = tile.extents[layout.rowAxis];
   std::optional<int64_t> length = getConstantIntValue(end);
@@ -531,16 +551,19 @@ RowNumbers RowsEmitter::reduceChunk(unsigned reduction,
 }
 
 /// Each reduction has its own numbers, so no barrier need keep one from
-/// overwriting what is read for another.
+/// overwriting what is read for another. A single one has two of them, for rows
+/// in turn.
 Value RowsEmitter::exchangeMemory(unsigned reduction, Type type,
                                   int64_t numbers) {
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto view =
       MemRefType::get({numbers}, type, MemRefLayoutAttrInterface(), workgroup);
-  return memref::ViewOp::create(
-      b, view, tile.sharedMemory,
-      math.constant(layout.exchangeBytes() * reduction), ValueRange());
+  Value offset = math.constant(layout.exchangeBytes() * reduction);
+  if (rowNumber && op.getReductions().size() == 1)
+    offset = math.mul(math.rem(rowNumber, 2), layout.exchangeBytes());
+  return memref::ViewOp::create(b, view, tile.sharedMemory, offset,
+                                ValueRange());
 }
 
 /// Along memory, one number of the slots that lanes of a row's warps have: slot
@@ -555,8 +578,8 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
                        schedule.lanes, layout.slices);
   }
   Value own = slots.front();
-  Value memory =
-      exchangeMemory(reduction, own.getType(), schedule.blockRows * numSlots);
+  Value memory = exchangeMemory(reduction, own.getType(),
+                                schedule.rowsAtOnce() * numSlots);
   Value first = math.mul(rowGroup, numSlots);
   Value index = math.add(first, lane);
   Value isOwn =
@@ -584,10 +607,10 @@ RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
   if (schedule.warps == 1)
     return own;
   Value memory = exchangeMemory(reduction, own.front().getType(),
-                                schedule.blockRows * schedule.warps);
+                                schedule.rowsAtOnce() * schedule.warps);
   // Of one row of each lane at a time, which are neighbours then.
   auto indexOf = [&](Value ofWarp, int64_t row) {
-    Value first = math.mul(ofWarp, schedule.blockRows);
+    Value first = math.mul(ofWarp, schedule.rowsAtOnce());
     return math.add(math.add(first, row * schedule.rowLanes()), rowGroup);
   };
   for (auto [row, number] : llvm::enumerate(own))
@@ -602,18 +625,20 @@ RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
   return reduceTree(reduction, numbers);
 }
 
-void RowsEmitter::holdUnits() {
+SmallVector<RowsEmitter::Unit> RowsEmitter::unitsOfRow() {
   int64_t length =
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
   int64_t roundUnits = layout.roundUnits();
+  SmallVector<Unit> units;
   for (int64_t unit = 0; unit < schedule.heldUnits; ++unit) {
     int64_t round = unit / roundUnits;
     Value first = math.constant(round * layout.round());
     // Rows may end before a unit that is held.
     bool isWhole = !ShapedType::isDynamic(length) &&
                    (round + 1) * layout.round() <= length;
-    held.push_back(loadUnit(unitIndex(first, unit % roundUnits), isWhole));
+    units.push_back(unitAt(unitIndex(first, unit % roundUnits), isWhole));
   }
+  return units;
 }
 
 /// Of rows that are held whole. What the number of a slot or place is, the
@@ -874,39 +899,18 @@ void RowsEmitter::emitMap() {
                });
 }
 
-void RowsEmitter::emitRows() {
-  results.clear();
-  if (!isStreamed)
-    holdUnits();
-  for (unsigned reduction = 0; reduction < op.getReductions().size();
-       ++reduction)
-    emitReduction(reduction);
-  storeValues();
-  emitMap();
+void RowsEmitter::enterRow(Value number, Value isThere) {
+  unsigned axis = tile.family.combineAxis;
+  position[axis] = math.add(firstRow, math.mul(number, schedule.rowsAtOnce()));
+  hasRow = isThere;
+  // A thread without rows reads others'.
+  if (isThere)
+    position[axis] = math.minimum(
+        position[axis], math.sub(tile.extents[axis], schedule.laneRows));
 }
 
-void RowsEmitter::emit() {
-  int64_t rowLanes = schedule.rowLanes();
-  warp = math.div(tile.threadId, rowLanes);
-  Value inRows = math.rem(tile.threadId, rowLanes);
-  rowGroup = math.div(inRows, schedule.lanes);
-  lane = math.rem(inRows, schedule.lanes);
-  warpOfAll =
-      tile.slice ? math.add(math.mul(warp, layout.slices), tile.slice) : warp;
-  position.assign(workload.axes.size(), Value());
-  position[grid.rowAxis()] = tile.rowOffset;
-  if (std::optional<unsigned> columns = grid.columnAxis())
-    position[*columns] = tile.columnOffset;
-  unsigned rows = tile.family.combineAxis;
-  position[rows] =
-      math.add(position[rows], math.mul(rowGroup, schedule.laneRows));
-  // A thread without rows reads others'.
-  if (!tile.exact[rows]) {
-    hasRow = math.less(position[rows], tile.extents[rows]);
-    Value last = math.sub(tile.extents[rows], schedule.laneRows);
-    Value own = position[rows];
-    position[rows] = math.minimum(own, last);
-  }
+void RowsEmitter::loadRowValues() {
+  ofRow.clear();
   for (int64_t row = 0; row < schedule.laneRows; ++row) {
     Values &values = ofRow.emplace_back(numInputs, Value());
     for (unsigned input = 0; input < numInputs; ++input) {
@@ -921,6 +925,134 @@ void RowsEmitter::emit() {
       else
         values[input] = operand;
     }
+  }
+}
+
+void RowsEmitter::emitRow() {
+  results.clear();
+  for (unsigned reduction = 0; reduction < op.getReductions().size();
+       ++reduction)
+    emitReduction(reduction);
+  storeValues();
+  emitMap();
+}
+
+/// Rows one after the other, which stay in registers: the state of the loop is
+/// what was loaded of the next one.
+void RowsEmitter::emitHeldLoop() {
+  // What rows do not share.
+  auto forEachValue = [&](llvm::function_ref<void(Value &)> visit) {
+    for (Unit &unit : held)
+      for (Access &access : unit)
+        for (unsigned input = 0; input < numInputs; ++input)
+          if (isAlongRow(input) && !isShared(input))
+            visit(access.inputs[input]);
+    for (Values &values : ofRow)
+      for (Value &value : values)
+        if (value)
+          visit(value);
+  };
+  auto isThere = [&](Value number) {
+    return math.less(number, ownTrips ? ownTrips : blockTrips);
+  };
+  auto load = [&](Value number, Value hasNumber) {
+    enterRow(number, hasNumber);
+    held = unitsOfRow();
+    for (Unit &unit : held)
+      loadUnit(unit, /*areShared=*/false);
+    loadRowValues();
+    Values state;
+    forEachValue([&](Value &value) { state.push_back(value); });
+    return state;
+  };
+  Value zero = math.constant(0);
+  Value hasFirst = ownTrips ? isThere(zero) : Value();
+  enterRow(zero, hasFirst);
+  SmallVector<Unit> shared = unitsOfRow();
+  for (Unit &unit : shared)
+    loadUnit(unit, /*areShared=*/true);
+  Values first = load(zero, hasFirst);
+  auto loop = scf::ForOp::create(b, zero, blockTrips, math.constant(1), first);
+  OpBuilder::InsertionGuard guard(b);
+  if (first.empty())
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    b.setInsertionPointToStart(loop.getBody());
+  Value number = loop.getInductionVar();
+  Value next = math.add(number, 1);
+  Values following = load(next, isThere(next));
+  rowNumber = number;
+  enterRow(number, ownTrips ? isThere(number) : Value());
+  held = unitsOfRow();
+  for (auto [unit, sharedUnit] : llvm::zip_equal(held, shared))
+    for (auto [access, sharedAccess] : llvm::zip_equal(unit, sharedUnit))
+      access.inputs = sharedAccess.inputs;
+  auto *argument = loop.getRegionIterArgs().begin();
+  forEachValue([&](Value &value) { value = *argument++; });
+  emitRow();
+  rowNumber = Value();
+  if (!first.empty())
+    scf::YieldOp::create(b, following);
+}
+
+/// Rows one after the other, each of which is read again for each pass.
+void RowsEmitter::emitStreamedLoop() {
+  auto loop =
+      scf::ForOp::create(b, math.constant(0), blockTrips, math.constant(1));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  rowNumber = loop.getInductionVar();
+  enterRow(rowNumber, ownTrips ? math.less(rowNumber, ownTrips) : Value());
+  loadRowValues();
+  emitRow();
+  rowNumber = Value();
+}
+
+void RowsEmitter::emitRows() {
+  if (schedule.rowLoop > 1)
+    return isStreamed ? emitStreamedLoop() : emitHeldLoop();
+  if (!isStreamed) {
+    held = unitsOfRow();
+    for (Unit &unit : held)
+      loadUnit(unit);
+  }
+  emitRow();
+}
+
+void RowsEmitter::emit() {
+  int64_t rowLanes = schedule.rowLanes();
+  warp = math.div(tile.threadId, rowLanes);
+  Value inRows = math.rem(tile.threadId, rowLanes);
+  rowGroup = math.div(inRows, schedule.lanes);
+  lane = math.rem(inRows, schedule.lanes);
+  warpOfAll =
+      tile.slice ? math.add(math.mul(warp, layout.slices), tile.slice) : warp;
+  position.assign(workload.axes.size(), Value());
+  position[grid.rowAxis()] = tile.rowOffset;
+  if (std::optional<unsigned> columns = grid.columnAxis())
+    position[*columns] = tile.columnOffset;
+  unsigned axis = tile.family.combineAxis;
+  Value blockFirst = position[axis], end = tile.extents[axis];
+  firstRow = math.add(blockFirst, math.mul(rowGroup, schedule.laneRows));
+  if (schedule.rowLoop > 1) {
+    blockTrips = math.constant(schedule.rowLoop);
+    // Rows `rowsAtOnce` apart from the first one to the end, of which there may
+    // be none.
+    auto tripsFrom = [&](Value first) {
+      int64_t step = schedule.rowsAtOnce();
+      Value beyond = math.add(end, step - 1);
+      Value left =
+          arith::SubIOp::create(b, beyond, math.minimum(first, beyond));
+      return math.minimum(math.div(left, step), blockTrips);
+    };
+    if (!tile.exact[axis]) {
+      ownTrips = tripsFrom(firstRow);
+      blockTrips = tripsFrom(blockFirst);
+    }
+  } else {
+    enterRow(math.constant(0),
+             tile.exact[axis] ? Value() : math.less(firstRow, end));
+    loadRowValues();
   }
   int64_t length =
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];

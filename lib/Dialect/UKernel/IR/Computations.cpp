@@ -193,10 +193,20 @@ static void addOperation(std::vector<Operations> &operations, Operation *op) {
   operations.push_back(*found);
 }
 
+void ftuner::collectOperations(Operation &op, std::vector<Operations> &result) {
+  op.walk([&](Operation *inner) { addOperation(result, inner); });
+}
+
 std::vector<Operations> ftuner::collectOperations(Block &body) {
   std::vector<Operations> result;
-  body.walk([&](Operation *op) { addOperation(result, op); });
+  for (Operation &op : body)
+    collectOperations(op, result);
   return result;
+}
+
+bool ftuner::isInvariant(Operation &op, function_ref<bool(Value)> isKnown) {
+  return op.getNumRegions() == 0 && isPure(&op) && !isa<ukernel::IndexOp>(op) &&
+         llvm::all_of(op.getOperands(), isKnown);
 }
 
 /// What becomes of a factor, but for exact casts alone.

@@ -263,6 +263,30 @@ SmallVector<Operation *> RowReductionOp::buildLaterSlices(OpBuilder &builder,
   return phases;
 }
 
+/// What a body computes of each element, apart from what is the same for the
+/// whole row and is computed once.
+static std::vector<Operations> elementOperations(RowReductionOp op, Block &body,
+                                                 size_t reductions) {
+  llvm::DenseSet<Value> known;
+  size_t inputs = op.getInputs().size();
+  for (BlockArgument argument : body.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (number < inputs ? !op.isAlongRow(number) : number < inputs + reductions)
+      known.insert(argument);
+  }
+  std::vector<Operations> result;
+  for (Operation &inner : body) {
+    auto index = dyn_cast<IndexOp>(inner);
+    if (index ? index.getAxis() != op.getRowAxis()
+              : isInvariant(inner,
+                            [&](Value value) { return known.contains(value); }))
+      known.insert(inner.result_begin(), inner.result_end());
+    else
+      collectOperations(inner, result);
+  }
+  return result;
+}
+
 void RowReductionOp::describe(Workload &workload) {
   unsigned row = getRowAxis();
   AxisSet all = AxisSet::first(row + 1), space = AxisSet::first(row);
@@ -283,7 +307,7 @@ void RowReductionOp::describe(Workload &workload) {
     for (auto [read, argument] : llvm::zip(elements, body.getArguments()))
       if (!read.isComputation() || !argument.use_empty())
         reduction.reads.push_back(read);
-    reduction.operations = collectOperations(body);
+    reduction.operations = elementOperations(*this, body, number);
     reduction.state.emplace();
     auto [merge, identity] = mergeOf(body);
     reduction.state->merge = merge;
@@ -301,7 +325,10 @@ void RowReductionOp::describe(Workload &workload) {
     computation.name = name.str();
     computation.axes = axes;
     computation.reads = std::move(reads);
-    computation.operations = collectOperations(body.front());
+    computation.operations =
+        alongRow
+            ? elementOperations(*this, body.front(), getReductions().size())
+            : collectOperations(body.front());
     computation.writes = getOutputNumbers(alongRow);
     if (!computation.writes.empty())
       workload.computations.push_back(std::move(computation));

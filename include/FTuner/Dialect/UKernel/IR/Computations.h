@@ -31,6 +31,13 @@ std::optional<Operations> operationsOf(mlir::Operation &op);
 
 /// The operations of a body of scalars, equal ones counted.
 std::vector<Operations> collectOperations(mlir::Block &body);
+/// Adds an operation and those in its regions.
+void collectOperations(mlir::Operation &op, std::vector<Operations> &result);
+
+/// Whether an operation on scalars is the same wherever what is known is: pure,
+/// of nothing else, and no position.
+bool isInvariant(mlir::Operation &op,
+                 llvm::function_ref<bool(mlir::Value)> isKnown);
 
 /// How a body merges two parts, and what an empty one holds: by the one
 /// operation that takes the accumulator, its last argument, and makes the next
