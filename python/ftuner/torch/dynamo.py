@@ -18,9 +18,9 @@ from .constants import restart_with_constants
 from .histograms import of_symbols
 from .importer import Call
 from .inductor import compile_with_inductor
-from .operator import call, call_pytorch, result_shape
+from .operator import call, call_pytorch, call_rows, result_shape
 from .options import Options
-from .replacement import Host, Product, replace_products
+from .replacement import Host, Product, Rows, replace_parts
 from .report import Report
 from .vectors import decompositions
 
@@ -48,6 +48,19 @@ class Kernel(torch.nn.Module):
         return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
 
 
+class RowKernel(torch.nn.Module):
+    """Calls an FTuner function of rows: tensors, then scalars as tensors of one element."""
+
+    def __init__(self, rows: Rows, arguments: Call) -> None:
+        super().__init__()
+        self.function = rows.function
+        self.num_tensors = len(arguments.tensors)
+
+    def forward(self, *arguments: torch.Tensor) -> list[torch.Tensor]:
+        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors :]
+        return call_rows(self.function, tensors, scalars)
+
+
 class _Eager(Host):
     """PyTorch runs the operators one by one; functions are submodules of the graph."""
 
@@ -67,13 +80,19 @@ class _Eager(Host):
         self.gm.add_submodule(target, Kernel(product, arguments, selector))
         return graph.call_module(target, (*arguments.tensors, *arguments.scalars, *sizes))
 
+    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
+        target = f"ftuner_{self.count}"
+        self.count += 1
+        self.gm.add_submodule(target, RowKernel(rows, arguments))
+        return graph.call_module(target, (*arguments.tensors, *arguments.scalars))
+
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.operators
 
 
 def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     """Replaces the products of an ATen graph by calls of FTuner functions."""
-    replace_products(gm.graph, options, _Eager(gm))
+    replace_parts(gm.graph, options, _Eager(gm))
     gm.recompile()
     return gm
 

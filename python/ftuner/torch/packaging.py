@@ -45,6 +45,7 @@ class PackagedHost(Host):
 
     joins = True
     alternates = False
+    takes_rows = False
 
     def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         library = product.function.module.library_path.read_bytes()
