@@ -64,7 +64,7 @@ def range_of(
             least = declared.get(symbol, 1)
             if bounds.lower == 2 and least < 2:
                 ranges[symbol] = ValueRanges(least, bounds.upper)
-    bounds = bound_sympy(extent, ranges)
+    bounds = bound_sympy(sympy.sympify(extent), ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
         if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or not bound.is_integer:

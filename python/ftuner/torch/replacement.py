@@ -32,9 +32,9 @@ from .partition import (
 )  # fmt: skip
 from .prediction import kernels_of, launches, layer_of, predict
 from .report import Launches, Left, Report, layer_order, update
-from .row_choice import ROWS_SLOWER, is_faster, why_inductors
+from .row_choice import SLOWER as ROWS_SLOWER, is_faster, why_inductors
 from .row_importer import ImportedRows, import_rows, replace_rows
-from .row_regions import RowFinder, RowRegion
+from .row_regions import RowFinder, RowRegion, constant_of
 from .rows import ROWS
 
 
@@ -266,9 +266,9 @@ class _RowReplacement:
         functions = LIBRARY.get([item.function for item in imported], self.settings)
         for item, function in zip(imported, functions):
             if not isinstance(function, Function):
-                self._leave(item.region, str(function).splitlines()[0])
+                self._leave(item.region, _first_error(function))
                 continue
-            if is_chosen and not is_faster(item, function):
+            if is_chosen and not is_faster(item.function, function, self.settings):
                 self._leave(item.region, ROWS_SLOWER)
                 continue
             rows = Rows(item, function, self.settings)
@@ -280,6 +280,8 @@ class _RowReplacement:
                 continue
             note(function)
             self.taken.append(rows)
+            inputs = (one for node in item.region.nodes for one in node.all_input_nodes)
+            dead += [one for one in inputs if constant_of(one) is not None]
             dead += item.region.nodes
         _erase_unused(self.graph, dead)
         # In the order of the graph.
@@ -289,6 +291,13 @@ class _RowReplacement:
 
     def _leave(self, region: RowRegion, reason: str) -> None:
         self.left += [Left(_operator(node), reason, _location(node)) for node in region.reductions]
+
+
+def _first_error(error: ftuner.CompileError | NotTaken) -> str:
+    """What a compiler says first, without the place in a text that nobody sees."""
+    lines = getattr(error, "diagnostics", "").splitlines()
+    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
+    return (errors or str(error).splitlines() or ["no reason given"])[0]
 
 
 def _erase_unused(graph: fx.Graph, nodes: list[fx.Node]) -> None:

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 from .linalg import Instruction, Range, Size, Value, format_constant
 
-#: The number of elements of a row, as a value of instructions.
-COUNT = "count"
+#: Values of instructions: the number of elements of a row (f32), the position of an element in its row
+#: (i32), the last position that a kernel knows (i32), a boolean that is false.
+COUNT, POSITION, LAST, FALSE = "count", "position", "last", "false"
+
+_LAST = 2**31 - 1
 
 #: How a reduction joins two values, and what it begins with.
 _START = {
@@ -22,6 +25,7 @@ _START = {
     "arith.maximumf": float("-inf"),
     "arith.minimumf": float("inf"),
     "arith.addi": 0,
+    "arith.minsi": _LAST,
 }
 
 
@@ -29,8 +33,7 @@ _START = {
 class Operand:
     """A tensor that an operator reads: an argument, or the result of an operator before.
 
-    ``name`` is ``arg0`` (an argument), ``t0`` (an operator's result), or ``p0`` (the position that an
-    operator gives beside it).
+    ``name`` is ``arg0`` (an argument) or ``t0`` (an operator's result).
     """
 
     name: str
@@ -42,10 +45,9 @@ class Operand:
 class Operator:
     """One `linalg.generic`.
 
-    Instructions read ``x0``, ``x1``, … (elements of the operands, in f32 or i1), ``s0`` (a scalar of
-    the function), ``count`` and results of instructions before. ``combine`` joins what the elements
-    of a row give ("arith.addf", …); "" where nothing is reduced. ``argmax`` and ``argmin`` give the
-    extreme in the type of their one operand, and its position in i64.
+    Instructions read ``x0``, ``x1``, … (elements of the operands, in f32 or as integers), ``s0`` (a
+    scalar of the function), the values named above and results of instructions before. ``combine``
+    joins what the elements of a row give ("arith.addf", …); "" where nothing is reduced.
     """
 
     operands: tuple[Operand, ...]
@@ -107,8 +109,7 @@ class _Printer:
     def text(self) -> str:
         function = self.function
         for number, operator in enumerate(function.operators):
-            is_position = operator.combine in ("argmax", "argmin")
-            (self.extreme if is_position else self.operator)(number, operator)
+            self.operator(number, operator)
         types = ", ".join(self.tensor_type(one.loops, one.kind) for one in function.results)
         results = ", ".join(f"%{one.name}" for one in function.results)
         symbols = ", ".join(f"{name} = {range_}" for name, range_ in function.symbols)
@@ -167,22 +168,20 @@ class _Printer:
                 f"    %{size} = tensor.dim %arg{number}, %dim_{size} : {kind}",
             ]
         length = function.loops[-1]
-        if isinstance(length, str) and any(
-            COUNT in instruction.operands
-            for operator in function.operators
-            for instruction in operator.instructions
-        ):
+        if isinstance(length, str) and any(map(self.counts, function.operators)):
             lines += [
                 f"    %count_i64 = arith.index_cast %{length} : index to i64",
                 f"    %{COUNT} = arith.sitofp %count_i64 : i64 to f32",
             ]
         return lines
 
+    @staticmethod
+    def counts(operator: Operator, what: str = COUNT) -> bool:
+        """Whether an operator reads such a value."""
+        return any(what in instruction.operands for instruction in operator.instructions)
+
     def constant(self, value: float, kind: str = "f32") -> str:
-        if kind in ("f16", "bf16"):
-            text = _INFINITIES[kind, value > 0]
-        else:
-            text = str(int(value)) if kind[0] == "i" else format_constant(value)
+        text = str(int(value)) if kind[0] == "i" else format_constant(value)
         return self.constants.setdefault((text, kind), f"%c{len(self.constants)}")
 
     def empty(self, loops: Sequence[int], kind: str) -> tuple[str, str]:
@@ -212,6 +211,12 @@ class _Printer:
             arguments.append(f"%x{place}{'_narrow' * is_narrow}: {operand.kind}")
             if is_narrow:
                 body.append(f"%x{place} = arith.extf %x{place}_narrow : {operand.kind} to f32")
+        if self.counts(operator, POSITION):
+            row = self.loops_of(operator).index(len(self.function.loops) - 1)
+            body += [
+                f"%index = linalg.index {row} : index",
+                f"%{POSITION} = arith.index_cast %index : index to i32",
+            ]
         body += self.instructions(operator.instructions)
         value, kind = self.value(operator.value), operator.kind
         if operator.combine:
@@ -226,41 +231,21 @@ class _Printer:
                 value = "%rounded"
         arguments.append(f"%acc: {kind}")
         body.append(f"linalg.yield {value} : {kind}")
-        self.generic(f"%t{number}", operator, [(out, type_)], arguments, body)
-
-    def extreme(self, number: int, operator: Operator) -> None:
-        """An extreme and its position: the first of equal elements, the first NaN."""
-        (operand,) = operator.operands
-        is_most = operator.combine == "argmax"
-        kind = operand.kind
-        start = float("-inf" if is_most else "inf")
-        outs = [
-            self.filled(f"%start{number}", operator.loops, kind, start),
-            self.filled(f"%place{number}", operator.loops, "i64", 0),
-        ]
-        row = self.loops_of(operator).index(len(self.function.loops) - 1)
-        body = [
-            f"%index = linalg.index {row} : index",
-            "%at = arith.index_cast %index : index to i64",
-            f"%best = arith.{'maximumf' if is_most else 'minimumf'} %x0, %acc : {kind}",
-            f"%better = arith.cmpf {'ogt' if is_most else 'olt'}, %x0, %acc : {kind}",
-            "%chosen = arith.select %better, %at, %place : i64",
-            f"linalg.yield %best, %chosen : {kind}, i64",
-        ]
-        arguments = [f"%x0: {kind}", f"%acc: {kind}", "%place: i64"]
-        self.generic(f"%t{number}, %p{number}", operator, outs, arguments, body)
+        self.generic(f"%t{number}", operator, out, type_, arguments, body)
 
     def loops_of(self, operator: Operator) -> list[int]:
         """Loops in the order of the operand that has most; without a reduction, of the result."""
         if not operator.combine:
             return list(operator.loops)
-        return list(max((operand.loops for operand in operator.operands), key=len))
+        longest = max((operand.loops for operand in operator.operands), key=len)
+        return [*(loop for loop in operator.loops if loop not in longest), *longest]
 
     def generic(
         self,
-        results: str,
+        result: str,
         operator: Operator,
-        outs: list[tuple[str, str]],
+        out: str,
+        type_: str,
         arguments: list[str],
         body: list[str],
     ) -> None:
@@ -271,22 +256,21 @@ class _Printer:
             return f"affine_map<({names}) -> ({', '.join(f'd{loops.index(loop)}' for loop in walk)})>"
 
         operands = operator.operands
-        maps = [map_of(operand.loops) for operand in operands] + [map_of(operator.loops)] * len(outs)
+        maps = [map_of(operand.loops) for operand in operands] + [map_of(operator.loops)]
         kinds = ", ".join(
             '"parallel"' if loop in operator.loops else '"reduction"' for loop in loops
         )
         types = ", ".join(self.tensor_type(operand.loops, operand.kind) for operand in operands)
-        ins = f"ins({', '.join(f'%{operand.name}' for operand in operands)} : {types})" if operands else ""
-        of_outs = ", ".join(type_ for _, type_ in outs)
+        ins = ", ".join(f"%{operand.name}" for operand in operands)
         self.lines += [
-            f"    {results} = linalg.generic {{",
+            f"    {result} = linalg.generic {{",
             f"        indexing_maps = [{(',' + chr(10) + ' ' * 25).join(maps)}],",
             f"        iterator_types = [{kinds}]}}",
-            f"        {ins}",
-            f"        outs({', '.join(name for name, _ in outs)} : {of_outs}) {{",
+            *([f"        ins({ins} : {types})"] if operands else []),
+            f"        outs({out} : {type_}) {{",
             f"      ^bb0({', '.join(arguments)}):",
             *(f"        {line}" for line in body),
-            f"    }} -> {of_outs if len(outs) == 1 else f'({of_outs})'}",
+            f"    }} -> {type_}",
         ]
 
     def instructions(self, instructions: Sequence[Instruction]) -> Iterator[str]:
@@ -298,15 +282,11 @@ class _Printer:
     def value(self, value: Value) -> str:
         if not isinstance(value, str):
             return self.constant(value)
+        if value == LAST:
+            return self.constant(_LAST, "i32")
+        if value == FALSE:
+            return self.constant(0, "i1")
         if value == COUNT and isinstance(length := self.function.loops[-1], int):
             return self.constant(float(length))
         return f"%scalar{value[1:]}" if value[0] == "s" else f"%{value}"
 
-
-#: Infinities of narrow types: negative, positive.
-_INFINITIES = {
-    ("f16", False): "0xFC00",
-    ("f16", True): "0x7C00",
-    ("bf16", False): "0xFF80",
-    ("bf16", True): "0x7F80",
-}

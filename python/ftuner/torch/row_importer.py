@@ -20,7 +20,12 @@ from .row_function import Operand, Operator, RowFunction
 from .row_regions import RowRegion
 from .row_rules import KINDS, Step, Tensor
 
-_EXTREMES = ("argmax", "argmin", "arith.maximumf", "arith.minimumf")
+#: What PyTorch refuses to reduce rows without elements by.
+_EXTREMES = {
+    aten.amax.default, aten.amin.default, aten.max.dim, aten.min.dim, aten.max.default,
+    aten.min.default, aten.argmax.default, aten.argmin.default,
+}  # fmt: skip
+
 
 
 @dataclass
@@ -55,14 +60,14 @@ def import_rows(
     walks = [[loop for loops in layout.resolve(one) for loop in loops] for one in dims]
     used = {loop for walk in walks for loop in walk}
     heads = [head for head in groups if head != head_of_row and head in used] + [head_of_row]
-    has_position = any(step.combine in ("argmax", "argmin") for step in steps)
+    has_position = any(step.combine == "arith.minsi" for step in steps)
     if has_position and groups[head_of_row] != row:
         raise NotTaken("a position among dimensions that lie in another order")
     extents = {
         head: lay.product([layout.extents[loop] for loop in groups[head]]) for head in heads
     }
     length = extents[head_of_row]
-    if any(step.combine in _EXTREMES for step in steps):
+    if any(node.target in _EXTREMES for node in region.nodes):
         if range_of(length, shape_env).lower < 1:
             raise NotTaken("an extreme of rows that may have no element")
     symbols: dict[Extent, str] = {}
@@ -80,7 +85,7 @@ def import_rows(
         return tuple(number[loop] for loop in walk if loop in number)
 
     def operand(tensor: Tensor) -> Operand:
-        kind, place = tensor.name[0], tensor.name.lstrip("argtp")
+        kind, place = tensor.name[0], tensor.name.lstrip("argt")
         of = region.sources[int(place)].dims if kind == "a" else steps[int(place)].dims
         return Operand(tensor.name, numbers(of), tensor.kind)
 

@@ -483,7 +483,7 @@ class RowFinder:
                 is_number = isinstance(argument, (int, float)) and not isinstance(argument, bool)
                 places.append(float(argument) if is_number else argument)
                 continue
-            constant = _constant(argument)
+            constant = constant_of(argument)
             if constant is not None:
                 places.append(constant)
                 continue
@@ -495,7 +495,7 @@ class RowFinder:
         if node.target in _CASTS:
             options = _only_types(options, value)
         body = elementwise_body(
-            node.target, places, options, [operand.kind for operand in operands]
+            node.target, kind, places, options, [operand.kind for operand in operands]
         )
         state.values[node] = state.steps.map(kind, dims, operands, body)
 
@@ -625,7 +625,7 @@ class RowFinder:
 _WHOLE = {aten._softmax.default, aten._safe_softmax.default, aten._log_softmax.default}
 
 
-def _constant(node: fx.Node) -> float | None:
+def constant_of(node: fx.Node) -> float | None:
     """The number that a node is: a tensor of no dimensions that is filled with it."""
     if node.target in (aten.full.default, aten.scalar_tensor.default) and "val" in node.meta:
         value = node.args[1] if node.target is aten.full.default else node.args[0]

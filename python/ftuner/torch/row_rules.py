@@ -19,7 +19,7 @@ from torch import fx
 from .layout import Dims, Extent, Layout, Loop, shape_of
 from .linalg import Instruction, Value
 from .pointwise import RULES, Emitter, Unsupported, emit
-from .row_function import COUNT
+from .row_function import COUNT, FALSE, LAST, POSITION
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -105,13 +105,6 @@ class Steps:
         self.steps.append(Step(_tensors(operands), instructions, value, dims, kind, combine))
         return Tensor(f"t{len(self.steps) - 1}", dims, kind)
 
-    def extreme(self, combine: str, x: Tensor) -> tuple[Tensor, Tensor]:
-        """An extreme of each row, and its position."""
-        dims = self.of_row(x)
-        self.steps.append(Step([x], [], "", dims, x.kind, combine))
-        number = len(self.steps) - 1
-        return Tensor(f"t{number}", dims, x.kind), Tensor(f"p{number}", dims, "i64")
-
     def of_row(self, x: Tensor) -> Dims:
         """The dimensions of a statistic, each kept: no loop walks those of the row."""
         reduced = set(self.layout.leaves(self.reduced))
@@ -178,6 +171,8 @@ def reduced_dims(node: fx.Node) -> Reduced:
         return Reduced(tuple(range(rank - len(given["normalized_shape"]), rank)), True)
     if name == "native_group_norm":
         return Reduced(tuple(range(1, rank)), True)
+    if name == "_native_batch_norm_legit":
+        return Reduced((0, *range(2, rank)), True)
     return Reduced(_all_or(given.get("dim"), rank), bool(given.get("keepdim", False)))
 
 
@@ -310,24 +305,29 @@ def _amin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.minimumf", [x]), x.kind)
 
 
-@_rule(aten.max.dim)
-def _max(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
-    return a.steps.extreme("argmax", x)
+def _place(steps: Steps, x: Tensor, extreme: Tensor) -> Tensor:
+    """The position of an extreme: the first of equal elements, or the first NaN if there is one."""
+
+    def candidate(b: Emitter, value: Value, extreme: Value) -> Value:
+        is_it = b("arith.cmpf", value, extreme, attributes="oeq,")
+        is_nan = b("arith.cmpf", value, value, attributes="uno,")
+        either = b("arith.ori", is_it, is_nan, suffix="i1")
+        return b("arith.select", either, POSITION, LAST, suffix="i32")
+
+    first = steps.reduce("arith.minsi", [x, extreme], candidate, "i32")
+    return steps.map(
+        "i64", first.dims, [first], lambda b, place: b("arith.extsi", place, suffix="i32 to i64")
+    )
 
 
-@_rule(aten.min.dim)
-def _min(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> tuple[Tensor, Tensor]:
-    return a.steps.extreme("argmin", x)
-
-
-@_rule(aten.argmax.default)
-def _argmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    return a.steps.extreme("argmax", x)[1]
-
-
-@_rule(aten.argmin.default)
-def _argmin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
-    return a.steps.extreme("argmin", x)[1]
+@_rule(aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default)
+def _extreme(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
+    is_most = node.target in (aten.max.dim, aten.argmax.default)
+    extreme = a.steps.reduce("arith.maximumf" if is_most else "arith.minimumf", [x])
+    place = _place(a.steps, x, extreme)
+    if node.target in (aten.argmax.default, aten.argmin.default):
+        return place
+    return _rounded(a.steps, extreme, x.kind), place
 
 
 def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]:
@@ -394,29 +394,33 @@ def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: A
 
 def _affine(
     a: Surroundings,
-    node: fx.Node,
     x: Tensor,
     statistics: Sequence[Tensor],
     normal: Body,
-    weight: Any,
-    bias: Any,
-    dims: Dims,
+    parameters: tuple[Any, Any],
+    places: slice,
     shape: tuple[Extent, ...],
     kind: str,
 ) -> Tensor:
-    """`normal` of an element and the statistics, times a weight, plus a bias, both of a shape."""
-    operands = [x, *statistics]
-    given = [tensor for tensor in (weight, bias) if tensor is not None]
-    operands += [a.read(tensor, dims, shape) for tensor in given]
+    """`normal` of an element and the statistics, times a weight, plus a bias, as far as given.
+
+    Args:
+        parameters: weight and bias, nodes or None, which have the dimensions at these `places`.
+        shape: of x.
+    """
+    weight, bias = parameters
+    dims = a.steps.layout.resolve(x.dims)[places]
+    given = [a.read(tensor, dims, shape[places]) for tensor in parameters if tensor is not None]
 
     def body(b: Emitter, value: Value, *others: Value) -> Value:
-        result = normal(b, value, *others[: len(statistics)])
         factors = list(others[len(statistics) :])
+        result = normal(b, value, *others[: len(statistics)])
         if weight is not None:
             result = b.mul(result, factors.pop(0))
         return result if bias is None else b.add(result, factors.pop(0))
 
-    return a.steps.map(kind, _full(a.steps, x), operands, body)
+    # Reading may have split loops.
+    return a.steps.map(kind, _full(a.steps, x), [x, *statistics, *given], body)
 
 
 def _normal(b: Emitter, value: Value, mean: Value, scale: Value) -> Value:
@@ -437,11 +441,10 @@ def _layer_norm(
     steps = a.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
-    dims = _full(steps, x)[-len(normalized_shape) :]
-    shape = shape_of(node.args[0])[-len(normalized_shape) :]
     y = _affine(
-        a, node, x, [mean, scale], _normal, weight, bias, dims, shape, _kind(node, 0)
-    )
+        a, x, [mean, scale], _normal, (weight, bias), slice(-len(normalized_shape), None),
+        shape_of(node.args[0]), _kind(node, 0),
+    )  # fmt: skip
     return y, _rounded(steps, mean, _kind(node, 1)), _rounded(steps, scale, _kind(node, 2))
 
 
@@ -454,11 +457,10 @@ def _rms_norm(
     total = steps.reduce("arith.addf", [x], lambda b, v: b.mul(v, v))
     mean = steps.map("f32", total.dims, [total], lambda b, t: b.div(t, COUNT))
     scale = _scale_of(steps, mean, eps)
-    dims = _full(steps, x)[-len(normalized_shape) :]
-    shape = shape_of(node.args[0])[-len(normalized_shape) :]
     y = _affine(
-        a, node, x, [scale], lambda b, v, s: b.mul(v, s), weight, None, dims, shape, _kind(node, 0)
-    )
+        a, x, [scale], lambda b, v, s: b.mul(v, s), (weight, None),
+        slice(-len(normalized_shape), None), shape_of(node.args[0]), _kind(node, 0),
+    )  # fmt: skip
     return y, _rounded(steps, scale, _kind(node, 1))
 
 
@@ -469,11 +471,10 @@ def _group_norm(
     steps = a.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
-    dims = _full(steps, x)[1:2]
-    shape = shape_of(node.args[0])[1:2]
     y = _affine(
-        a, node, x, [mean, scale], _normal, weight, bias, dims, shape, _kind(node, 0)
-    )
+        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(node.args[0]),
+        _kind(node, 0),
+    )  # fmt: skip
     # Statistics are of images and groups.
     mean, scale = (
         replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[:2])
@@ -482,7 +483,26 @@ def _group_norm(
     return y, mean, scale
 
 
-# Elementwise operators that products do not take: with booleans.
+@_rule(aten._native_batch_norm_legit.no_stats)
+def _norm_of_batch(
+    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    steps = a.steps
+    variance, mean = _variance(steps, x, 0)
+    scale = _scale_of(steps, variance, eps)
+    y = _affine(
+        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(node.args[0]),
+        _kind(node, 0),
+    )  # fmt: skip
+    # Statistics are of channels.
+    mean, scale = (
+        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[1:2])
+        for number, one in ((1, mean), (2, scale))
+    )
+    return y, mean, scale
+
+
+# Elementwise operators that products do not take: with booleans, or of several parameters.
 
 #: A rule gets the emitter and the operands, of which booleans are i1.
 BOOLEAN_RULES: dict[Any, Callable[..., Value]] = {}
@@ -505,8 +525,32 @@ BOOLEAN_RULES[aten.masked_fill.Scalar] = lambda b, x, mask, value: b("arith.sele
 BOOLEAN_RULES[aten.masked_fill.Tensor] = BOOLEAN_RULES[aten.masked_fill.Scalar]
 
 
+#: Operators whose result is booleans.
+_GIVE_BOOLEANS = set(BOOLEAN_RULES) - {
+    aten.where.self, aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.round.default,
+}  # fmt: skip
+
 #: Stands for an operand among the arguments of an operator.
 OPERAND = object()
+
+
+def _logical(operation: str) -> Callable[..., Value]:
+    return lambda b, *operands: b(operation, *operands, suffix="i1")
+
+
+for _operator, _operation in {
+    aten.bitwise_and.Tensor: "arith.andi",
+    aten.bitwise_or.Tensor: "arith.ori",
+    aten.bitwise_xor.Tensor: "arith.xori",
+    aten.logical_and.default: "arith.andi",
+    aten.logical_or.default: "arith.ori",
+}.items():
+    BOOLEAN_RULES[_operator] = _logical(_operation)
+    _CONDITIONS[_operator] = (0, 1)
+for _operator in (aten.bitwise_not.default, aten.logical_not.default):
+    BOOLEAN_RULES[_operator] = lambda b, x: b("arith.cmpi", x, FALSE, attributes="eq,", suffix="i1")
+    _CONDITIONS[_operator] = (0,)
+BOOLEAN_RULES[aten.round.default] = lambda b, x: b("math.roundeven", x)
 
 
 def is_elementwise(target: Any) -> bool:
@@ -514,16 +558,19 @@ def is_elementwise(target: Any) -> bool:
 
 
 def elementwise_body(
-    target: Any, places: Sequence[Any], options: Mapping[str, Any], kinds: Sequence[str]
+    target: Any, kind: str, places: Sequence[Any], options: Mapping[str, Any], kinds: Sequence[str]
 ) -> Body:
-    """The body of an elementwise operator.
+    """The body of an elementwise operator. Raises Unsupported, as the body may.
 
     Args:
+        kind: the type of the result.
         places: its arguments by position, `OPERAND` for those that are operands.
         options: its arguments by name, none of them an operand.
         kinds: types of the operands.
     """
     conditions = _CONDITIONS.get(target, ())
+    if (kind == "i1") != (target in _GIVE_BOOLEANS):
+        raise Unsupported("arithmetic of booleans")
 
     def body(b: Emitter, *operands: Value) -> Value:
         given = iter(zip(operands, kinds))
