@@ -120,6 +120,9 @@ def backend(
     def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return make_boxed_func(compile_graph(graph, parsed).forward)
 
+    def compiler_of_training(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return make_boxed_func(compile_graph(graph, parsed.without_rows()).forward)
+
     kernels = (
         sdpa_kernel(SDPBackend.MATH) if parsed.attention == "math" else contextlib.nullcontext()
     )
@@ -127,6 +130,8 @@ def backend(
     with kernels:
         if parsed.host == "inductor":
             return compile_with_inductor(gm, example_inputs, parsed)
-        return aot_autograd(fw_compiler=compiler, decompositions=decompositions({}))(
-            gm, example_inputs
-        )
+        return aot_autograd(
+            fw_compiler=compiler_of_training,
+            inference_compiler=compiler,
+            decompositions=decompositions({}),
+        )(gm, example_inputs)

@@ -9,6 +9,7 @@ the pass.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import itertools
@@ -32,6 +33,10 @@ from .packaging import PackagedHost, share_sizes
 from .replacement import Host, Product, Rows, replace_parts
 from .report import Report, update
 from .vectors import decompositions
+
+
+#: Whether a graph is one of training, as far as who compiles it says so.
+_is_training = contextvars.ContextVar("is_training", default=False)
 
 
 class _Inductor(Host):
@@ -77,7 +82,10 @@ class InductorPass(CustomGraphPass):
             share_sizes(graph)
         before = set(graph.nodes)
         host = PackagedHost(graph) if self.packaged else _Inductor()
-        replace_parts(graph, self.options.with_settings(), host)
+        options = self.options.with_settings()
+        if _is_training.get():
+            options = options.without_rows()
+        replace_parts(graph, options, host)
         for node in graph.nodes:
             if node not in before and node.op == "call_function":
                 _set_value(node)
@@ -173,7 +181,11 @@ def _compile_and_count(gm: fx.GraphModule, example_inputs: Sequence[Any], **opti
     """
     from torch._inductor.compile_fx import compile_fx_inner
 
-    compiled = compile_fx_inner(gm, example_inputs, **options)
+    token = _is_training.set(not options.get("is_inference", False))
+    try:
+        compiled = compile_fx_inner(gm, example_inputs, **options)
+    finally:
+        _is_training.reset(token)
     with update() as counts:
         counts.inductor_kernels += len(_LAUNCH.findall(getattr(compiled, "source_code", "")))
     return compiled

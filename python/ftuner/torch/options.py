@@ -103,6 +103,11 @@ class Options:
         return replace(self, compile=compile, dynamic=dynamic)
 
 
+    def without_rows(self) -> Options:
+        """For graphs of training, whose reductions stay with PyTorch."""
+        return replace(self, rows="never")
+
+
 def _check_mode(mode: Any, host: str) -> None:
     if mode == "default":
         return

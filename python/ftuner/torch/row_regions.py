@@ -369,6 +369,8 @@ class RowFinder:
         for node in self.nodes[first:]:
             if node in state.values or node in self.taken or node.op != "call_function":
                 continue
+            if "val" not in node.meta:  # What calls of other functions need.
+                continue
             if not self._follows(node, state):
                 continue
             grown = state.copy()
