@@ -38,8 +38,6 @@ class ImportedRows:
     result_shapes: list[list[Extent]]
     #: The loops of the region whose product each extent is.
     parts: dict[Extent, list[Extent]]
-    #: The number of elements of a row.
-    length: Extent
 
 
 def import_rows(
@@ -118,7 +116,6 @@ def import_rows(
         parts={
             extents[head]: [layout.extents[loop] for loop in groups[head]] for head in heads
         },
-        length=length,
     )
 
 

@@ -9,7 +9,7 @@ behind them. Everything else stays with PyTorch.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,9 @@ _PURE_VIEWS = lay.VIEWS - lay.COPIES
 _CASTS = {aten._to_copy.default, prims.convert_element_type.default}
 #: Results with as many elements as the rows, at most: each is a tensor that a kernel writes.
 MAX_RESULTS = 4
+
+
+Refuse = Callable[[Extent], "str | None"]
 
 
 @dataclass(frozen=True)
@@ -200,17 +203,17 @@ class RowFinder:
         self.reasons: dict[fx.Node, str] = {}
         self.taken: set[fx.Node] = set()
 
-    def regions(self, wanted: Any = lambda extent: True) -> Iterable[RowRegion]:
+    def regions(self, refuse: Refuse = lambda length: None) -> Iterable[RowRegion]:
         """The regions. No node is in two.
 
         Args:
-            wanted: says by the number of elements of a row, why it is not to be taken; None: it is.
+            refuse: says by the number of elements of a row why it is not to be taken; None: it is.
         """
         for seed in self.reductions:
             if seed in self.taken:
                 continue
             try:
-                region = self._grow(seed, wanted)
+                region = self._grow(seed, refuse)
             except (NotTaken, Unsupported) as error:
                 self.reasons[seed] = str(error)
                 continue
@@ -219,7 +222,7 @@ class RowFinder:
 
     # Growth
 
-    def _grow(self, seed: fx.Node, wanted: Any) -> RowRegion:
+    def _grow(self, seed: fx.Node, refuse: Refuse) -> RowRegion:
         operand = operand_of_rows(seed)
         self._check(seed, operand)
         shape = lay.shape_of(operand)
@@ -234,7 +237,7 @@ class RowFinder:
         if not state.steps.reduced:
             raise NotTaken("rows of one element")
         length = lay.product([layout.extents[loop] for loop in state.steps.reduced])
-        if (reason := wanted(length)) is not None:
+        if (reason := refuse(length)) is not None:
             raise NotTaken(reason)
         state.known[operand] = dims
         before = self._before(operand, dims, state)
@@ -576,7 +579,8 @@ class RowFinder:
                 return False
         if sum(self._has_rows(state.values[node], state) for node in exits) > MAX_RESULTS:
             return False
-        if len({*self._stored(exits, state)}) != len({state.values[n].name[1:] for n in exits}):
+        # Each is a tensor of its own, which others may write to.
+        if len({state.values[node].name for node in exits}) != len(exits):
             return False
         reads = [self.order[source.node] for source in state.sources]
         reads += [self.order[node] for node in state.scalars]
@@ -584,14 +588,6 @@ class RowFinder:
             return False
         begin, end = min(reads, default=0), self.order[exits[-1]]
         return not any(begin < number < end for number in self.writes)
-
-    def _stored(self, exits: list[fx.Node], state: _State) -> Iterable[tuple[str, tuple[Loop, ...]]]:
-        """By number of its operator: the loops of a result in the order of its memory."""
-        for node in exits:
-            value: Tensor = state.values[node]
-            dims = state.steps.layout.resolve(value.dims)
-            order = memory_order(node) or range(len(dims))
-            yield value.name[1:], tuple(loop for dim in order for loop in dims[dim])
 
     def _has_rows(self, tensor: Tensor, state: _State) -> bool:
         row = set(state.steps.layout.leaves(state.steps.reduced))

@@ -89,8 +89,7 @@ class Steps:
         Scalars of the function may be among the operands.
         """
         instructions, value = self._emit(operands, body)
-        self.steps.append(Step(_tensors(operands), instructions, value, dims, kind))
-        return Tensor(f"t{len(self.steps) - 1}", dims, kind)
+        return self._add(Step(_tensors(operands), instructions, value, dims, kind))
 
     def reduce(
         self,
@@ -102,8 +101,25 @@ class Steps:
         """What the elements of a row give, joined; the first operand has all dimensions."""
         instructions, value = self._emit(operands, body)
         dims = self.of_row(operands[0])
-        self.steps.append(Step(_tensors(operands), instructions, value, dims, kind, combine))
-        return Tensor(f"t{len(self.steps) - 1}", dims, kind)
+        return self._add(Step(_tensors(operands), instructions, value, dims, kind, combine))
+
+    def _add(self, step: Step) -> Tensor:
+        """The result of an operator, which may be there already."""
+        known = next((n for n, other in enumerate(self.steps) if self._is_same(step, other)), None)
+        if known is None:
+            self.steps.append(step)
+            known = len(self.steps) - 1
+        return Tensor(f"t{known}", step.dims, step.kind)
+
+    def _is_same(self, one: Step, other: Step) -> bool:
+        def walk(step: Step) -> list[Loop]:
+            return [loop for loops in self.layout.resolve(step.dims) for loop in loops]
+
+        def content(step: Step) -> tuple[Any, ...]:
+            names = [operand.name for operand in step.operands]
+            return names, step.instructions, step.value, step.kind, step.combine
+
+        return content(one) == content(other) and walk(one) == walk(other)
 
     def of_row(self, x: Tensor) -> Dims:
         """The dimensions of a statistic, each kept: no loop walks those of the row."""

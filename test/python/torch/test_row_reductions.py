@@ -29,7 +29,7 @@ from checks import COMPILER, check_gradients, run_script
 HOSTS = "eager", "inductor"
 TYPES = torch.float32, torch.float16, torch.bfloat16
 #: Units in the last place of a type.
-UNIT = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+UNIT = {torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
 Function = Callable[[Tensor], Any]
 
 
@@ -74,7 +74,7 @@ def check(
     for tensor in inputs[0]:
         for dim in dynamic:
             if tensor.dim() == first.dim():
-                torch._dynamo.mark_dynamic(tensor, dim, min=2, max=4096)
+                torch._dynamo.mark_dynamic(tensor, dim, min=2, max=8192)
     with torch.no_grad(), torch._dynamo.config.patch(error_on_recompile=True):
         for args in inputs:
             wide = [one.double() if one.is_floating_point() else one for one in args]
@@ -318,8 +318,18 @@ def test_nothing_is_needed_before_it_is_there() -> None:
         return x.softmax(-1) + torch.sort(shares).values
 
     report = check(model, [(torch.randn(4, 6, 33),)], "eager")
-    assert report.operators == {"sort.default": 1} or "sort" in str(report.operators)
+    assert report.operators == {"sort.default": 1}
     assert report.rows_taken == 2
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_results_share_no_memory(host: str) -> None:
+    compiled = compile_rows(lambda x: (x.softmax(-1), x.softmax(-1), x.exp().sum(-1)), host)
+    x = torch.randn(4, 6, 33)
+    with torch.no_grad():
+        first, second, _ = compiled(x)
+        first.zero_()
+    torch.testing.assert_close(second, x.softmax(-1))
 
 
 class Trained(nn.Module):
@@ -342,7 +352,8 @@ def test_training_is_as_it_was(host: str) -> None:
     assert report.taken == report.products >= 3 and report.rows == report.row_functions == 0
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), model(x))
-    assert ft.report().row_functions == 2
+    # The norm and the softmax are of the same rows.
+    assert ft.report().row_functions == 1 and ft.report().rows_taken >= 2
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -433,9 +444,15 @@ def test_the_bound_decides(monkeypatch: pytest.MonkeyPatch, microseconds: float)
     monkeypatch.setattr(looping_rows, "predict", predict)
     x = torch.randn(5, 70)
     torch._dynamo.mark_dynamic(x, 1)
-    compiled = compile_rows(lambda x: (x * 2).half().softmax(-1), "inductor", rows="auto")
+    # PyTorch's caches do not know of such times: another graph for each.
+    factor = 2.0 if microseconds > 1 else 3.0
+
+    def model(x: Tensor) -> Tensor:
+        return (x * factor).to(torch.float16 if x.dtype == torch.float32 else x.dtype).softmax(-1)
+
+    compiled = compile_rows(model, "inductor", rows="auto")
     with torch.no_grad():
-        compare(compiled(x), (x * 2).half().softmax(-1), (x * 2).double().softmax(-1))
+        compare(compiled(x), model(x), model(x.double()))
     assert asked == [("h200", (4, 4, 2))]
     report = ft.report()
     assert report.row_functions == int(microseconds > 1)
