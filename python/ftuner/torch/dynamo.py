@@ -43,7 +43,8 @@ class Kernel(torch.nn.Module):
         behind = self.num_tensors + self.num_scalars
         tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : behind]
         if self.selector is None or self.selector.is_ftuners(tensors):
-            return call(self.function, tensors, scalars)
+            result: torch.Tensor = call(self.function, tensors, scalars)
+            return result
         shape = result_shape(self.sizes, tensors)
         return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
 
@@ -91,7 +92,7 @@ class _Eager(Host):
 
 
 def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
-    """Replaces the products of an ATen graph by calls of FTuner functions."""
+    """Replaces products and rows of an ATen graph by calls of FTuner functions."""
     replace_parts(gm.graph, options, _Eager(gm))
     gm.recompile()
     return gm
@@ -106,8 +107,8 @@ def backend(
 ) -> Callable[..., Any]:
     """``torch.compile(model, backend="ftuner", dynamic=True, options={...})``.
 
-    Products of matrices and the pointwise operators after them become FTuner
-    functions, everything else is for the host: PyTorch's own operators, or
+    Products of matrices and the pointwise operators after them, and reductions of rows with what
+    surrounds them, become FTuner functions, everything else is for the host: PyTorch's own operators, or
     Inductor. See `Options`. A ``mode`` is one of Inductor's, which then is the host; PyTorch
     takes either a mode or options.
     """

@@ -121,7 +121,8 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
 
 
 def _sizes_of(
-    product: Product | Rows, hints: Mapping[sympy.Symbol, int]) -> dict[str, int] | None:
+    product: Product | Rows, hints: Mapping[sympy.Symbol, int]
+) -> dict[str, int] | None:
     """The sizes of a function, by its names; None where one is not known."""
     imported, sizes = product.imported, {}
     for name in product.function.report.sizes:

@@ -1,4 +1,4 @@
-"""Replaces the products of a graph by calls of functions, for every host.
+"""Replaces products of a graph, and then reductions of rows, by calls of functions, for every host.
 
 A host is who runs the rest of the graph: PyTorch's operators one by one, or Inductor.
 """
@@ -28,11 +28,11 @@ from .layout import Extent
 from .library import LIBRARY, Built, Settings
 from .options import Options
 from .partition import (
-    NotTaken, RegionFinder, computes, flops_of, hint, is_product, reason_to_leave,
+    NotTaken, RegionFinder, computes, flops_of, hint, reason_to_leave,
 )  # fmt: skip
 from .prediction import kernels_of, launches, layer_of, predict
 from .report import Launches, Left, Report, layer_order, update
-from .row_choice import SLOWER as ROWS_SLOWER, is_faster, why_inductors
+from .row_choice import INDUCTOR_FASTER, is_faster, why_inductors
 from .row_importer import ImportedRows, import_rows, replace_rows
 from .row_regions import RowFinder, RowRegion, constant_of
 from .rows import ROWS
@@ -269,7 +269,7 @@ class _RowReplacement:
                 self._leave(item.region, _first_error(function))
                 continue
             if is_chosen and not is_faster(item.function, function, self.settings):
-                self._leave(item.region, ROWS_SLOWER)
+                self._leave(item.region, INDUCTOR_FASTER)
                 continue
             rows = Rows(item, function, self.settings)
             try:

@@ -23,7 +23,7 @@ from .row_function import Operand, RowFunction
 #: lie along memory fewer).
 PERSISTENT = 1024
 HELD = f"rows of at most {PERSISTENT} elements, which Inductor reads once, too"
-SLOWER = "Inductor is predicted to be as fast or faster"
+INDUCTOR_FASTER = "Inductor is predicted to be as fast or faster"
 #: Bytes of an element.
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i1": 1, "i32": 4, "i64": 8}
 

@@ -8,7 +8,7 @@ f32, and a narrower result is rounded where its operator ends, as PyTorch rounds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .linalg import Instruction, Range, Size, Value, format_constant

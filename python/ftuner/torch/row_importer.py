@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from . import layout as lay
 from .histograms import Histogram
 from .importer import Call, MakeCall, SizeFinder, range_of, weighted
-from .layout import Dims, Extent, Loop
+from .layout import Dims, Extent
 from .linalg import Size
 from .partition import NotTaken, aten, join_loops
 from .row_function import Operand, Operator, RowFunction
@@ -127,7 +127,12 @@ def _in_memory(region: RowRegion) -> list[Step]:
     return steps
 
 
-def _operators(steps, results, operand, numbers):  # type: ignore[no-untyped-def]
+def _operators(
+    steps: Sequence[Step],
+    results: Sequence[Tensor],
+    operand: Callable[[Tensor], Operand],
+    numbers: Callable[[Dims], tuple[int, ...]],
+) -> tuple[tuple[Operator, ...], Callable[[str], str]]:
     """The operators that results need, numbered anew, and what gives names their new ones."""
     needed: set[int] = set()
     pending = [int(result.name[1:]) for result in results]
@@ -176,20 +181,24 @@ def replace_rows(
             shape = lay.shape_of(node)
             return [shape[dim] for dim in (order or range(len(shape)))]
 
+        def changed(shape: list[Extent], other: list[Extent]) -> list[int | fx.Node] | None:
+            """Sizes of the other shape, where it is another."""
+            return None if shape == other else find(other)
+
         shapes = [
-            None if shape_in_memory(source.node, source.order) == shape else find(shape)
+            changed(shape_in_memory(source.node, source.order), shape)
             for source, shape in zip(region.sources, imported.argument_shapes)
         ]
         of_results = [
-            None if (whole := shape_in_memory(node, order)) == shape else find(whole)
+            changed(shape, shape_in_memory(node, order))
             for node, order, shape in zip(region.exits, region.orders, imported.result_shapes)
         ]
         arguments: list[fx.Node] = []
-        for source, node, shape in zip(region.sources, sources, shapes):
+        for source, node, sizes_there in zip(region.sources, sources, shapes):
             if source.order is not None:
                 node = graph.call_function(aten.permute.default, (node, list(source.order)))
-            if shape is not None:
-                node = graph.call_function(aten.view.default, (node, shape))
+            if sizes_there is not None:
+                node = graph.call_function(aten.view.default, (node, sizes_there))
             arguments.append(node)
         scalars = [replaced.get(node, node) for node in region.scalars]
         results = call(Call(arguments, scalars))

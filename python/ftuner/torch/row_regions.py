@@ -485,8 +485,9 @@ class RowFinder:
         operands: list[Tensor] = []
         for argument in node.args:
             if not isinstance(argument, fx.Node):
-                is_number = isinstance(argument, (int, float)) and not isinstance(argument, bool)
-                places.append(float(argument) if is_number else argument)
+                if isinstance(argument, (int, float)) and not isinstance(argument, bool):
+                    argument = float(argument)
+                places.append(argument)
                 continue
             constant = constant_of(argument)
             if constant is not None:

@@ -459,7 +459,7 @@ def _layer_norm(
     scale = _scale_of(steps, variance, eps)
     y = _affine(
         a, x, [mean, scale], _normal, (weight, bias), slice(-len(normalized_shape), None),
-        shape_of(node.args[0]), _kind(node, 0),
+        shape_of(operand_of_rows(node)), _kind(node, 0),
     )  # fmt: skip
     return y, _rounded(steps, mean, _kind(node, 1)), _rounded(steps, scale, _kind(node, 2))
 
@@ -475,7 +475,7 @@ def _rms_norm(
     scale = _scale_of(steps, mean, eps)
     y = _affine(
         a, x, [scale], lambda b, v, s: b.mul(v, s), (weight, None),
-        slice(-len(normalized_shape), None), shape_of(node.args[0]), _kind(node, 0),
+        slice(-len(normalized_shape), None), shape_of(operand_of_rows(node)), _kind(node, 0),
     )  # fmt: skip
     return y, _rounded(steps, scale, _kind(node, 1))
 
@@ -488,7 +488,7 @@ def _group_norm(
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
     y = _affine(
-        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(node.args[0]),
+        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
         _kind(node, 0),
     )  # fmt: skip
     # Statistics are of images and groups.
@@ -507,7 +507,7 @@ def _norm_of_batch(
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
     y = _affine(
-        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(node.args[0]),
+        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
         _kind(node, 0),
     )  # fmt: skip
     # Statistics are of channels.
