@@ -294,9 +294,11 @@ class RowFinder:
             if node.op != "call_function":
                 continue
             if node.target in _PURE_VIEWS:
-                previous = lay.step_back(state.steps.layout, node, walked)
                 source = lay.operand_of(node)
-                if previous is not None and "val" in source.meta:
+                if "val" not in source.meta:  # The call of a function.
+                    continue
+                previous = lay.step_back(state.steps.layout, node, walked)
+                if previous is not None:
                     state.known.setdefault(node, walked)
                     found.append(node)
                     pending.append((source, previous))
