@@ -582,6 +582,8 @@ class RowFinder:
                 return False
         if sum(self._has_rows(state.values[node], state) for node in exits) > MAX_RESULTS:
             return False
+        if any(self._is_copy_of(node, exits) for node in exits):
+            return False
         # Each is a tensor of its own, which others may write to.
         if len({state.values[node].name for node in exits}) != len(exits):
             return False
@@ -591,6 +593,15 @@ class RowFinder:
             return False
         begin, end = min(reads, default=0), self.order[exits[-1]]
         return not any(begin < number < end for number in self.writes)
+
+    def _is_copy_of(self, node: fx.Node, others: list[fx.Node]) -> bool:
+        """Whether a node copies what is there anyway, which a row has no part in."""
+        if node.target not in lay.COPIES:
+            return False
+        source = lay.operand_of(node)
+        while source.target in lay.VIEWS and source not in others:
+            source = lay.operand_of(source)
+        return source in others
 
     def _has_rows(self, tensor: Tensor, state: _State) -> bool:
         row = set(state.steps.layout.leaves(state.steps.reduced))

@@ -332,6 +332,17 @@ def test_results_share_no_memory(host: str) -> None:
     torch.testing.assert_close(second, x.softmax(-1))
 
 
+def test_a_copy_of_a_result_is_pytorch_s() -> None:
+    """Such as a dropout leaves in evaluation, beside what others read."""
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        shares = x.softmax(-1)
+        return shares, shares.clone()
+
+    report = check(model, [(torch.randn(4, 6, 33),)], "eager")
+    assert report.row_functions == 1 and report.operators == {"clone.default": 1}
+
+
 class Trained(nn.Module):
     def __init__(self) -> None:
         super().__init__()
