@@ -306,6 +306,8 @@ def test_nothing_is_read_behind_a_write() -> None:
         return x - most
 
     graph = make_fx(model, tracing_mode="fake")(torch.randn(4, 8)).graph
+    named = {node.name: node for node in graph.nodes}
+    named["sub"].replace_input_with(named["mul_"], named["x_1"])
     (region,) = RowFinder(graph).regions()
     assert [node.name for node in region.nodes] == ["amax"]
 
@@ -320,6 +322,14 @@ def test_nothing_is_needed_before_it_is_there() -> None:
     report = check(model, [(torch.randn(4, 6, 33),)], "eager")
     assert report.operators == {"sort.default": 1}
     assert report.rows_taken == 2
+
+    def around(x: Tensor) -> Tensor:
+        centered = x - x.mean(-1, keepdim=True)
+        return centered.exp() * torch.sort(centered).values
+
+    report = check(around, [(torch.randn(4, 6, 33),)], "eager")
+    assert report.operators == {"sort.default": 2, "mul.Tensor": 1}
+    assert report.row_functions == 3
 
 
 @pytest.mark.parametrize("host", HOSTS)
