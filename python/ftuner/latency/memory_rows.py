@@ -84,7 +84,7 @@ _SHUFFLE, _BARRIER = 25.0, 40.0
 Part = dict[str, Any]
 
 
-def _part(
+def block_of(
     warps: Any,
     instructions: Any,
     loaded: Any,
@@ -120,7 +120,7 @@ def _elementwise(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array,
     instructions = 4 * (4 * _PER_ELEMENT[op] + 20 + 4 * inputs)
     # Elements of a block: 4 for each of 128 threads.
     blocks = np.ceil(rows * cols / 512)
-    return blocks, _part(4, instructions, 512 * size * inputs, 512 * size)
+    return blocks, block_of(4, instructions, 512 * size * inputs, 512 * size)
 
 
 def _power_of_two(x: Array) -> Array:
@@ -147,7 +147,7 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         return chosen
 
     of_rows = either(rows_of_block, 1) * cols
-    part = _part(
+    part = block_of(
         either(4, threads / 32),
         either(4 * of_warp, of_block),
         of_rows * size,
@@ -163,7 +163,7 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
 
 def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
     vectors = np.ceil(cols / 128)
-    part = _part(
+    part = block_of(
         4,
         vectors * _NORM_VECTOR + 4 * _NORM_MERGE,
         cols * size,
@@ -188,16 +188,16 @@ def _scalar(
         warps = np.ceil(threads / 32)
         instructions = np.ceil(cols / 64) * _PAIR + 40 * warps
         rounds = np.ceil(cols / 2 / threads)
-        return rows, _part(warps, instructions, 1.3 * cols * size, cols * size, rounds=rounds)
+        return rows, block_of(warps, instructions, 1.3 * cols * size, cols * size, rounds=rounds)
     warps = np.ceil(np.minimum(cols, 1024) / 32)
     rounds = np.ceil(cols / (32 * warps))
     if op == "silu_mul":
         instructions = warps * (rounds * _PER_ELEMENT[op] + 40)
-        part = _part(
+        part = block_of(
             warps, instructions, 2 * cols * size, cols * size, special=cols, rounds=rounds
         )
         return rows, part
-    part = _part(
+    part = block_of(
         warps,
         warps * (_RMS * rounds + 150),
         cols * size,
@@ -217,13 +217,13 @@ def _vectorised(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array, 
     rounds = np.ceil(cols / vector / (32 * warps))
     if op == "silu_mul":
         instructions = warps * (rounds * vector * _PER_ELEMENT[op] + 60)
-        part = _part(
+        part = block_of(
             warps, instructions, 2 * cols * size, cols * size,
             registers=40, special=cols, rounds=rounds,
         )  # fmt: skip
         return rows, part
     # The sum is stored, and read again.
-    part = _part(
+    part = block_of(
         warps,
         warps * (rounds * vector * 12 + 60),
         2 * cols * size,
@@ -265,8 +265,25 @@ def launches_of(
         launches += (cols == _TWO_SUMS) & (element_bytes == 2)
     moved = OPERATORS[op] * rows * cols * element_bytes * launches
     is_in_place = op in ("rope", "add_rmsnorm")
+    return launches_of_blocks(
+        blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device
+    )
+
+
+def launches_of_blocks(
+    blocks: Array,
+    part: Part,
+    moved: Array,
+    touched: Array,
+    figures: list[dict[str, float]],
+    device: npt.NDArray[np.int64],
+) -> Launches:
+    """Launches of memory-bound kernels: how many blocks, and what each does (`block_of`).
+
+    `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses.
+    """
     fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
-    fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks * launches, steps=1)
+    fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
     grid: dict[str, Any] = {name: 1.0 for name in model().grid_fields}
     grid.update(
         lhs_bytes=0.0,
@@ -274,7 +291,7 @@ def launches_of(
         second_kernels=0.0,
         sum_bytes=0.0,
         output_bytes=moved,
-        touched_bytes=moved / 2 if is_in_place else moved,
+        touched_bytes=touched,
     )
     return model().launches(figures, device, [fields], grid)
 

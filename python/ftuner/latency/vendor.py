@@ -72,14 +72,16 @@ _SPLIT_LENGTH = 256
 
 
 @dataclass(frozen=True)
-class _Device:
+class Device:
+    """Figures and constants of a device."""
+
     figures: dict[str, float]
     constants: Constants
     capability: int
 
 
 @functools.cache
-def _device(text: str) -> _Device:
+def device_of(text: str) -> Device:
     """The device of a description's text."""
     handle, path = tempfile.mkstemp(prefix="ftuner-", suffix=".json")
     try:
@@ -90,7 +92,7 @@ def _device(text: str) -> _Device:
     finally:
         os.unlink(path)
     capability = str(json.loads(text)["compute_capability"])
-    return _Device(figures, constants, int(capability.partition(".")[0]))
+    return Device(figures, constants, int(capability.partition(".")[0]))
 
 
 def predict(
@@ -115,7 +117,7 @@ def _predict(
     text: str, dtype: str, products: tuple[tuple[int, ...], ...], library: str
 ) -> Array | None:
     """The same for the text of a description. Layers of a model ask alike."""
-    found = _device(text)
+    found = device_of(text)
     if dtype == "tf32" and not found.figures["tf32_rate"]:
         dtype = "f32"
     if dtype != "f32":
@@ -138,7 +140,7 @@ def _predict(
 
 
 def _fma_choices(
-    device: _Device, batch: Array, m: Array, n: Array, k: Array
+    device: Device, batch: Array, m: Array, n: Array, k: Array
 ) -> tuple[Launches, npt.NDArray[np.int64]]:
     """All launches that f32 products may be, and the product of each."""
     of = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]

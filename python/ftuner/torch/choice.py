@@ -26,6 +26,7 @@ from . import alternative, layout as lay
 from .importer import ImportedRegion
 from .library import Settings, check_format
 from .partition import PRODUCTS, aten
+from .row_importer import ImportedRows
 
 #: The version of the text of a choice.
 FORMAT = 1
@@ -298,7 +299,7 @@ def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:
     )
 
 
-def place_of(name: str, imported: ImportedRegion) -> tuple[int, int]:
+def place_of(name: str, imported: ImportedRegion | ImportedRows) -> tuple[int, int]:
     """The argument and the dimension that a size of the manifest is of."""
     if match := re.fullmatch(r"arg(\d+)_dim(\d+)", name):
         return int(match[1]), int(match[2])

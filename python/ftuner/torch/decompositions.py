@@ -62,6 +62,8 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.var_mean.correction] = _var_mean
     result[aten.std.correction] = _std
     result[aten.group_norm.default] = _group_norm
+    result[aten.softmax.int] = _softmax
+    result[aten.log_softmax.int] = _log_softmax
     result[aten._native_batch_norm_legit.no_stats] = _norm_of_batch
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
@@ -176,6 +178,21 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return x
 
 
+def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
+    """Of a number, which torch-mlir does not end with; NotImplemented for all others, which it has."""
+    if x.dim():
+        return NotImplemented
+    x = x if dtype is None else x.to(dtype)
+    return torch.exp(x - x)
+
+
+def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
+    if x.dim():
+        return NotImplemented
+    x = x if dtype is None else x.to(dtype)
+    return x - x
+
+
 def _group_norm(
     x: Tensor,
     num_groups: int,
@@ -184,6 +201,8 @@ def _group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
+    if any(isinstance(size, int) and size == 0 for size in x.shape):
+        return x.clone()  # No element tells how many a group has.
     grouped = x.reshape(x.shape[0], num_groups, -1)
     y = _normalized(grouped, [2], eps)[0].view(x.shape)
     return _affine(y, weight, bias).to(x.dtype)

@@ -18,9 +18,9 @@ from .constants import restart_with_constants
 from .histograms import of_symbols
 from .importer import Call
 from .inductor import compile_with_inductor
-from .operator import call, call_pytorch, result_shape
+from .operator import call, call_pytorch, call_rows, result_shape
 from .options import Options
-from .replacement import Host, Product, replace_products
+from .replacement import Host, Product, Rows, replace_parts
 from .report import Report
 from .vectors import decompositions
 
@@ -43,9 +43,23 @@ class Kernel(torch.nn.Module):
         behind = self.num_tensors + self.num_scalars
         tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : behind]
         if self.selector is None or self.selector.is_ftuners(tensors):
-            return call(self.function, tensors, scalars)
+            result: torch.Tensor = call(self.function, tensors, scalars)
+            return result
         shape = result_shape(self.sizes, tensors)
         return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
+
+
+class RowKernel(torch.nn.Module):
+    """Calls an FTuner function of rows: tensors, then scalars as tensors of one element."""
+
+    def __init__(self, rows: Rows, arguments: Call) -> None:
+        super().__init__()
+        self.function = rows.function
+        self.num_tensors = len(arguments.tensors)
+
+    def forward(self, *arguments: torch.Tensor) -> list[torch.Tensor]:
+        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors :]
+        return call_rows(self.function, tensors, scalars)
 
 
 class _Eager(Host):
@@ -67,13 +81,19 @@ class _Eager(Host):
         self.gm.add_submodule(target, Kernel(product, arguments, selector))
         return graph.call_module(target, (*arguments.tensors, *arguments.scalars, *sizes))
 
+    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
+        target = f"ftuner_{self.count}"
+        self.count += 1
+        self.gm.add_submodule(target, RowKernel(rows, arguments))
+        return graph.call_module(target, (*arguments.tensors, *arguments.scalars))
+
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.operators
 
 
 def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
-    """Replaces the products of an ATen graph by calls of FTuner functions."""
-    replace_products(gm.graph, options, _Eager(gm))
+    """Replaces products and rows of an ATen graph by calls of FTuner functions."""
+    replace_parts(gm.graph, options, _Eager(gm))
     gm.recompile()
     return gm
 
@@ -87,8 +107,8 @@ def backend(
 ) -> Callable[..., Any]:
     """``torch.compile(model, backend="ftuner", dynamic=True, options={...})``.
 
-    Products of matrices and the pointwise operators after them become FTuner
-    functions, everything else is for the host: PyTorch's own operators, or
+    Products of matrices and the pointwise operators after them, and reductions of rows with what
+    surrounds them, become FTuner functions, everything else is for the host: PyTorch's own operators, or
     Inductor. See `Options`. A ``mode`` is one of Inductor's, which then is the host; PyTorch
     takes either a mode or options.
     """
@@ -101,6 +121,9 @@ def backend(
     def compiler(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
         return make_boxed_func(compile_graph(graph, parsed).forward)
 
+    def compiler_of_training(graph: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        return make_boxed_func(compile_graph(graph, parsed.without_rows()).forward)
+
     kernels = (
         sdpa_kernel(SDPBackend.MATH) if parsed.attention == "math" else contextlib.nullcontext()
     )
@@ -108,6 +131,8 @@ def backend(
     with kernels:
         if parsed.host == "inductor":
             return compile_with_inductor(gm, example_inputs, parsed)
-        return aot_autograd(fw_compiler=compiler, decompositions=decompositions({}))(
-            gm, example_inputs
-        )
+        return aot_autograd(
+            fw_compiler=compiler_of_training,
+            inference_compiler=compiler,
+            decompositions=decompositions({}),
+        )(gm, example_inputs)

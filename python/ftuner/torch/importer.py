@@ -64,7 +64,7 @@ def range_of(
             least = declared.get(symbol, 1)
             if bounds.lower == 2 and least < 2:
                 ranges[symbol] = ValueRanges(least, bounds.upper)
-    bounds = bound_sympy(extent, ranges)
+    bounds = bound_sympy(sympy.sympify(extent), ranges)
 
     def finite(bound: sympy.Expr, otherwise: int | None) -> int | None:
         if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or not bound.is_integer:
@@ -77,7 +77,7 @@ def range_of(
     return Range(max(lower or 0, 0), upper)
 
 
-def _weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) -> Range:
+def weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) -> Range:
     return replace(sizes, weights=of_extent(extent, of_symbols, sizes.lower, sizes.upper))
 
 
@@ -133,7 +133,7 @@ def import_region(
         epilogue=tuple(region.emitter.instructions),
         result=region.result,
         symbols=tuple(
-            (name, _weighted(extent, range_of(extent, shape_env), of_symbols))
+            (name, weighted(extent, range_of(extent, shape_env), of_symbols))
             for extent, name in symbols.items()
         ),
         types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
@@ -144,7 +144,7 @@ def import_region(
         if not isinstance(extent, int):
             # The row that PyTorch compiles another graph for is one of the sizes.
             name = symbols[extent]
-            sizes = _weighted(extent, range_of(extent, shape_env, {}), of_symbols)
+            sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
             function = replace(function, symbols=((name, sizes),))
         if extent == 1:
             # What has the elements of the one row would have those of each row of more.

@@ -9,6 +9,7 @@ the pass.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import hashlib
 import itertools
@@ -26,12 +27,16 @@ from ftuner import cache, latency
 
 from .importer import Call
 from .library import Settings
-from .operator import Recipe, key_of, operators_of, remember
+from .operator import Recipe, key_of, operators_of, remember, rows_operator_of
 from .options import Options
 from .packaging import PackagedHost, share_sizes
-from .replacement import Host, Product, replace_products
+from .replacement import Host, Product, Rows, replace_parts
 from .report import Report, update
 from .vectors import decompositions
+
+
+#: Whether a graph is one of training, as far as who compiles it says so.
+_is_training = contextvars.ContextVar("is_training", default=False)
 
 
 class _Inductor(Host):
@@ -54,6 +59,13 @@ class _Inductor(Host):
         of_all = (tensors, scalars, alternative.sizes, key, recipe, choice)
         return graph.call_function(chosen, of_all)
 
+    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
+        recipe = Recipe.of(rows.imported.function, rows.settings).write()
+        key = key_of(recipe, next(self._places))
+        remember(key, rows.function)
+        target = rows_operator_of(bool(arguments.scalars))
+        return graph.call_function(target, (arguments.tensors, arguments.scalars, key, recipe))
+
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.inductor_operators
 
@@ -70,7 +82,10 @@ class InductorPass(CustomGraphPass):
             share_sizes(graph)
         before = set(graph.nodes)
         host = PackagedHost(graph) if self.packaged else _Inductor()
-        replace_products(graph, self.options.with_settings(), host)
+        options = self.options.with_settings()
+        if _is_training.get():
+            options = options.without_rows()
+        replace_parts(graph, options, host)
         for node in graph.nodes:
             if node not in before and node.op == "call_function":
                 _set_value(node)
@@ -80,8 +95,8 @@ class InductorPass(CustomGraphPass):
         options = self.options.with_settings()
         settings = Settings(options.device, bool(options.emulate), options.compile).identity()
         chosen = (
-            options.emulate, options.fallback, options.attention, options.take, options.symbols,
-            options.dynamic,
+            options.emulate, options.fallback, options.attention, options.take, options.rows,
+            options.symbols, options.dynamic,
         )  # fmt: skip
         parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen, self.packaged)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -166,7 +181,11 @@ def _compile_and_count(gm: fx.GraphModule, example_inputs: Sequence[Any], **opti
     """
     from torch._inductor.compile_fx import compile_fx_inner
 
-    compiled = compile_fx_inner(gm, example_inputs, **options)
+    token = _is_training.set(not options.get("is_inference", False))
+    try:
+        compiled = compile_fx_inner(gm, example_inputs, **options)
+    finally:
+        _is_training.reset(token)
     with update() as counts:
         counts.inductor_kernels += len(_LAUNCH.findall(getattr(compiled, "source_code", "")))
     return compiled

@@ -281,6 +281,8 @@ def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
         yield Access(node, layout.resolve(dims), layout.copy(), copies, depth)
         if node.op != "call_function" or node.target not in VIEWS:
             return
+        if "val" not in operand_of(node).meta:  # The call of a function.
+            return
         copies += node.target in COPIES
         previous = step_back(layout, node, layout.resolve(dims))
         if previous is None:

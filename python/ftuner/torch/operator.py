@@ -1,6 +1,6 @@
 """The operator of PyTorch that calls compiled functions, for graphs that PyTorch keeps.
 
-There is one, `ftuner::product`, for all functions. Graphs outlive the process that compiled them,
+There is one, `ftuner::product`, for all functions of products. Graphs outlive the process that compiled them,
 so a call carries all that its function can be made from again::
 
     ftuner::product(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor
@@ -15,6 +15,10 @@ those that the alternative takes::
 
     ftuner::chosen_product(Tensor[] tensors, Tensor[] scalars, SymInt[] sizes, str key, str recipe,
                            str choice) -> Tensor
+
+A third one calls functions of rows, which may have several results::
+
+    ftuner::row_reduction(Tensor[] tensors, Tensor[] scalars, str key, str recipe) -> Tensor[]
 
 CUDA graphs may capture them: launches are captured as they are, also where a first call loads kernels,
 and memory comes from PyTorch's allocator. Calls with scalars are of other overloads, named `scalars`,
@@ -40,19 +44,29 @@ from .capture import note
 from .choice import Selector
 from .library import LIBRARY, Settings, check_format
 from .linalg import ProductFunction
-from .partition import TYPES, NotTaken
-from .report import count_cached, count_call, count_pytorch_call
+from .partition import NotTaken
+from .report import count_cached, count_cached_rows, count_call, count_pytorch_call
+from .row_function import RowFunction
+from .row_rules import KINDS
 
 #: The version of the text of a recipe.
-FORMAT = 1
+FORMAT = 2
 
-DTYPES = {name: dtype for dtype, name in TYPES.items()}
+DTYPES = {name: dtype for dtype, name in KINDS.items()}
+
+
+def call_rows(
+    function: Callable[..., Any], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
+) -> list[Tensor]:
+    """Calls a compiled function of rows; scalars are tensors of one element."""
+    results = call(function, tensors, scalars)
+    return list(results) if isinstance(results, tuple) else [results]
 
 
 def call(
-    function: Callable[..., Tensor], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
-) -> Tensor:
-    """Calls a compiled function; scalars are tensors of one element."""
+    function: Callable[..., Any], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
+) -> Any:
+    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple."""
     arguments = list(tensors)
     copied = 0
     for position, tensor in enumerate(arguments):
@@ -97,25 +111,36 @@ def call_pytorch(
 
 
 @dataclass(frozen=True)
+class Result:
+    """A result of a function: its type as in MLIR, and each size: a number, or an argument and a
+    dimension of it."""
+
+    type: str
+    sizes: tuple[int | tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """What a function is compiled from, and the type and the sizes of its result."""
+    """What a function is compiled from, and its results."""
 
     name: str
     mlir: str
     settings: Settings
-    #: Of the result: the type as in MLIR, and each size: a number, or an argument and a dimension
-    #: of it.
-    type: str
-    sizes: tuple[int | tuple[int, int], ...]
+    results: tuple[Result, ...]
 
     def __str__(self) -> str:
         return self.mlir
 
     @staticmethod
-    def of(function: ProductFunction, settings: Settings) -> Recipe:
-        return Recipe(
-            function.name, str(function), settings, function.result_type, function.result_sizes
-        )
+    def of(function: ProductFunction | RowFunction, settings: Settings) -> Recipe:
+        if isinstance(function, RowFunction):
+            results = tuple(
+                Result(result.kind, sizes)
+                for result, sizes in zip(function.results, function.result_sizes)
+            )
+        else:
+            results = (Result(function.result_type, function.result_sizes),)
+        return Recipe(function.name, str(function), settings, results)
 
     def write(self) -> str:
         """The text that `read` reads. Raises TypeError for settings that no text can hold."""
@@ -129,8 +154,7 @@ class Recipe:
             "name": self.name,
             "mlir": self.mlir,
             "settings": settings,
-            "type": self.type,
-            "sizes": self.sizes,
+            "results": [(result.type, result.sizes) for result in self.results],
         }
         return json.dumps(fields, sort_keys=True, default=_plain)
 
@@ -139,14 +163,23 @@ class Recipe:
     def read(text: str) -> Recipe:
         fields = json.loads(text)
         check_format("a graph with functions", FORMAT, fields["format"])
-        sizes = (size if isinstance(size, int) else (size[0], size[1]) for size in fields["sizes"])
-        return Recipe(
-            fields["name"],
-            fields["mlir"],
-            Settings(**fields["settings"]),
-            fields["type"],
-            tuple(sizes),
+        results = (
+            Result(
+                kind,
+                tuple(size if isinstance(size, int) else (size[0], size[1]) for size in sizes),
+            )
+            for kind, sizes in fields["results"]
         )
+        return Recipe(
+            fields["name"], fields["mlir"], Settings(**fields["settings"]), tuple(results)
+        )
+
+    def empty_results(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """Tensors like the results for these arguments, with nothing in them."""
+        return [
+            tensors[0].new_empty(result_shape(result.sizes, tensors), dtype=DTYPES[result.type])
+            for result in self.results
+        ]
 
 
 def key_of(recipe: str, place: int) -> str:
@@ -163,15 +196,15 @@ def _plain(value: Any) -> Any:
 
 
 #: Functions by the keys of their calls.
-_functions: dict[str, Callable[..., Tensor]] = {}
+_functions: dict[str, Callable[..., Any]] = {}
 
 
-def remember(key: str, function: Callable[..., Tensor]) -> None:
+def remember(key: str, function: Callable[..., Any]) -> None:
     """Gives calls with this key a function that is compiled already."""
     _functions[key] = function
 
 
-def _make(recipe: Recipe) -> Callable[..., Tensor]:
+def _make(recipe: Recipe) -> Callable[..., Any]:
     (built,) = LIBRARY.get([recipe], recipe.settings)
     if isinstance(built, ftuner.CompileError):
         raise built
@@ -180,19 +213,37 @@ def _make(recipe: Recipe) -> Callable[..., Tensor]:
     return built
 
 
-def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
+def _function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callable[..., Any]:
+    """The function of a call, which its first call makes and counts."""
     function = _functions.get(key)
     if function is None:
         made = Recipe.read(recipe)
         function = _functions[key] = _make(made)
         note(function)
-        count_cached(made.name)
-    return call(function, tensors, scalars)
+        count(made.name)
+    return function
+
+
+def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
+    result: Tensor = call(_function_of(key, recipe, count_cached), tensors, scalars)
+    return result
 
 
 def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
-    read = Recipe.read(recipe)
-    return tensors[0].new_empty(result_shape(read.sizes, tensors), dtype=DTYPES[read.type])
+    (result,) = Recipe.read(recipe).empty_results(tensors)
+    return result
+
+
+def _row_reduction(
+    tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
+) -> list[Tensor]:
+    return call_rows(_function_of(key, recipe, count_cached_rows), tensors, scalars)
+
+
+def _fake_row_reduction(
+    tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
+) -> list[Tensor]:
+    return Recipe.read(recipe).empty_results(tensors)
 
 
 def _chosen_product(
@@ -206,7 +257,8 @@ def _chosen_product(
     selector = Selector.read(choice)
     if selector.is_ftuners(tensors):
         return _product(tensors, scalars, key, recipe)
-    shape = result_shape(Recipe.read(recipe).sizes, tensors)
+    (result,) = Recipe.read(recipe).results
+    shape = result_shape(result.sizes, tensors)
     return call_pytorch(selector, tensors, scalars, sizes, shape)
 
 
@@ -232,17 +284,19 @@ TAGS_OF_SCALARS = (*TAGS, "cudagraph_unsafe")
 
 _definitions = torch.library.Library("ftuner", "DEF")  # type: ignore[no-untyped-call]
 for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
-    for _name, _more, _operator, _fake in (
-        ("product", "str key, str recipe", _product, _fake_product),
+    for _name, _more, _results, _operator, _fake in (
+        ("product", "str key, str recipe", "Tensor", _product, _fake_product),
         (
             "chosen_product",
             "SymInt[] sizes, str key, str recipe, str choice",
+            "Tensor",
             _chosen_product,
             _fake_chosen_product,
         ),
+        ("row_reduction", "str key, str recipe", "Tensor[]", _row_reduction, _fake_row_reduction),
     ):
         _definitions.define(  # type: ignore[no-untyped-call]
-            f"{_name}{_overload}(Tensor[] tensors, Tensor[] scalars, {_more}) -> Tensor",
+            f"{_name}{_overload}(Tensor[] tensors, Tensor[] scalars, {_more}) -> {_results}",
             tags=tuple(getattr(torch.Tag, tag) for tag in _tags if hasattr(torch.Tag, tag)),
         )
         _definitions.impl(  # type: ignore[no-untyped-call]
@@ -260,3 +314,9 @@ def operators_of(has_scalars: bool) -> tuple[Any, Any]:
     if has_scalars:
         return torch.ops.ftuner.product.scalars, torch.ops.ftuner.chosen_product.scalars
     return PRODUCT, CHOSEN_PRODUCT
+
+
+def rows_operator_of(has_scalars: bool) -> Any:
+    """The overload for functions of rows that a call with or without scalars is of."""
+    packet = torch.ops.ftuner.row_reduction
+    return packet.scalars if has_scalars else packet.default

@@ -27,6 +27,10 @@ class Options:
     #: Products that FTuner computes: "all" that it can, or those sizes where it is predicted to be
     #: "faster" than PyTorch's own operators.
     take: str = "faster"
+    #: Reductions of rows, such as softmax, norms and sums, that FTuner computes: "always" all that it
+    #: can, "never" none. "auto": with host "eager" all that it can, with "inductor" those that are
+    #: predicted to be faster than Inductor's kernel (`ftuner.torch.row_choice`).
+    rows: str = "auto"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: "h200" for tensors on the CPU, which run in the emulator.
     device: Any = None
@@ -52,7 +56,8 @@ class Options:
         """Raises TypeError and ValueError for options that are not valid."""
         remaining = dict(options or {})
         names = (
-            "attention", "device", "emulate", "fallback", "histogram", "host", "mode", "take",
+            "attention", "device", "emulate", "fallback", "histogram", "host", "mode", "rows",
+            "take",
         )  # fmt: skip
         given = {name: remaining.pop(name) for name in names if name in remaining}
         # The compiler is asked only where options need it: it is not where a cache is all there is.
@@ -70,13 +75,14 @@ class Options:
             "attention": ("sdpa", "math"),
             "host": ("inductor", "eager"),
             "take": ("faster", "all"),
+            "rows": ("auto", "always", "never"),
         }
         for name, choices in known_values.items():
             value = given.get(name, choices[0])
             if value not in choices:
-                first, second = choices
+                *others, last = map(repr, choices)
                 raise ValueError(
-                    f"expected option {name} {first!r} or {second!r}, but got {value!r}"
+                    f"expected option {name} {', '.join(others)} or {last}, but got {value!r}"
                 )
         if "histogram" in given:
             given["histogram"] = histograms.check(given["histogram"])
@@ -95,6 +101,11 @@ class Options:
         if dynamic is None:
             dynamic = not torch._dynamo.config.assume_static_by_default
         return replace(self, compile=compile, dynamic=dynamic)
+
+
+    def without_rows(self) -> Options:
+        """For graphs of training, whose reductions stay with PyTorch."""
+        return replace(self, rows="never")
 
 
 def _check_mode(mode: Any, host: str) -> None:

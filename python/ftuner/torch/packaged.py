@@ -223,7 +223,8 @@ def _load(library: Tensor, text: str) -> Function:
 def _packaged_product(arguments: list[Tensor], library: Tensor, interface: str) -> Tensor:
     function = _functions.get(interface) or _function_of(library, interface)
     count = len(Interface.read(interface).arguments)
-    return call(function, arguments[:count], arguments[count:])
+    result: Tensor = call(function, arguments[:count], arguments[count:])
+    return result
 
 
 def _fake_packaged_product(arguments: list[Tensor], library: Tensor, interface: str) -> Tensor:

@@ -45,6 +45,7 @@ class PackagedHost(Host):
 
     joins = True
     alternates = False
+    takes_rows = False
 
     def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         library = product.function.module.library_path.read_bytes()
@@ -112,8 +113,8 @@ def aoti_compile_and_package(
             Inductor's own choice.
         inductor_configs: of Inductor, as for PyTorch's function. A pass in
             ``post_grad_custom_pre_pass`` comes before FTuner's.
-        options: those of the backend without ``host``, ``mode`` and ``histogram``
-            (`ftuner.torch.Options`). With ``take="faster"``, the default, a product is FTuner's or
+        options: those of the backend without ``host``, ``mode``, ``histogram`` and ``rows``
+            (`ftuner.torch.Options`): reductions of rows stay with Inductor. With ``take="faster"``, the default, a product is FTuner's or
             PyTorch's at all sizes, whoever is predicted to be faster on average.
 
     Returns:
@@ -130,7 +131,7 @@ def aoti_compile_and_package(
 
     from .inductor import InductorPass, joined_passes
 
-    for name in ("host", "mode", "histogram"):
+    for name in ("host", "mode", "histogram", "rows"):
         if name in options:
             raise TypeError(f"expected no option {name} of a package: torch.compile has it")
     parsed = Options.parse(options)

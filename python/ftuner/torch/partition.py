@@ -130,7 +130,7 @@ def is_product(node: fx.Node) -> bool:
     return node.op == "call_function" and node.target in PRODUCTS
 
 
-def _is_write(node: fx.Node) -> bool:
+def is_write(node: fx.Node) -> bool:
     """Whether an operator changes tensors in place; graphs of ATen have few, at their ends."""
     schema = _schema_of(node)
     return node.op == "call_function" and schema is not None and schema.is_mutable
@@ -228,7 +228,7 @@ def _is_tensor(value: Any) -> TypeGuard[fx.Node]:
     return isinstance(value, fx.Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
-def _is_cpu_scalar(node: fx.Node) -> bool:
+def is_cpu_scalar(node: fx.Node) -> bool:
     value: torch.Tensor = node.meta["val"]
     return value.dim() == 0 and value.device.type == "cpu" and value.dtype.is_floating_point
 
@@ -265,7 +265,7 @@ class RegionFinder:
         self.graph = graph
         self.order = {node: number for number, node in enumerate(graph.nodes)}
         self.products = [node for node in graph.nodes if is_product(node)]
-        self.writes = [number for node, number in self.order.items() if _is_write(node)]
+        self.writes = [number for node, number in self.order.items() if is_write(node)]
         self.sources: dict[fx.Node, tuple[Layout, Loop, Access, Access, Dims]] = {}
         self.reasons: dict[fx.Node, str] = {}
         #: Copies that operands are read before: nobody needs them.
@@ -461,7 +461,7 @@ class RegionFinder:
         if node in state.values:
             return state.values[node]
         value = node.meta["val"]
-        if _is_cpu_scalar(node):
+        if is_cpu_scalar(node):
             if node not in state.scalars:
                 state.scalars.append(node)
             return f"s{state.scalars.index(node)}"

@@ -25,7 +25,7 @@ from .choice import place_of
 from .partition import PRODUCTS, TYPES, computes, flops_of, hint_of, sizes_of
 
 if TYPE_CHECKING:
-    from .replacement import Product
+    from .replacement import Product, Rows
 
 aten = torch.ops.aten
 
@@ -55,9 +55,10 @@ class Prediction:
 
 
 def predict(
-    graph: fx.Graph, kernels: Iterable[Kernel], products: Sequence[Product]
+    graph: fx.Graph, kernels: Iterable[Kernel], products: Sequence[Product | Rows]
 ) -> Prediction | None:
-    """The times of a graph whose `products` are calls of functions by now, beside its `kernels`.
+    """The times of a graph whose `products`, and rows, are calls of functions by now, beside its
+    `kernels`.
 
     None without products, without rates, and where PyTorch expects no size.
     """
@@ -119,7 +120,9 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
                     yield expression, hint
 
 
-def _sizes_of(product: Product, hints: Mapping[sympy.Symbol, int]) -> dict[str, int] | None:
+def _sizes_of(
+    product: Product | Rows, hints: Mapping[sympy.Symbol, int]
+) -> dict[str, int] | None:
     """The sizes of a function, by its names; None where one is not known."""
     imported, sizes = product.imported, {}
     for name in product.function.report.sizes:
@@ -131,7 +134,7 @@ def _sizes_of(product: Product, hints: Mapping[sympy.Symbol, int]) -> dict[str, 
     return sizes
 
 
-def _product_us(product: Product, sizes: Mapping[str, int]) -> tuple[float, bool]:
+def _product_us(product: Product | Rows, sizes: Mapping[str, int]) -> tuple[float, bool]:
     """The time of a product, and whether FTuner computes it."""
     report = product.function.report
     if product.choice is not None:

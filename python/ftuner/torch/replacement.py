@@ -1,4 +1,4 @@
-"""Replaces the products of a graph by calls of functions, for every host.
+"""Replaces products of a graph, and then reductions of rows, by calls of functions, for every host.
 
 A host is who runs the rest of the graph: PyTorch's operators one by one, or Inductor.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import ftuner
 from ftuner.function import Function
@@ -22,14 +23,18 @@ from ftuner.function import Function
 from . import layout as lay
 from .capture import note
 from .choice import Choice, Interval, choose
-from .importer import Call, ImportedRegion, import_region, replace_region
+from .importer import Call, ImportedRegion, import_region, range_of, replace_region
+from .layout import Extent
 from .library import LIBRARY, Built, Settings
 from .options import Options
 from .partition import (
-    NotTaken, RegionFinder, computes, flops_of, hint, is_product, reason_to_leave,
+    NotTaken, RegionFinder, computes, flops_of, hint, reason_to_leave,
 )  # fmt: skip
 from .prediction import kernels_of, launches, layer_of, predict
 from .report import Launches, Left, Report, layer_order, update
+from .row_choice import INDUCTOR_FASTER, is_faster, why_inductors
+from .row_importer import ImportedRows, import_rows, replace_rows
+from .row_regions import RowFinder, RowRegion, constant_of
 from .rows import ROWS
 
 
@@ -48,17 +53,34 @@ class Product:
 SLOWER = "PyTorch is predicted to be faster at all sizes; the option take='all' takes it anyway"
 
 
+@dataclass(frozen=True)
+class Rows:
+    """Reductions of rows that became a function, and what that was compiled for."""
+
+    imported: ImportedRows
+    function: Function
+    settings: Settings
+    #: All sizes are FTuner's.
+    choice: None = None
+
+
 class Host(ABC):
     """Who runs a graph: how it calls functions, and what it does with the rest."""
 
     #: Whether it makes one kernel of pointwise operators that follow each other.
     joins: bool
+    #: Whether it calls functions of rows.
+    takes_rows: bool = True
     #: Whether PyTorch may compute some sizes of a product, and FTuner the others.
     alternates: bool = True
 
     @abstractmethod
     def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
         """A new node that calls the function, where the graph is being written."""
+
+    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
+        """The same for a function of rows; the node gives a sequence of tensors."""
+        raise NotImplementedError
 
     @abstractmethod
     def operators(self, counts: Report) -> dict[str, int]:
@@ -83,10 +105,11 @@ def _left(node: fx.Node, reason: str) -> Left:
 
 def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
     """The device to compile for, and whether kernels are compiled for the emulator."""
+    values = (node.meta.get("val") for node in graph.nodes)
     gpus = {
-        node.meta["val"].device
-        for node in graph.nodes
-        if is_product(node) and node.meta["val"].device.type == "cuda"
+        value.device
+        for value in values
+        if isinstance(value, torch.Tensor) and value.device.type == "cuda"
     }
     device = options.device
     if device is None:
@@ -94,9 +117,13 @@ def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
     return device, not gpus if options.emulate is None else options.emulate
 
 
-def _import(graph: fx.Graph, finder: RegionFinder, options: Options) -> list[ImportedRegion]:
+def _shape_env_of(graph: fx.Graph) -> ShapeEnv | None:
     fake_mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes])
-    shape_env = fake_mode.shape_env if fake_mode else None
+    return fake_mode.shape_env if fake_mode else None
+
+
+def _import(graph: fx.Graph, finder: RegionFinder, options: Options) -> list[ImportedRegion]:
+    shape_env = _shape_env_of(graph)
     return [
         import_region(region, shape_env, options.symbols, bool(options.dynamic))
         for region in finder.regions()
@@ -114,8 +141,8 @@ def _compile(imported: list[ImportedRegion], settings: Settings, dynamic: bool) 
     return [built for _, built in compiled]
 
 
-def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
-    """Replaces the products of an ATen graph by calls of FTuner functions, and counts."""
+def replace_parts(graph: fx.Graph, options: Options, host: Host) -> None:
+    """Replaces products, and rows, of an ATen graph by calls of FTuner functions, and counts."""
     finder = RegionFinder(graph)
     plain = launches(kernels_of(graph, host.joins))
     dynamic = bool(options.dynamic)
@@ -166,11 +193,14 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         fused += len(item.region.emitted)
         dead += item.region.nodes
     _erase_unused(graph, dead)
+    rows = _RowReplacement(graph, options, host, settings)
+    rows.run()
     graph.lint()
     kernels = kernels_of(graph, host.joins)
-    prediction = predict(graph, kernels, taken)
+    prediction = predict(graph, kernels, [*taken, *rows.taken])
     others = launches(kernels)
     ours = Counter(layer_of(product.imported.region.product) for product in taken)
+    ours += Counter(layer_of(one.imported.region.seed) for one in rows.taken)
     stay = Counter(_operator(node) for node in graph.nodes if computes(node))
     with update() as counts:
         counts.graphs += 1
@@ -181,7 +211,11 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
         counts.taken += len(names)
         counts.taken_flops += flops
         counts.left += left
-        counts.fused += fused
+        counts.fused += fused + sum(len(one.imported.region.fused) for one in rows.taken)
+        counts.rows += rows.looked_at
+        counts.rows_taken += sum(len(one.imported.region.reductions) for one in rows.taken)
+        counts.row_functions += len(rows.taken)
+        counts.rows_left += rows.left
         for layer in sorted({*plain, *others, *ours}, key=layer_order):
             counts.layers.setdefault(layer, Launches()).add(ours[layer], others[layer], plain[layer])
         if prediction is not None:
@@ -193,6 +227,77 @@ def replace_products(graph: fx.Graph, options: Options, host: Host) -> None:
             counts.intervals.setdefault(name, []).extend(some)
         for name in names:
             counts.functions[name] = counts.functions.get(name, 0) + 1
+
+
+class _RowReplacement:
+    """Replaces reductions of rows in a graph whose products are replaced already.
+
+    Attributes:
+        taken: what was replaced.
+        left: what stays with the host, and why.
+        looked_at: reductions in the graph.
+    """
+
+    def __init__(self, graph: fx.Graph, options: Options, host: Host, settings: Settings) -> None:
+        self.graph, self.options, self.host, self.settings = graph, options, host, settings
+        self.taken: list[Rows] = []
+        self.left: list[Left] = []
+        self.looked_at = 0
+
+    def run(self) -> None:
+        if self.options.rows == "never" or not self.host.takes_rows:
+            return
+        finder = RowFinder(self.graph)
+        self.looked_at = len(finder.reductions)
+        is_chosen = self.host.joins and self.options.rows == "auto"
+        shape_env = _shape_env_of(self.graph)
+
+        def reason(length: Extent) -> str | None:
+            return why_inductors(range_of(length, shape_env)) if is_chosen else None
+
+        imported: list[ImportedRows] = []
+        for region in finder.regions(reason):
+            try:
+                imported.append(import_rows(region, shape_env, self.options.symbols))
+            except NotTaken as error:
+                self._leave(region, str(error))
+        dead: list[fx.Node] = []
+        replaced: dict[fx.Node, fx.Node] = {}
+        functions = LIBRARY.get([item.function for item in imported], self.settings)
+        for item, function in zip(imported, functions):
+            if not isinstance(function, Function):
+                self._leave(item.region, _first_error(function))
+                continue
+            if is_chosen and not is_faster(item.function, function, self.settings):
+                self._leave(item.region, INDUCTOR_FASTER)
+                continue
+            rows = Rows(item, function, self.settings)
+            try:
+                call = partial(self.host.call_rows, self.graph, rows)
+                replace_rows(item, self.graph, call, replaced)
+            except NotTaken as error:
+                self._leave(item.region, str(error))
+                continue
+            note(function)
+            self.taken.append(rows)
+            inputs = (one for node in item.region.nodes for one in node.all_input_nodes)
+            dead += [one for one in inputs if constant_of(one) is not None]
+            dead += item.region.nodes
+        _erase_unused(self.graph, dead)
+        # In the order of the graph.
+        self.left += [
+            Left(_operator(node), why, _location(node)) for node, why in finder.reasons.items()
+        ]
+
+    def _leave(self, region: RowRegion, reason: str) -> None:
+        self.left += [Left(_operator(node), reason, _location(node)) for node in region.reductions]
+
+
+def _first_error(error: ftuner.CompileError | NotTaken) -> str:
+    """What a compiler says first, without the place in a text that nobody sees."""
+    lines = getattr(error, "diagnostics", "").splitlines()
+    errors = [line.partition("error: ")[2] for line in lines if "error: " in line]
+    return (errors or str(error).splitlines() or ["no reason given"])[0]
 
 
 def _erase_unused(graph: fx.Graph, nodes: list[fx.Node]) -> None:

@@ -83,6 +83,14 @@ class Report:
     #: in "encoder.layer.3"; "" has what is in no layer.
     layers: dict[str, Launches] = field(default_factory=dict)
     left: list[Left] = field(default_factory=list)
+    #: Reductions of rows that were looked at, such as softmax, norms and sums, and those that became
+    #: part of FTuner's functions, of which there are `row_functions`. With ``rows="never"``, in
+    #: graphs of training and in packages none are looked at.
+    rows: int = 0
+    rows_taken: int = 0
+    row_functions: int = 0
+    #: The others, and why.
+    rows_left: list[Left] = field(default_factory=list)
     #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
     #: in it is counted.
     breaks: dict[str, int] = field(default_factory=dict)
@@ -189,8 +197,13 @@ class Report:
             )
         if self.warning:
             lines.append(f"warning: {self.warning}")
+        if self.rows:
+            lines.append(
+                f"{self.rows_taken} of {self.rows} reductions of rows by {self.row_functions} functions"
+                " of FTuner"
+            )
         if self.operators:
-            of_all = self.taken + self.pytorch_kernels
+            of_all = self.taken + self.row_functions + self.pytorch_kernels
             most = sorted(self.operators.items(), key=lambda item: -item[1])
             lines.append(
                 f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
@@ -222,6 +235,9 @@ class Report:
             lines += [f"  {left}" for left in self.left]
             hints = dict.fromkeys((left.reason, left.hint) for left in self.left if left.hint)
             lines += [f"  to get those left since {reason}: {hint}" for reason, hint in hints]
+        if self.rows_left:
+            lines.append(f"left to PyTorch, {len(self.rows_left)} of {self.rows} reductions of rows:")
+            lines += [f"  {left}" for left in self.rows_left]
         if self.breaks:
             lines.append("not seen, since PyTorch's compiler did not hand it over:")
             lines += [f"  {text}" + _times(count) for text, count in self.breaks.items()]
@@ -270,6 +286,12 @@ def count_cached(name: str) -> None:
         _report.taken += 1
         _report.cached += 1
         _report.functions[name] = _report.functions.get(name, 0) + 1
+
+
+def count_cached_rows(name: str) -> None:
+    """The first call of a function of rows of a graph that PyTorch had in its caches."""
+    with _lock:
+        _report.row_functions += 1
 
 
 def _breaks() -> dict[str, int]:

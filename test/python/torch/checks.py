@@ -17,8 +17,8 @@ import ftuner.torch as ft
 ROOT = Path(__file__).parents[3]
 #: Few kernels, since each test compiles its own functions.
 COMPILER: dict[str, Any] = {"max_kernels": 1}
-#: All products by FTuner, and nothing that Inductor compiles.
-OPTIONS: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all"}
+#: All products by FTuner, no rows, and nothing that Inductor compiles.
+OPTIONS: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all", "rows": "never"}
 
 
 def load_script(path: str) -> Any:

@@ -352,3 +352,26 @@ def test_reads_outside(dtype: torch.dtype) -> None:
     ]
     for result, wanted in zip(run(x, index, grid), expected):
         assert torch.equal(result.nan_to_num(-1), torch.tensor(wanted).nan_to_num(-1).to(dtype))
+
+
+class Numbers(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.softmax(x, 0) + y, torch.log_softmax(x, -1) + y
+
+
+def test_softmax_of_a_number() -> None:
+    """torch-mlir's importer does not end with it."""
+    inputs = torch.tensor(3.0), torch.tensor(0.5)
+    function = ft.export(Numbers(), inputs).compile(max_kernels=1, emulate=True)
+    torch.testing.assert_close(function(*inputs), Numbers()(*inputs))
+
+
+class Groups(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.group_norm(x, 2)
+
+
+def test_group_norm_without_elements() -> None:
+    x = torch.randn(0, 4, 3)
+    with pytest.raises(ftuner.Error, match="nothing to compile"):
+        ft.export(Groups(), (x,)).compile(max_kernels=1, emulate=True)

@@ -332,7 +332,7 @@ def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is what PyTorch asks of operators, and makes its function once."""
     made = operator.Recipe.of(function(24), Settings("h200", True, COMPILER))
     text = made.write()
-    assert operator.Recipe.read(text) == made and made.sizes == ((0, 0), 24)
+    assert operator.Recipe.read(text) == made and made.results[0].sizes == ((0, 0), 24)
     monkeypatch.setattr(operator, "LIBRARY", Library())
     x, w, scale = torch.randn(7, 16), torch.randn(16, 24), torch.tensor(0.5)
     arguments = ([x, w], [scale], operator.key_of(text, 0), text)
@@ -349,5 +349,5 @@ def test_recipes_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="expected options of texts, numbers and lists of them"):
         made.write()
     other = operator.Recipe.of(function(24), Settings(tmp_path, True)).write()
-    with pytest.raises(ftuner.Error, match="format 2, which another version of FTuner"):
-        operator.Recipe.read(other.replace('"format": 1', '"format": 2'))
+    with pytest.raises(ftuner.Error, match="format 3, which another version of FTuner"):
+        operator.Recipe.read(other.replace('"format": 2', '"format": 3'))

@@ -1,0 +1,598 @@
+"""Reductions of rows through torch.compile: softmax, norms, sums, extremes, with what surrounds them."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
+
+import ftuner
+import ftuner.torch as ft
+from ftuner.latency import looping_rows
+from ftuner.torch import operator
+from ftuner.torch.library import Library, Settings
+from ftuner.torch.linalg import Instruction, Range
+from ftuner.torch.row_choice import traffic, why_inductors
+from ftuner.torch.row_function import COUNT, Operand, Operator, RowFunction
+from ftuner.torch.row_regions import RowFinder
+
+from checks import COMPILER, check_gradients, run_script
+
+HOSTS = "eager", "inductor"
+TYPES = torch.float32, torch.float16, torch.bfloat16
+#: Units in the last place of a type.
+UNIT = {torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+Function = Callable[[Tensor], Any]
+
+
+def compile_rows(model: Any, host: str, **options: Any) -> Any:
+    options = {**COMPILER, "host": host, "rows": "always", "take": "all", **options}
+    return torch.compile(model, backend="ftuner", fullgraph=True, options=options)
+
+
+def tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [tensor for item in value for tensor in tensors(item)]
+
+
+def compare(found: Any, eager: Any, exact: Any, what: str = "") -> None:
+    """Equal types, shapes, strides, NaN and infinities; errors at most twice eager's, or a unit or two."""
+    assert len(tensors(found)) == len(tensors(eager))
+    for one, other, reference in zip(*map(tensors, (found, eager, exact))):
+        assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride()), what
+        if not one.is_floating_point():
+            assert torch.equal(one, other), what
+            continue
+        special = ~other.isfinite()
+        assert torch.equal(one[special].nan_to_num(7), other[special].nan_to_num(7)), what
+        assert bool(one[~special].isfinite().all()), what
+        norm = reference.double()[~special].norm()
+        error, of_eager = (
+            (result.double()[~special] - reference.double()[~special]).norm()
+            for result in (one, other)
+        )
+        assert error <= max(2 * of_eager, 1.5 * UNIT[one.dtype] * norm), (what, error, of_eager)
+
+
+def check(
+    model: Any, inputs: Sequence[tuple[Tensor, ...]], host: str, dynamic: Sequence[int] = (0,), **options: Any
+) -> ft.Report:
+    """Compares a compiled model with eager PyTorch on several inputs, which one graph serves."""
+    torch._dynamo.reset()
+    exact = copy.deepcopy(model).double() if isinstance(model, nn.Module) else model
+    compiled = compile_rows(model, host, **options)
+    first = inputs[0][0]
+    for tensor in inputs[0]:
+        for dim in dynamic:
+            if tensor.dim() == first.dim():
+                torch._dynamo.mark_dynamic(tensor, dim, min=2, max=8192)
+    with torch.no_grad(), torch._dynamo.config.patch(error_on_recompile=True):
+        for args in inputs:
+            wide = [one.double() if one.is_floating_point() else one for one in args]
+            compare(compiled(*args), model(*args), exact(*wide))
+    return ft.report()
+
+
+def special(x: Tensor) -> Tensor:
+    """With NaN, infinities, ties, and a row that is masked as a whole."""
+    x = x.clone()
+    x[1, 2] = -math.inf
+    x[0, 0, 5] = x[0, 0, 9] = math.nan
+    x[2, 1, 3] = math.inf
+    x[0, 3, 7:9] = 50.0
+    return x
+
+
+#: Weights, of the types of tests and of what they are compared with.
+W, B = ({dtype: x.to(dtype) for dtype in (*TYPES, torch.float64)} for x in torch.randn(2, 33))
+
+#: Of x [n, 6, 33]: each is one function.
+OPERATORS: dict[str, Function] = {
+    "softmax": lambda x: x.softmax(-1),
+    "softmax of a middle dimension": lambda x: x.softmax(1),
+    "softmax of the first dimension": lambda x: x.softmax(0),
+    "softmax in f32": lambda x: x.softmax(-1, dtype=torch.float32),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "layer_norm": lambda x: F.layer_norm(x, (33,), W[x.dtype], B[x.dtype]),
+    "layer_norm of two dimensions": lambda x: F.layer_norm(x, (6, 33)),
+    "rms_norm": lambda x: F.rms_norm(x, (33,), W[x.dtype]),
+    "group_norm": lambda x: F.group_norm(x, 3),
+    "instance_norm": lambda x: F.instance_norm(x),
+    "sum": lambda x: x.sum(-1),
+    "sum of the first dimension": lambda x: x.sum(0),
+    "sum of two dimensions": lambda x: x.sum((1, 2)),
+    "sum of all": lambda x: (x * x).sum(),
+    "mean": lambda x: x.mean(1, keepdim=True),
+    "amax": lambda x: x.amax(-1),
+    "amin": lambda x: x.amin(1),
+    "max": lambda x: x.max(-1),
+    "min": lambda x: x.min(1),
+    "argmax": lambda x: x.argmax(-1, keepdim=True),
+    "argmin of all": lambda x: x.argmin(),
+    "var": lambda x: x.var(-1),
+    "std": lambda x: x.std(1, correction=0),
+    "vector_norm": lambda x: x.norm(dim=-1),
+    "vector_norm, order 1": lambda x: x.norm(p=1, dim=-1),
+    "vector_norm, order inf": lambda x: x.norm(p=math.inf, dim=1),
+    "normalize": lambda x: F.normalize(x, dim=-1),
+    "count": lambda x: (x > 0.5).sum(-1),
+}  # fmt: skip
+
+
+class Each(nn.Module):
+    """Each function of a tensor of its own, so that none is joined with another."""
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *inputs: Tensor) -> list[Any]:
+        return [function(x) for function, x in zip(self.functions, inputs)]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_operators(host: str, dtype: torch.dtype) -> None:
+    """All of them, with sizes that are not known, and with values that are no numbers."""
+    functions = list(OPERATORS.values())
+    compiled = compile_rows(Each(functions), host)
+    with torch.no_grad(), torch._dynamo.config.patch(error_on_recompile=True):
+        for size in (5, 3, 40):
+            inputs = [torch.randn(size, 6, 33).to(dtype) for _ in functions]
+            if size == 3:
+                inputs = [special(x) for x in inputs]
+            for x in inputs:
+                torch._dynamo.mark_dynamic(x, 0, min=2, max=64)
+            for name, function, x, found in zip(OPERATORS, functions, inputs, compiled(*inputs)):
+                compare(found, function(x), function(x.double()), name)
+    report = ft.report()
+    assert report.row_functions == len(functions) and not report.rows_left
+    assert report.rows_taken == report.rows >= len(functions)
+    assert report.calls == 3 * len(functions) and report.copied_arguments == 0
+    assert not report.operators and report.graphs == 1
+
+
+class Norms(nn.Module):
+    """A residual that others read, too, and its norm with what follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(33)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(torch.randn_like(parameter))
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        total = x + F.gelu(y)
+        return total, self.norm(total).relu() * 0.5 + x
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_one_function_with_what_surrounds_it(host: str, dtype: torch.dtype) -> None:
+    model = Norms().to(dtype)
+    inputs = [(torch.randn(n, 6, 33).to(dtype), torch.randn(n, 6, 33).to(dtype)) for n in (4, 9)]
+    report = check(model, inputs, host)
+    assert (report.rows, report.rows_taken, report.row_functions) == (1, 1, 1)
+    assert not report.operators and not report.inductor_operators and report.inductor_kernels == 0
+    assert report.calls == len(inputs)
+    assert "1 of 1 reductions of rows by 1 functions of FTuner" in str(report)
+    assert report.ftuner_us > 0 and report.others_us == 0
+
+
+def llama_norm(x: Tensor) -> Tensor:
+    """As models of transformers write it."""
+    wide = x.float()
+    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+    return W[x.dtype] * wide.to(x.dtype)
+
+
+def masked(x: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, x * 0.25, torch.finfo(x.dtype).min).softmax(-1)
+
+
+def filled(x: Tensor, mask: Tensor) -> Tensor:
+    return x.masked_fill(mask, -math.inf).softmax(-1)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_chains_of_models(host: str, dtype: torch.dtype) -> None:
+    x = torch.randn(4, 6, 33).to(dtype)
+    mask = torch.rand(4, 6, 33) > 0.3
+    report = check(lambda x: llama_norm(x), [(x,)], host)
+    assert report.row_functions == 1 and not report.operators
+    report = check(masked, [(x, mask)], host)
+    assert report.row_functions == 2 and not report.operators
+    # One mask for all, and a row that it hides as a whole.
+    mask = torch.rand(6, 33) > 0.5
+    mask[2] = True
+    report = check(filled, [(x, mask)], host)
+    assert report.row_functions == 3 and not report.operators
+
+
+def entropy(x: Tensor) -> Tensor:
+    p = x.softmax(-1)
+    return -(p * (p + 1e-6).log()).sum(-1)
+
+
+def quantized(x: Tensor) -> tuple[Tensor, Tensor]:
+    scale = x.abs().amax(-1, keepdim=True) / 127
+    return (x / scale).round().clamp(-127, 127), scale
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_several_reductions_of_the_same_rows(host: str) -> None:
+    def extremes(x: Tensor) -> tuple[Tensor, ...]:
+        return x.sum(-1), x.amax(-1), x.argmax(-1), x - x.mean(-1, keepdim=True)
+
+    x = torch.randn(5, 6, 33)
+    for number, function in enumerate((entropy, quantized, extremes), 1):
+        report = check(lambda x, f=function: f(x), [(x,)], host)
+        assert report.row_functions == number and not report.operators, function
+    # Of other rows: another function.
+    report = check(lambda x: (x.sum(-1), x.sum(1)), [(x,)], host)
+    assert report.row_functions == 5 and not report.operators
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_views(host: str) -> None:
+    """Rows are read where they lie, and results have the strides that PyTorch gives them."""
+    models: dict[str, Callable[[Tensor], Any]] = {
+        "transposed": lambda x: x.transpose(1, 2).softmax(-1),
+        "transposed, and more": lambda x: F.layer_norm(x.transpose(1, 2), (6,)) * 2,
+        "of heads": lambda x: x.unflatten(2, (3, 11)).transpose(1, 2).softmax(-1),
+        "result of another order": lambda x: x.softmax(-1).permute(2, 0, 1),
+        "copied in another order": lambda x: x.softmax(-1).transpose(1, 2).contiguous() + 1,
+        "repeated": lambda x: (x[:1].expand(x.shape) + x).softmax(-1),
+        "flat": lambda x: x.flatten(0, 1).softmax(-1).unflatten(0, (-1, 6)),
+        "unit dimensions": lambda x: x.unsqueeze(1).softmax(-1).squeeze(1).unsqueeze(-1),
+    }
+    for name, model in models.items():
+        before = ft.report().row_functions
+        report = check(lambda x, f=model: f(x), [(torch.randn(4, 6, 33),)], host)
+        assert report.row_functions == before + 1, name
+        assert report.copies == report.copied_arguments == 0 and not report.rows_left, name
+
+
+def test_tensors_of_other_strides() -> None:
+    """Dense ones are read as they lie; those with gaps stay with PyTorch."""
+    x = torch.randn(6, 33, 4)
+    report = check(lambda x: x.softmax(-1), [(x.permute(2, 0, 1),)], "eager", dynamic=())
+    assert report.row_functions == 1 and report.copied_arguments == 0
+    image = torch.randn(2, 8, 5, 7).to(memory_format=torch.channels_last)
+    report = check(lambda x: (x * 2).softmax(1), [(image,)], "eager", dynamic=())
+    assert report.row_functions == 2 and report.copied_arguments == 0
+    for number, part in enumerate((x[:, ::2], x[..., 1:3]), 1):
+        report = check(lambda x, n=number: x.softmax(-1) * n, [(part,)], "eager", dynamic=())
+        assert report.row_functions == 2 and len(report.rows_left) == number
+        assert report.rows_left[-1].reason == "an operand that no contiguous tensor holds"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_tensors_that_are_written(host: str) -> None:
+    """Results and arguments are those of eager PyTorch."""
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        most = x.amax(-1, keepdim=True)
+        x.mul_(2)
+        y[0] = 1.0
+        return x - most, x.softmax(-1).add_(y), y.sum(-1)
+
+    inputs = [torch.randn(4, 6, 33) for _ in range(2)]
+    others = [x.clone() for x in inputs]
+    with torch.no_grad():
+        found = compile_rows(model, host)(*inputs)
+        torch.testing.assert_close((*found, *inputs), (*model(*others), *others))
+    assert ft.report().rows_taken >= 3
+
+
+def test_nothing_is_read_behind_a_write() -> None:
+    """In a graph that writes in place, as graphs of torch.compile hardly do."""
+
+    def model(x: Tensor) -> Tensor:
+        most = x.amax(-1, keepdim=True)
+        x.mul_(2)
+        return x - most
+
+    graph = make_fx(model, tracing_mode="fake")(torch.randn(4, 8)).graph
+    named = {node.name: node for node in graph.nodes}
+    named["sub"].replace_input_with(named["mul_"], named["x_1"])
+    (region,) = RowFinder(graph).regions()
+    assert [node.name for node in region.nodes] == ["amax"]
+
+
+def test_nothing_is_needed_before_it_is_there() -> None:
+    """A chain through an operator that is not taken, back into the same rows."""
+
+    def model(x: Tensor) -> Tensor:
+        shares = x.softmax(-1)
+        return x.softmax(-1) + torch.sort(shares).values
+
+    report = check(model, [(torch.randn(4, 6, 33),)], "eager")
+    assert report.operators == {"sort.default": 1}
+    assert report.rows_taken == 2
+
+    def around(x: Tensor) -> Tensor:
+        centered = x - x.mean(-1, keepdim=True)
+        return centered.exp() * torch.sort(centered).values
+
+    report = check(around, [(torch.randn(4, 6, 33),)], "eager")
+    assert report.operators == {"sort.default": 2, "mul.Tensor": 1}
+    assert report.row_functions == 3
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_results_share_no_memory(host: str) -> None:
+    compiled = compile_rows(lambda x: (x.softmax(-1), x.softmax(-1), x.exp().sum(-1)), host)
+    x = torch.randn(4, 6, 33)
+    with torch.no_grad():
+        first, second, _ = compiled(x)
+        first.zero_()
+    torch.testing.assert_close(second, x.softmax(-1))
+
+
+def test_a_copy_of_a_result_is_pytorch_s() -> None:
+    """Such as a dropout leaves in evaluation, beside what others read."""
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        shares = x.softmax(-1)
+        return shares, shares.clone()
+
+    report = check(model, [(torch.randn(4, 6, 33),)], "eager")
+    assert report.row_functions == 1 and report.operators == {"clone.default": 1}
+
+
+class Trained(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.norm = nn.Linear(12, 20), nn.LayerNorm(20)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.up(x)).softmax(-1)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_training_is_as_it_was(host: str) -> None:
+    """Products alone are taken; without gradients the same model has rows."""
+    model = Trained()
+    compiled = compile_rows(model, host)
+    x = torch.randn(5, 12, requires_grad=True)
+    check_gradients(model, compiled, x)
+    report = ft.report()
+    assert report.taken == report.products >= 3 and report.rows == report.row_functions == 0
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+    # The norm and the softmax are of the same rows.
+    assert ft.report().row_functions == 1 and ft.report().rows_taken >= 2
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_lengths_of_rows(host: str) -> None:
+    """One graph for rows of all lengths."""
+    sizes = [(3, 5), (2, 2), (7, 31), (2, 32), (5, 33), (4, 257), (2, 4097)]
+    inputs = [(torch.randn(*size),) for size in sizes]
+    report = check(lambda x: x.softmax(-1), inputs, host, dynamic=(0, 1))
+    assert report.row_functions == report.graphs == 1 and report.calls == len(sizes)
+
+
+def test_sizes_of_0_and_1() -> None:
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x.softmax(-1), x.sum(0)
+
+    compiled = compile_rows(model, "inductor")
+    with torch.no_grad():
+        for size in (4, 1, 0):
+            x = torch.randn(size, 9)
+            torch._dynamo.decorators.mark_unbacked(x, 0)
+            torch.testing.assert_close(compiled(x), model(x))
+    assert ft.report().graphs == 1 and ft.report().row_functions == 2
+
+
+def test_what_stays_with_pytorch() -> None:
+    def model(x: Tensor, wide: Tensor, empty: Tensor, one: Tensor) -> tuple[Tensor, ...]:
+        return (
+            x.sum((0, 2)), wide.softmax(-1), empty.sum(-1), one.amax(-1),
+            x.sum(-1, dtype=torch.float64), x.long().sum(-1),
+        )  # fmt: skip
+
+    inputs = torch.randn(4, 6, 33), torch.randn(4, 8).double(), torch.randn(4, 0), torch.randn(4, 1)
+    report = check(model, [inputs], "eager", dynamic=())
+    reasons = [left.reason for left in report.rows_left]
+    assert reasons == [
+        "reduced dimensions that do not lie side by side",
+        "elements of float64",
+        "no elements",
+        "rows of one element",
+        "a result of float64",
+        "elements of int64",
+    ]
+    assert report.rows == 6 and report.rows_taken == 0
+    assert "left to PyTorch, 6 of 6 reductions of rows:" in str(report)
+    assert all("test_row_reductions.py" in left.location for left in report.rows_left)
+
+
+def test_never() -> None:
+    report = check(lambda x: x.softmax(-1), [(torch.randn(4, 9),)], "eager", rows="never")
+    assert report.rows == 0 and report.operators == {"_softmax.default": 1}
+
+
+def test_always_with_eager() -> None:
+    """Host "eager" gets no kernel for rows, however few they are."""
+    report = check(lambda x: x.softmax(-1), [(torch.randn(4, 9),)], "eager", rows="auto")
+    assert report.row_functions == 1 and not report.operators
+
+
+def test_inductor_s_rows_are_inductor_s() -> None:
+    """Unless the bound of its time is above what FTuner is predicted to take."""
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return F.layer_norm(x, (768,)), y.sum(-1)
+
+    compiled = compile_rows(model, "inductor", rows="auto", device="a100")
+    x, y = torch.randn(4, 768), torch.randn(4, 50)
+    torch._dynamo.mark_dynamic(y, 1)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x, y), model(x, y))
+    report = ft.report()
+    assert report.row_functions == 0 and report.inductor_kernels > 0
+    assert sorted(left.reason for left in report.rows_left) == [
+        "Inductor is predicted to be as fast or faster",
+        "rows of at most 1024 elements, which Inductor reads once, too",
+    ]
+
+
+@pytest.mark.parametrize("microseconds", [1e-3, 1e6])
+def test_the_bound_decides(monkeypatch: pytest.MonkeyPatch, microseconds: float) -> None:
+    """Of rows without a known length, which Inductor reads twice: by its time."""
+    asked: list[Any] = []
+
+    def predict(device: Any, rows: Any, *bytes_: float) -> Any:
+        asked.append((device, bytes_))
+        assert rows and all(count >= 1 and length >= 1 for count, length in rows)
+        return np.full(len(rows), microseconds)
+
+    monkeypatch.setattr(looping_rows, "predict", predict)
+    x = torch.randn(5, 70)
+    torch._dynamo.mark_dynamic(x, 1)
+    # PyTorch's caches do not know of such times: another graph for each.
+    factor = 2.0 if microseconds > 1 else 3.0
+
+    def model(x: Tensor) -> Tensor:
+        return (x * factor).to(torch.float16 if x.dtype == torch.float32 else x.dtype).softmax(-1)
+
+    compiled = compile_rows(model, "inductor", rows="auto")
+    with torch.no_grad():
+        compare(compiled(x), model(x), model(x.double()))
+    assert asked == [("h200", (4, 4, 2))]
+    report = ft.report()
+    assert report.row_functions == int(microseconds > 1)
+    assert (report.inductor_kernels > 0) == (microseconds < 1)
+
+
+def test_a_known_bound_decides() -> None:
+    assert why_inductors(Range(1, 1024)) and why_inductors(Range(768, 768))
+    assert why_inductors(Range(1, 1025)) is why_inductors(Range(1, None)) is None
+
+
+def test_the_bound_of_inductor_s_time() -> None:
+    """It grows with what is read again, and with the rows; a device is asked by its name."""
+    sizes = [(1000, 4096), (100000, 4096), (100000, 65536)]
+    once = looping_rows.predict("a100", sizes, 4, 0, 4)
+    twice = looping_rows.predict("a100", sizes, 4, 4, 4)
+    assert (once < twice).all() and (np.diff(twice) > 0).all()
+    # No faster than DRAM: 1555 GB/s, each tensor once.
+    assert once[-1] > 100000 * 65536 * 8 / 1555e3
+    assert (looping_rows.predict("h100", sizes, 4, 4, 4) < twice).all()
+
+
+def norm_of(width: int | str = "d1") -> RowFunction:
+    """x [d0, width] in f16 + r, over its mean, times w [width]; and the sum x + r."""
+    x, r = Operand("arg0", (0, 1), "f16"), Operand("arg1", (0, 1), "f16")
+    total, mean = Operand("t0", (0, 1), "f16"), Operand("t1", (0,), "f32")
+    add = Instruction("arith.addf", ("x0", "x1"))
+    divide = Instruction("arith.divf", ("x1", COUNT))
+    scale = Instruction("arith.divf", ("x0", "v0"))
+    shift = Instruction("arith.mulf", ("v1", "x2"))
+    last = Instruction("arith.mulf", ("v2", "s0"))
+    return RowFunction(
+        name="norm",
+        loops=("d0", width),
+        arguments=((0, 1), (0, 1), (1,)),
+        types=("f16", "f16", "f32"),
+        num_scalars=1,
+        operators=(
+            Operator((x, r), (add,), "v0", (0, 1), "f16"),
+            Operator((total,), (), "x0", (0,), "f32", "arith.addf"),
+            Operator(
+                (total, mean, Operand("arg2", (1,), "f32")),
+                (divide, scale, shift, last),
+                "v3",
+                (0, 1),
+                "f32",
+            ),
+        ),
+        results=(total, Operand("t2", (0, 1), "f32")),
+        symbols=(("d0", Range(2, 64)), *([("d1", Range(1, None))] if width == "d1" else [])),
+    )
+
+
+@pytest.mark.parametrize("width", ["d1", 40])
+def test_functions(width: int | str) -> None:
+    """Two results of different types, a vector and a scalar beside them."""
+    function = norm_of(width)
+    assert function.result_sizes == (((0, 0), (0, 1) if width == "d1" else 40),) * 2
+    module = ftuner.compile(str(function), device="h200", max_kernels=1, emulate=True)
+    (norm,) = module.functions.values()
+    assert [len(kernel["workloads"]) for kernel in module.manifest["kernels"]] == [1]
+    x, r = (torch.rand(7, 40).half() for _ in range(2))
+    w = torch.rand(40)
+    total, result = norm(x, r, w, 3.0)
+    assert torch.equal(total, x + r)
+    expected = total.double() / total.double().mean(-1, keepdim=True) * w * 3
+    torch.testing.assert_close(result.double(), expected, rtol=1e-6, atol=0)
+
+
+def test_bytes_of_inductor_s_loops() -> None:
+    """Both summands at first, one of them again, and both results; no weight, which rows share."""
+    assert traffic(norm_of()) == (4, 2, 6)
+    sums = norm_of()
+    sums = RowFunction(**{**vars(sums), "results": (Operand("t1", (0,), "f32"),)})
+    assert traffic(sums) == (4, 0, 0)
+    copies = RowFunction(**{**vars(sums), "results": (Operand("t0", (0, 1), "f16"),)})
+    assert traffic(copies) == (4, 0, 2)
+
+
+def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what PyTorch asks of operators, and makes its function once."""
+    made = operator.Recipe.of(norm_of(), Settings("h200", True, COMPILER))
+    text = made.write()
+    assert operator.Recipe.read(text) == made and len(made.results) == 2
+    monkeypatch.setattr(operator, "LIBRARY", Library())
+    x, r, w = torch.rand(7, 40).half(), torch.rand(7, 40).half(), torch.rand(40)
+    arguments = ([x, r, w], [torch.tensor(3.0)], operator.key_of(text, 0), text)
+    target = operator.rows_operator_of(True)
+    torch.library.opcheck(target, arguments)
+    total, result = target(*arguments)
+    assert torch.equal(total, x + r) and result.dtype == torch.float32
+    assert ft.report().compiled == 1 and ft.report().row_functions == 1
+
+
+SCRIPT = """
+import torch
+import ftuner.torch as ft
+
+options = {"host": "inductor", "rows": "always", "max_kernels": 1}
+compiled = torch.compile(lambda x: x.softmax(-1) * 3, backend="ftuner", options=options)
+x = torch.randn(5, 48)
+with torch.no_grad():
+    torch.testing.assert_close(compiled(x), x.softmax(-1) * 3)
+report = ft.report()
+result = report.graphs, report.row_functions, report.calls
+"""
+
+
+def test_graphs_from_pytorch_s_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their functions of rows are made at the first call, and counted then."""
+    assert run_script(SCRIPT) == (1, 1, 1)
+    torch._dynamo.reset()
+    ft.reset_report()
+    monkeypatch.setattr(operator, "_functions", {})
+    assert run_script(SCRIPT) == (0, 1, 1)
+
+
+@pytest.mark.parametrize("value", ["some", None, True])
+def test_options_that_are_not_valid(value: Any) -> None:
+    error = "expected option rows 'auto', 'always' or 'never', but got "
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match=error):
+        compile_rows(lambda x: x.softmax(-1), "eager", rows=value)(torch.randn(2, 4))
