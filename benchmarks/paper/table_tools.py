@@ -10,8 +10,9 @@ import subprocess
 import sys
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-sys.path.insert(0, os.path.join(ROOT, "benchmarks", "cpu"))
+sys.path[:0] = [os.path.join(ROOT, "benchmarks", "cpu"), os.path.join(ROOT, "python")]
 import workloads  # noqa: E402
+from ftuner.judges import blocks_of, roofline_us  # noqa: E402, F401
 # Of test/Integration, whose path workloads adds.
 import batches  # noqa: E402
 import kernel_families  # noqa: E402
@@ -197,55 +198,6 @@ def eight(lengths):
 def device_of(name):
     with open(os.path.join(ROOT, "lib", "Device", "devices", f"{name}.json"), encoding="utf-8") as file:
         return json.load(file)
-
-
-def blocks_of(program, extents):
-    """(number of blocks, uKernel) of each uKernel of a program that has blocks."""
-    result = []
-    for count, ukernel in zip(program["blocks"], program["ukernels"]):
-        for axis, (extent, tile) in enumerate(zip(extents, ukernel["block_tile"])):
-            if axis not in (program["axis"], 2):
-                count *= math.ceil(extent / tile)
-        result.append((count * program["reduce_split"], ukernel))
-    return [part for part in result if part[0]]
-
-
-def roofline_us(device, program, extents):
-    """Microseconds of a program by a roofline for each wave of blocks; no constant but those of the data sheet.
-
-    A block multiplies its tile, padding included, and moves its tiles of both factors and of the result from or to
-    device memory; no cache helps. With r blocks on an SM, these take the greater of r · FLOPs / (peak of an SM ·
-    share of its lanes that r blocks have threads for) and r · bytes / (bandwidth / SMs). An SM holds as many blocks
-    as threads and shared memory allow. Waves follow each other; the last one has fewer blocks on each SM.
-    """
-    sms = device["sm_count"]
-    peak, bandwidth = 1e6 * device["fp32_tflops"] / sms, 1e3 * device["dram_gbps"] / sms  # for each microsecond
-    lanes = round(peak / (2 * device["clock_mhz"]))
-    split = program["reduce_split"]
-    parts = blocks_of(program, extents)
-    held = math.inf
-    for _, ukernel in parts:
-        (m, n, k, *batch), threads = ukernel["block_tile"], ukernel["workers"]
-        shared = 4 * program["schedule"]["stages"] * (m + n) * k * math.prod(batch)
-        held = min(held, device["max_blocks_per_sm"], device["max_threads_per_sm"] // threads,
-                   device["shared_memory_per_sm_bytes"] // shared)
-    held = max(held, 1)
-
-    def wave(tile, threads, on_sm):
-        m, n, step, *batch = tile
-        k = math.ceil(extents[2] / split / step) * step
-        points = math.prod(batch)
-        compute = 2 * m * n * k * points * on_sm / (peak * min(1, on_sm * threads / lanes))
-        return max(compute, 4 * (m * k + k * n + m * n) * points * on_sm / bandwidth)
-
-    blocks = [(tuple(ukernel["block_tile"]), ukernel["workers"]) for count, ukernel in parts for _ in range(count)]
-    time_us, size = 0.0, sms * held
-    for start in range(0, len(blocks), size):
-        chunk = blocks[start:start + size]
-        time_us += max(wave(tile, threads, math.ceil(len(chunk) / sms)) for tile, threads in set(chunk))
-    if split > 1:
-        time_us += 4 * (split + 1) * extents[0] * extents[1] * math.prod(extents[3:]) / (bandwidth * sms)
-    return time_us
 
 
 def traffic_us(device, program, extents):

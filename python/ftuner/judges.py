@@ -1,0 +1,83 @@
+"""Judges of programs: models of time that share no constant with the cost models of searches.
+
+A search chooses by its cost model, so that model is no judge of the search. Programs and devices
+here are the JSON of explanations (docs/explain.md) and of device files.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping, Sequence
+
+Program = Mapping[str, Any]
+
+
+def blocks_of(program: Program, extents: Sequence[int]) -> list[tuple[int, Mapping[str, Any]]]:
+    """(number of blocks, uKernel) of each uKernel of a product's program that has blocks."""
+    result = []
+    for count, ukernel in zip(program["blocks"], program["ukernels"]):
+        for axis, (extent, tile) in enumerate(zip(extents, ukernel["block_tile"])):
+            if axis not in (program["axis"], 2):
+                count *= math.ceil(extent / tile)
+        result.append((count * program["reduce_split"], ukernel))
+    return [part for part in result if part[0]]
+
+
+def takes(program: Program, axes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether `roofline_us` knows the program: a product of f32 on CUDA cores."""
+    kinds = [axis["kind"] for axis in axes]
+    return program["path"] == "simt" and kinds.count("reduce") == 1 and kinds[2:3] == ["reduce"]
+
+
+def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[int]) -> float:
+    """Microseconds of a product by a roofline for each wave of blocks, by the data sheet alone.
+
+    A block multiplies its tile, padding included, and moves its tiles of both factors and of the
+    result, in f32, from or to device memory; no cache helps. With r blocks on an SM, these take the
+    greater of r · FLOPs / (peak of an SM · share of its lanes that r blocks have threads for) and
+    r · bytes / (bandwidth / SMs). An SM holds as many blocks as threads and shared memory allow.
+    Waves follow each other; the last one has fewer blocks on each SM.
+    """
+    sms = device["sm_count"]
+    # For each microsecond.
+    peak, bandwidth = 1e6 * device["fp32_tflops"] / sms, 1e3 * device["dram_gbps"] / sms
+    lanes = round(peak / (2 * device["clock_mhz"]))
+    split = program["reduce_split"]
+    parts = blocks_of(program, extents)
+    held = math.inf
+    for _, ukernel in parts:
+        (m, n, k, *batch), threads = ukernel["block_tile"], ukernel["workers"]
+        shared = 4 * program["schedule"]["stages"] * (m + n) * k * math.prod(batch)
+        held = min(
+            held,
+            device["max_blocks_per_sm"],
+            device["max_threads_per_sm"] // threads,
+            device["shared_memory_per_sm_bytes"] // shared,
+        )
+    held = max(held, 1)
+
+    def wave(tile: Sequence[int], threads: int, on_sm: int) -> float:
+        m, n, step, *batch = tile
+        k = math.ceil(extents[2] / split / step) * step
+        points = math.prod(batch)
+        compute = 2 * m * n * k * points * on_sm / (peak * min(1, on_sm * threads / lanes))
+        return float(max(compute, 4 * (m * k + k * n + m * n) * points * on_sm / bandwidth))
+
+    time_us, size = 0.0, int(sms * held)
+    kinds = [(count, tuple(ukernel["block_tile"]), ukernel["workers"]) for count, ukernel in parts]
+    for start, end in _waves(sum(count for count, _, _ in kinds), size):
+        on_sm = math.ceil((end - start) / sms)
+        first, times = 0, []
+        for count, tile, threads in kinds:
+            if first < end and first + count > start:
+                times.append(wave(tile, threads, on_sm))
+            first += count
+        time_us += max(times)
+    if split > 1:
+        moved = 4 * (split + 1) * extents[0] * extents[1] * math.prod(extents[3:])
+        time_us += moved / (bandwidth * sms)
+    return float(time_us)
+
+
+def _waves(blocks: int, size: int) -> list[tuple[int, int]]:
+    return [(start, min(start + size, blocks)) for start in range(0, blocks, size)]
