@@ -24,9 +24,10 @@ def blocks_of(program: Program, extents: Sequence[int]) -> list[tuple[int, Mappi
 
 
 def takes(program: Program, axes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether `roofline_us` knows the program: a product of f32 on CUDA cores."""
+    """Whether `roofline_us` knows the program: a product whose workers are threads."""
     kinds = [axis["kind"] for axis in axes]
-    return program["path"] == "simt" and kinds.count("reduce") == 1 and kinds[2:3] == ["reduce"]
+    is_product = kinds.count("reduce") == 1 and kinds[2:3] == ["reduce"]
+    return is_product and {"threads_m", "stages"} <= program["schedule"].keys()
 
 
 def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[int]) -> float:
