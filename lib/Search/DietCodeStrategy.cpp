@@ -252,6 +252,8 @@ void DietCodeRanker::reportCounts(Plan &plan) const {
   add("rounds", static_cast<double>(counts.rounds));
   add("micro_kernels", static_cast<double>(tuner->kernels().size()));
   add("measured", isMeasured ? static_cast<double>(counts.measured) : 0);
+  if (isMeasured)
+    add("measured_programs", static_cast<double>(tuner->numPrograms()));
   add("failed", static_cast<double>(counts.failed));
   add("verified", static_cast<double>(counts.verified));
   add("revoted", static_cast<double>(counts.revoted));
@@ -349,13 +351,18 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
       {"leaves", static_cast<double>(plan.entries.size())});
   plan.statistics.push_back(
       {"families", static_cast<double>(plan.families.size())});
-  for (const WeightedShape &of : shapes) {
+  for (auto [index, of] : llvm::enumerate(shapes)) {
     ShapePrediction prediction;
     prediction.shape = of.shape;
     prediction.family =
         plan.familyFor(of.shape, alignmentOf(workload, of.shape));
     prediction.microseconds =
         -problem.predict(plan.families[prediction.family], of.shape).score;
+    // Unaligned shapes have a variant, which was not measured.
+    unsigned kernel = (*votes)[index];
+    if (plan.families[prediction.family] == tuner->kernels()[kernel].family)
+      prediction.measuredMicroseconds =
+          tuner->microseconds(index, kernel).value_or(0);
     plan.predictions.push_back(std::move(prediction));
   }
   return plan;

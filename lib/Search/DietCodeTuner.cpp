@@ -249,28 +249,38 @@ llvm::Error DietCodeTuner::measure(llvm::ArrayRef<const TunedKernel *> chosen) {
   first.push_back(requests.size());
   std::vector<llvm::Expected<double>> times = timer(requests);
   llvm::Error fatal = llvm::Error::success();
+  bool isFruitless = true;
   for (auto [index, kernel] : llvm::enumerate(chosen)) {
     TunedKernel result = *kernel;
-    bool failed = false;
+    bool failed = false, isUnknown = false;
     for (size_t i = first[index]; i < first[index + 1]; ++i) {
       if (times[i]) {
         result.runs.push_back({requests[i].shape, *times[i]});
+        isFruitless = false;
+        timed.insert(MeasurementLog::keyOf(requests[i]));
         continue;
       }
-      failed = true;
       llvm::Error error = times[i].takeError();
+      if (error.isA<NotMeasured>()) {
+        isUnknown = true;
+      } else {
+        failed = true;
+        isFruitless = false;
+      }
       if (error.isA<MeasurerFailed>())
         fatal = llvm::joinErrors(std::move(fatal), std::move(error));
       else
         llvm::consumeError(std::move(error));
     }
+    seen.insert(keyOf(kernel->tiles));
     counts.failed += failed;
-    if (failed)
-      result.runs.clear();
-    measuredAt[keyOf(kernel->tiles)] = measured.size();
+    // What was measured in part says what it says.
+    if (failed || (isUnknown && result.runs.empty()))
+      continue;
     measured.push_back(std::move(result));
     ++counts.measured;
   }
+  fruitlessRounds = isFruitless ? fruitlessRounds + 1 : 0;
   return fatal;
 }
 
@@ -434,9 +444,9 @@ llvm::Error DietCodeTuner::run() {
     trainer = std::move(*opened);
   }
   auto isNew = [&](const Individual &individual) {
-    return individual.kernel && !measuredAt.count(keyOf(individual.tiles));
+    return individual.kernel && !seen.count(keyOf(individual.tiles));
   };
-  while (static_cast<int64_t>(measured.size()) < options.trials) {
+  while (static_cast<int64_t>(seen.size()) < options.trials) {
     ++counts.rounds;
     std::vector<Individual> population = firstGeneration();
     if (population.empty())
@@ -462,9 +472,9 @@ llvm::Error DietCodeTuner::run() {
     llvm::stable_sort(fittest, [](const Individual &a, const Individual &b) {
       return a.fitness > b.fitness;
     });
-    size_t wanted = std::min<size_t>(tuning::dietCodeBatch,
-                                     options.trials -
-                                         static_cast<int64_t>(measured.size()));
+    size_t wanted =
+        std::min<size_t>(tuning::dietCodeBatch,
+                         options.trials - static_cast<int64_t>(seen.size()));
     auto numRandom = static_cast<size_t>(
         std::ceil(tuning::dietCodeRandom * static_cast<double>(wanted)));
     std::vector<const TunedKernel *> batch;
@@ -484,6 +494,8 @@ llvm::Error DietCodeTuner::run() {
       break;
     if (llvm::Error error = measure(batch))
       return error;
+    if (fruitlessRounds == tuning::dietCodeFruitless)
+      break;
     if (llvm::Error error = train())
       return error;
   }
@@ -527,6 +539,7 @@ llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t most) {
     }
     if (requests.empty())
       return chosen;
+    llvm::Error fatal = llvm::Error::success();
     for (auto [index, time] : llvm::enumerate(timer(requests))) {
       size_t row = asked[index];
       unsigned kernel = chosen[row];
@@ -534,19 +547,24 @@ llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t most) {
       double &found = verified[{row, kernel}];
       if (!time) {
         llvm::Error error = time.takeError();
-        if (error.isA<MeasurerFailed>())
-          return std::move(error);
         // What was not measured speaks against nobody.
         found = error.isA<NotMeasured>() ? expected : 0;
         counts.failed += !error.isA<NotMeasured>();
-        llvm::consumeError(std::move(error));
+        if (error.isA<MeasurerFailed>())
+          fatal = llvm::joinErrors(std::move(fatal), std::move(error));
+        else
+          llvm::consumeError(std::move(error));
         continue;
       }
       ++counts.verified;
+      timed.insert(MeasurementLog::keyOf(requests[index]));
+      verifiedTimes[{row, kernel}] = *time;
       found = flopsOf(shapes[row].shape) / (*time * 1e-6);
       counts.revoted += found * (1 + options.tolerance) < expected;
       addRaggedRun(measured[kernel], shapes[row].shape, found, ragged);
     }
+    if (fatal)
+      return std::move(fatal);
     if (ragged.size() >= tuning::dietCodeRaggedRuns) {
       FittedK fitted = fitK(ragged);
       occupancyFactor.k = fitted.k;

@@ -24,6 +24,7 @@
 #include "FTuner/Search/SearchContext.h"
 #include <functional>
 #include <map>
+#include <set>
 
 namespace ftuner {
 
@@ -102,12 +103,25 @@ public:
   /// verified. An error if a shape has no micro-kernel.
   llvm::Expected<std::vector<unsigned>> choose(size_t most);
 
+  /// The time of a choice for the shape of that number; none where `choose`
+  /// did not time it.
+  std::optional<double> microseconds(size_t shape, unsigned kernel) const {
+    auto it = verifiedTimes.find({shape, kernel});
+    if (it == verifiedTimes.end())
+      return std::nullopt;
+    return it->second;
+  }
+
+  /// Programs that have a time.
+  int64_t numPrograms() const { return static_cast<int64_t>(timed.size()); }
+
   const std::vector<TunedKernel> &kernels() const { return measured; }
   const OccupancyFactor &occupancy() const { return occupancyFactor; }
 
   struct Counts {
     int64_t drawn = 0, rejectedByPath = 0, predicted = 0, measured = 0,
             failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0;
+
     double kStandardError = 0;
   } counts;
 
@@ -145,8 +159,6 @@ private:
   double throughput(const TunedKernel &kernel, double waves) const;
   /// That at full waves, for labels.
   double fullThroughput(const TunedKernel &kernel) const;
-  /// f_MK as predicted.
-  llvm::Expected<double> predictThroughput(const TunedKernel &kernel);
   /// The shape whose extents bound a mutation.
   llvm::ArrayRef<int64_t> drawBounds();
 
@@ -169,7 +181,16 @@ private:
   /// Times that were asked for in place of a model.
   std::map<const TunedKernel *, double> standIns;
   std::vector<TunedKernel> measured;
-  std::map<Key, size_t> measuredAt;
+  /// Programs that have a time, of micro-kernels at the shapes where they are
+  /// measured and of choices, as logs know them.
+  std::set<std::string> timed;
+  /// What was asked for, whether it could be measured or not.
+  std::set<Key> seen;
+  /// By shape and micro-kernel.
+  std::map<std::pair<size_t, unsigned>, double> verifiedTimes;
+  /// Rounds in a row in which nothing was measured: the budget is spent, or the
+  /// table has none of these.
+  int fruitlessRounds = 0;
   std::unique_ptr<TreeTrainer> trainer;
   std::optional<BoostedTrees> model;
 };

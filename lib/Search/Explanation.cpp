@@ -256,8 +256,10 @@ ftuner::explainShapes(const SearchProblem &problem,
       judge(problem, strategy, context, shapes, std::max<int64_t>(topK, 2));
   if (!reports)
     return reports.takeError();
+  // Nothing more is measured.
   SearchContext spent = context;
   spent.budget = 0;
+  spent.measurer = nullptr;
   std::vector<ShapeReport> bySia, byTime;
   if (problem.costModel.name() != siaModel) {
     auto answer = judge(underModel(problem, *findCostModel(siaModel)), strategy,

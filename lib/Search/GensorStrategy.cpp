@@ -120,26 +120,30 @@ GensorRanker::GensorRanker(const SearchProblem &problem,
                            const WalkOptions &options, uint64_t seed)
     : ProgramRanker(problem, std::move(candidates.set)), options(options),
       seed(seed), axes(ContractionAxes::of(problem.workload.reduceAxes())) {
-  std::set<Tiles> known;
+  std::set<std::pair<const CodegenModel *, Tiles>> known;
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const UKernel &u = candidate.ukernel;
     const CodegenModel *model = &candidate.family.path();
-    if (paths.empty() || paths.back().path != model) {
-      known.clear();
+    // Candidates with slices are behind those of all paths.
+    auto path = llvm::find_if(
+        paths, [&](const PathTiles &other) { return other.path == model; });
+    if (path == paths.end()) {
       paths.push_back(
           {model,
            candidate.resources.threads / u.workers,
            model->createSpace(problem.workload, problem.device)->reduceGranule,
-           candidates.strips[index] != ownStrips,
+           false,
            {},
            {}});
+      path = std::prev(paths.end());
     }
-    PathTiles &path = paths.back();
+    const Pair &strips = candidates.strips[index];
+    path->hasVirtualThreads |= strips != ownStrips;
     Tiles tiles = {{u.blockTile[axes.m], u.blockTile[axes.n]},
                    {u.registerTile[axes.m], u.registerTile[axes.n]}};
-    if (known.insert(tiles).second)
-      path.tiles.push_back(tiles);
-    path.candidates[{tiles, candidates.strips[index]}].push_back(index);
+    if (known.insert({model, tiles}).second)
+      path->tiles.push_back(tiles);
+    path->candidates[{tiles, strips}].push_back(index);
   }
 }
 
@@ -194,6 +198,9 @@ std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
       strips[axis] =
           std::min(result.virtualThreads[axis], nearest->second[axis]);
   auto variants = path.candidates.find({*nearest, strips});
+  // No strips that the path knows are feasible for these tiles.
+  if (variants == path.candidates.end())
+    variants = path.candidates.find({*nearest, ownStrips});
   if (variants == path.candidates.end())
     return std::nullopt;
   std::optional<unsigned> best;

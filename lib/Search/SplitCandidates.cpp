@@ -27,7 +27,8 @@ static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 /// earlier: a vendor's kernels with slices, whose second kernel is priced
 /// likewise, are measured (docs/latency-tensor-cores.md).
 static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
-/// The same of rows, whose later launches are all that slices cost.
+/// The same of rows, whose later launches are all that slices cost; there may
+/// be several, which the score of a choice has.
 static constexpr double kLeastRowsTime = 1;
 
 namespace {
@@ -111,6 +112,9 @@ void SplitFinder::visit(const Shape &shape) {
           blocks * split > tuning::mostSliceWaves * problem.device.smCount)
         break;
       family.reduceSplit = split;
+      // Slices of rows have rules of their own.
+      if (ofRows && !isFeasible(problem, family))
+        continue;
       double score = problem.score(family, shape);
       if (score > best * (1 - tuning::leastSliceGain))
         choices.push_back({score, static_cast<unsigned>(index), split});

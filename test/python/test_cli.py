@@ -342,10 +342,15 @@ def test_values_of_compiler_options(source: Path) -> None:
     assert known == compiler.pipeline_options(locations.tool("ftuner-translate")) - {
         "assume-aligned",
         "batch-tiles",
+        "mutate-threads",
         "pack-weights",
+        "pad-reduce",
+        "pad-term",
+        "perfect-tiles",
         "ptxas-feedback",
         "split-k",
         "tensor-maps",
+        "virtual-threads",
     }
     for arguments in (["--max-kernels"], ["--max-kernels", "--json"]):
         fails(2, "argument --max-kernels: expected one value", "compile", source, *arguments)

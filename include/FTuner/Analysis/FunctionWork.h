@@ -41,7 +41,7 @@ inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
 ///              one are alternatives
 ///   workload   the equal workload that names the kernels
 ///   slices     the split-K factor of the alternative, if it has slices; of
-///              both kernels
+///              all its kernels
 /// and of every kernel
 ///   operator   the operator that it computes
 ///   location   where in the source

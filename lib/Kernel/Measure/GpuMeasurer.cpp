@@ -304,7 +304,7 @@ static std::string objectionTo(const OperatorRegistry::Entry &entry,
   if (std::string text = entry.objectionTo(request.shape); !text.empty())
     return text;
   const KernelFamily &family = request.family;
-  // A second launch adds the slices, by a kernel that is no family's.
+  // Later launches merge the slices, by other kernels.
   if (family.reduceSplit != 1)
     return "expected a family without split-K, but got a split-K factor of " +
            std::to_string(family.reduceSplit);

@@ -54,6 +54,20 @@ bool readsPadding(linalg::LinalgOp op) {
       .wasInterrupted();
 }
 
+/// Whether a position gets smaller along some loop: the checks of sizes are for
+/// those that grow.
+bool fallsAlongLoop(AffineExpr position) {
+  bool falls = false;
+  position.walk([&](AffineExpr part) {
+    auto product = dyn_cast<AffineBinaryOpExpr>(part);
+    if (!product || product.getKind() != AffineExprKind::Mul)
+      return;
+    auto factor = dyn_cast<AffineConstantExpr>(product.getRHS());
+    falls |= !factor || factor.getValue() < 0;
+  });
+  return falls;
+}
+
 /// Whether an operator reduces windows of static extents, to one element for
 /// each point of its other loops.
 bool reducesWindows(linalg::LinalgOp op) {
@@ -77,9 +91,13 @@ bool reducesWindows(linalg::LinalgOp op) {
                      [&](unsigned loop) { return map.isFunctionOfDim(loop); }))
       return false;
   }
-  bool hasWindows = llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *in) {
-    return !op.getMatchingIndexingMap(in).isProjectedPermutation();
-  });
+  bool hasWindows = false;
+  for (OpOperand *in : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(in);
+    if (llvm::any_of(map.getResults(), fallsAlongLoop))
+      return false;
+    hasWindows |= !map.isProjectedPermutation(/*allowZeroInResults=*/true);
+  }
   return hasWindows || readsPadding(op);
 }
 

@@ -58,8 +58,20 @@ void ftuner::reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
     return simplifyAffineMap(
         map.replaceDimsAndSymbols(loops, {}, iterators.size(), 0));
   };
+  // A dilation has no meaning where a window has one element.
+  auto undilated = [&](AffineMap map) {
+    SmallVector<AffineExpr> positions(map.getResults());
+    for (AffineExpr &position : positions)
+      if (auto product = dyn_cast<AffineBinaryOpExpr>(position);
+          product && product.getKind() == AffineExprKind::Mul) {
+        auto *loop = llvm::find(loops, product.getLHS());
+        if (loop != loops.end() && extents[loop - loops.begin()] == 1)
+          position = product.getLHS();
+      }
+    return AffineMap::get(map.getNumDims(), 0, positions, op.getContext());
+  };
   OpOperand *init = op.getDpsInitOperand(0);
-  SmallVector<AffineMap> maps = {without(windows),
+  SmallVector<AffineMap> maps = {undilated(without(windows)),
                                  without(op.getMatchingIndexingMap(init))};
   auto image = cast<RankedTensorType>(read[0]->get().getType());
   for (auto [dim, before] : llvm::enumerate(windows.getResults())) {
@@ -67,7 +79,9 @@ void ftuner::reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
     if (position == before || isa<AffineDimExpr>(before))
       continue;
     auto loop = llvm::find(loops, position);
+    // Two dynamic sizes may differ: an image may be larger than its window.
     if (loop == loops.end() || !isa<AffineDimExpr>(position) ||
+        image.isDynamicDim(dim) ||
         image.getDimSize(dim) != extents[loop - loops.begin()])
       return;
   }

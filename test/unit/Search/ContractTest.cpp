@@ -281,8 +281,9 @@ static void walk(llvm::ArrayRef<const CodegenModel *> paths,
                           paths,
                           *question.model,
                           {}};
-    // Of `dietcode`, which has what must hold after few of them.
+    // Of `dietcode` and `gensor`, which have what must hold after few of them.
     problem.options.own["trials"] = int64_t(64);
+    problem.options.own["walks"] = int64_t(4);
     llvm::Expected<Plan> plan = solve(problem, *question.strategy);
     if (!plan) {
       ADD_FAILURE() << llvm::toString(plan.takeError());

@@ -175,6 +175,8 @@ TEST_F(ProgramMeasurementsTest, TimesRankThePrograms) {
   // Whatever a strategy holds for best, the fastest of what was measured is
   // first, and what was not measured is behind it.
   for (const SearchStrategy *strategy : searchStrategies()) {
+    if (strategy->measures())
+      continue;
     SCOPED_TRACE(strategy->name().str());
     HashMeasurer measurer;
     SearchContext context{&measurer, 1000};
@@ -230,10 +232,13 @@ TEST_F(ProgramMeasurementsTest, TimesChooseTheFamilies) {
     EXPECT_EQ(predicted.measurer, "");
     EXPECT_EQ(statistic(predicted, "measured_programs"), -1);
     EXPECT_EQ(statistic(plan, "measured_programs"), measurer.count);
-    // The samples and the shape beyond them.
-    EXPECT_EQ(statistic(plan, "measured_shapes"), plan.predictions.size() + 1);
-    EXPECT_GT(statistic(plan, "measured_overturned"), 0);
     EXPECT_NE(textOf(plan), textOf(predicted));
+    // The samples and the shape beyond them.
+    if (!strategy->measures()) {
+      EXPECT_EQ(statistic(plan, "measured_shapes"),
+                plan.predictions.size() + 1);
+      EXPECT_GT(statistic(plan, "measured_overturned"), 0);
+    }
     int64_t measured = 0;
     for (const ShapePrediction &prediction : plan.predictions) {
       if (prediction.measuredMicroseconds == 0)
@@ -242,6 +247,18 @@ TEST_F(ProgramMeasurementsTest, TimesChooseTheFamilies) {
       EXPECT_NEAR(prediction.measuredMicroseconds, 1.5, 0.501);
     }
     EXPECT_GT(measured, 0);
+  }
+}
+
+TEST_F(ProgramMeasurementsTest, StrategiesThatMeasureKeepTheBudget) {
+  for (const SearchStrategy *strategy : searchStrategies()) {
+    if (!strategy->measures())
+      continue;
+    SCOPED_TRACE(strategy->name().str());
+    HashMeasurer measurer;
+    Plan plan = solved({}, {&measurer, 150}, strategy->name());
+    EXPECT_EQ(measurer.count, 150);
+    EXPECT_EQ(statistic(plan, "measured_programs"), 150);
   }
 }
 

@@ -280,7 +280,9 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
       if (alignment < 16)
         serving.insert(family);
     }
-    EXPECT_GT(serving.size(), 2u);
+    // Walks of `gensor` for products as small as these end in one tile.
+    if (strategy->name() != "gensor")
+      EXPECT_GT(serving.size(), 2u);
     // Those that the latency model ranks lose less than the unaligned general
     // family alone.
     Plan less = *plan;
@@ -295,7 +297,8 @@ TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
       }
       return sum;
     };
-    if (strategy->name() != "roller" && !plan->unalignedEntries.empty()) {
+    if (strategy->name() != "roller" && strategy->name() != "gensor" &&
+        !plan->unalignedEntries.empty()) {
       EXPECT_LT(time(*plan), time(less));
     }
     // One kernel serves all.
