@@ -234,7 +234,8 @@ class _RowReplacement:
 
     Attributes:
         taken: what was replaced.
-        left: what stays with the host, and why.
+        left: what stays with the host, and why, in the order of the graph.
+        reasons: why reductions stay whose regions could be no call.
         looked_at: reductions in the graph.
     """
 
@@ -242,6 +243,7 @@ class _RowReplacement:
         self.graph, self.options, self.host, self.settings = graph, options, host, settings
         self.taken: list[Rows] = []
         self.left: list[Left] = []
+        self.reasons: dict[fx.Node, str] = {}
         self.looked_at = 0
 
     def run(self) -> None:
@@ -284,13 +286,14 @@ class _RowReplacement:
             dead += [one for one in inputs if constant_of(one) is not None]
             dead += item.region.nodes
         _erase_unused(self.graph, dead)
-        # In the order of the graph.
-        self.left += [
-            Left(_operator(node), why, _location(node)) for node, why in finder.reasons.items()
+        reasons = {**finder.reasons, **self.reasons}
+        self.left = [
+            Left(_operator(node), reasons[node], _location(node))
+            for node in sorted(reasons, key=finder.order.__getitem__)
         ]
 
     def _leave(self, region: RowRegion, reason: str) -> None:
-        self.left += [Left(_operator(node), reason, _location(node)) for node in region.reductions]
+        self.reasons.update((node, reason) for node in region.reductions)
 
 
 def _first_error(error: ftuner.CompileError | NotTaken) -> str:

@@ -40,28 +40,25 @@ def traffic(function: RowFunction) -> tuple[int, int, int]:
     statistic. Tensors without the loop of the row do not count.
     """
     row = len(function.loops) - 1
-    operators = function.operators
 
     def is_whole(operand: Operand) -> bool:
         return row in operand.loops
 
-    def sources(operand: Operand) -> set[int]:
-        """The arguments of whole rows that a tensor of whole rows follows from."""
-        number = int(operand.name.lstrip("argt"))
-        if operand.name[0] == "a":
-            return {number}
-        return set().union(*(sources(one) for one in operators[number].operands if is_whole(one)))
-
-    def needs_statistic(operand: Operand) -> bool:
-        if operand.name[0] == "a":
-            return False
-        of = operators[int(operand.name[1:])]
-        return bool(of.combine) or any(needs_statistic(one) for one in of.operands)
+    # Of each tensor: the arguments of whole rows that it follows from, and whether it needs a statistic.
+    sources = {f"arg{number}": {number} for number in range(len(function.arguments))}
+    needs_statistic = dict.fromkeys(sources, False)
+    for number, of in enumerate(function.operators):
+        whole = (sources[one.name] for one in of.operands if is_whole(one))
+        sources[f"t{number}"] = set().union(*whole)
+        needs = bool(of.combine) or any(needs_statistic[one.name] for one in of.operands)
+        needs_statistic[f"t{number}"] = needs
 
     # Operands of reductions and results are all that is read.
     every = {number for number, loops in enumerate(function.arguments) if row in loops}
     of_results = [result for result in function.results if is_whole(result)]
-    again = set().union(*(sources(result) for result in of_results if needs_statistic(result)))
+    again = set().union(
+        *(sources[result.name] for result in of_results if needs_statistic[result.name])
+    )
 
     def size(numbers: set[int]) -> list[int]:
         # What all rows share, such as a weight, is in a cache.

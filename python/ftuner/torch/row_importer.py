@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +19,21 @@ from .linalg import Size
 from .partition import NotTaken, aten, join_loops
 from .row_function import Operand, Operator, RowFunction
 from .row_regions import RowRegion
-from .row_rules import KINDS, Step, Tensor
+from .row_rules import KINDS, Step, Tensor, arguments_of
 
-#: What PyTorch refuses to reduce rows without elements by.
+#: What PyTorch refuses to reduce rows without elements by, as it does some norms.
 _EXTREMES = {
     aten.amax.default, aten.amin.default, aten.max.dim, aten.min.dim, aten.max.default,
     aten.min.default, aten.argmax.default, aten.argmin.default,
 }  # fmt: skip
 
+
+def _is_extreme(node: fx.Node) -> bool:
+    """Whether PyTorch refuses to reduce rows without elements by an operator."""
+    if node.target is aten.linalg_vector_norm.default:
+        order = arguments_of(node)["ord"]
+        return bool(order < 0 or order == math.inf)
+    return node.target in _EXTREMES
 
 
 @dataclass
@@ -65,7 +73,7 @@ def import_rows(
         head: lay.product([layout.extents[loop] for loop in groups[head]]) for head in heads
     }
     length = extents[head_of_row]
-    if any(node.target in _EXTREMES for node in region.nodes):
+    if any(map(_is_extreme, region.nodes)):
         if range_of(length, shape_env).lower < 1:
             raise NotTaken("an extreme of rows that may have no element")
     symbols: dict[Extent, str] = {}

@@ -21,8 +21,8 @@ from .layout import Access, Dims, Extent, Loop
 from .partition import NotTaken, is_cpu_scalar, is_write
 from .pointwise import Unsupported
 from .row_rules import (
-    FLOATS, KINDS, OPERAND, ROW_RULES, Reduced, Steps, Tensor, arguments_of, elementwise_body,
-    is_elementwise, operand_of_rows, reduced_dims,
+    COMPARISONS, FLOATS, KINDS, OPERAND, ROW_RULES, Reduced, Steps, Tensor, arguments_of,
+    elementwise_body, is_elementwise, operand_of_rows, reduced_dims, rounded,
 )  # fmt: skip
 
 aten = torch.ops.aten
@@ -218,6 +218,8 @@ class RowFinder:
                 self.reasons[seed] = str(error)
                 continue
             self.taken.update(node for node in region.nodes if node.target not in _PURE_VIEWS)
+            for node in region.nodes:
+                self.reasons.pop(node, None)
             yield region
 
     # Growth
@@ -231,9 +233,8 @@ class RowFinder:
         state = _State(Steps())
         layout = state.steps.layout
         dims: Dims = tuple((layout.add(extent),) if extent != 1 else () for extent in shape)
-        if seed.target is aten.native_group_norm.default:
-            dims = self._split_groups(layout, seed, dims)
         state.steps.reduced = self._row(layout, seed, dims)
+        dims = layout.resolve(dims)
         if not state.steps.reduced:
             raise NotTaken("rows of one element")
         length = lay.product([layout.extents[loop] for loop in state.steps.reduced])
@@ -256,27 +257,21 @@ class RowFinder:
         if value.device.type not in ("cpu", "cuda"):
             raise NotTaken(f"tensors on {value.device.type}")
 
-    def _split_groups(self, layout: lay.Layout, seed: fx.Node, dims: Dims) -> Dims:
-        given = arguments_of(seed)
-        channels, groups = (given[name] for name in ("C", "group"))
-        if not isinstance(channels, int) or channels % groups:
-            raise NotTaken("a number of channels that is not known")
-        if groups > 1 and channels > groups:
+    def _row(self, layout: lay.Layout, node: fx.Node, dims: Dims) -> tuple[Loop, ...]:
+        """The loops that a reduction reduces, of an operand that these dimensions walk.
+
+        Those of a group norm's channels split. Raises Unsupported.
+        """
+        if node.target is aten.native_group_norm.default:
+            given = arguments_of(node)
+            channels, groups = (given[name] for name in ("C", "group"))
+            if not isinstance(channels, int) or channels % groups:
+                raise Unsupported("a number of channels that is not known")
             parts = layout.split(dims[1], [groups, channels // groups])
             if parts is None:
-                raise NotTaken("groups that no loops describe")
-            return layout.resolve(dims)
-        return dims
-
-    def _row(self, layout: lay.Layout, seed: fx.Node, dims: Dims) -> tuple[Loop, ...]:
-        """The loops that a reduction reduces, of an operand that these dimensions walk."""
-        if seed.target is aten.native_group_norm.default:
-            given = arguments_of(seed)
-            # Of one group all channels are in the row, of one channel a group none.
-            groups, channels = given["group"], given["C"]
-            inside = dims[1] if groups == 1 else dims[1][1:] if channels > groups else ()
-            return (*inside, *(loop for loops in dims[2:] for loop in loops))
-        return tuple(loop for dim in reduced_dims(seed).dims for loop in dims[dim])
+                raise Unsupported("groups that no loops describe")
+            return (*parts[1], *(loop for loops in dims[2:] for loop in loops))
+        return tuple(loop for dim in reduced_dims(node).dims for loop in dims[dim])
 
     def _before(self, operand: fx.Node, dims: Dims, state: _State) -> list[fx.Node]:
         """Elementwise operators that an operand of whole rows follows from, the nearest first.
@@ -495,16 +490,18 @@ class RowFinder:
             if constant is not None:
                 places.append(constant)
                 continue
-            operands.append(self._placed(argument, dims, shape, value, state))
+            operand = self._placed(argument, dims, shape, value, state)
+            if operand.kind == "i64":
+                raise Unsupported("an operand of int64")
+            operands.append(operand)
             places.append(OPERAND)
         options = dict(node.kwargs)
         if any(isinstance(option, fx.Node) for option in options.values()):
             raise Unsupported("an option that is a value")
         if node.target in _CASTS:
             options = _only_types(options, value)
-        body = elementwise_body(
-            node.target, kind, places, options, [operand.kind for operand in operands]
-        )
+        kinds = [operand.kind for operand in operands]
+        body = elementwise_body(node.target, kind, places, options, kinds, _compared_in(node))
         state.values[node] = state.steps.map(kind, dims, operands, body)
 
     def _placed(
@@ -638,12 +635,26 @@ _WHOLE = {aten._softmax.default, aten._safe_softmax.default, aten._log_softmax.d
 
 
 def constant_of(node: fx.Node) -> float | None:
-    """The number that a node is: a tensor of no dimensions that is filled with it."""
+    """The number that a node is: a tensor of floats and no dimensions that is filled with it."""
     if node.target in (aten.full.default, aten.scalar_tensor.default) and "val" in node.meta:
         value = node.args[1] if node.target is aten.full.default else node.args[0]
-        if node.meta["val"].dim() == 0 and isinstance(value, (int, float)):
-            return float(value)
+        tensor = node.meta["val"]
+        is_number = tensor.dim() == 0 and tensor.is_floating_point()
+        if is_number and isinstance(value, (int, float)):
+            return rounded(value, tensor.dtype)
     return None
+
+
+def _compared_in(node: fx.Node) -> torch.dtype | None:
+    """The narrow type that a comparison converts its operands to, if any."""
+    if node.target not in COMPARISONS:
+        return None
+    operands: Any = (
+        argument.meta["val"] if isinstance(argument, fx.Node) else argument
+        for argument in node.args
+    )
+    dtype = torch.result_type(*operands)
+    return dtype if dtype in (torch.float16, torch.bfloat16) else None
 
 
 def _only_types(options: dict[str, Any], value: torch.Tensor) -> dict[str, Any]:

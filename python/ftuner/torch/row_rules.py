@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .layout import Dims, Extent, Layout, Loop, shape_of
 from .linalg import Instruction, Value
@@ -220,7 +221,7 @@ def _kind(node: fx.Node, number: int | None = None) -> str:
 def _accumulates(node: fx.Node, x: Tensor) -> str:
     """The result's type, where sums are of elements as they are. Raises Unsupported."""
     kind = _kind(node)
-    if kind not in FLOATS or (kind != x.kind and kind != "f32"):
+    if x.kind not in FLOATS or kind not in FLOATS or (kind != x.kind and kind != "f32"):
         raise Unsupported("elements that are converted before they are added")
     return kind
 
@@ -520,6 +521,8 @@ def _norm_of_batch(
 
 # Elementwise operators that products do not take: with booleans, or of several parameters.
 
+#: Operators that convert their operands to one type and compare them.
+COMPARISONS: set[Any] = set()
 #: A rule gets the emitter and the operands, of which booleans are i1.
 BOOLEAN_RULES: dict[Any, Callable[..., Value]] = {}
 #: Of these the operands that may be booleans, by place; all others are made numbers.
@@ -533,18 +536,13 @@ for _name, _predicate in {
     "gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq", "ne": "une",
 }.items():  # fmt: skip
     for _overload in ("Scalar", "Tensor"):
+        COMPARISONS.add(getattr(getattr(aten, _name), _overload))
         BOOLEAN_RULES[getattr(getattr(aten, _name), _overload)] = (
             lambda b, x, y, predicate=_predicate: b("arith.cmpf", x, y, attributes=f"{predicate},")
         )
 BOOLEAN_RULES[aten.where.self] = lambda b, c, x, y: b("arith.select", c, x, y)
 BOOLEAN_RULES[aten.masked_fill.Scalar] = lambda b, x, mask, value: b("arith.select", mask, value, x)
 BOOLEAN_RULES[aten.masked_fill.Tensor] = BOOLEAN_RULES[aten.masked_fill.Scalar]
-
-
-#: Operators whose result is booleans.
-_GIVE_BOOLEANS = set(BOOLEAN_RULES) - {
-    aten.where.self, aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.round.default,
-}  # fmt: skip
 
 #: Stands for an operand among the arguments of an operator.
 OPERAND = object()
@@ -568,13 +566,29 @@ for _operator in (aten.bitwise_not.default, aten.logical_not.default):
     _CONDITIONS[_operator] = (0,)
 BOOLEAN_RULES[aten.round.default] = lambda b, x: b("math.roundeven", x)
 
+#: Operators whose result is booleans.
+_GIVE_BOOLEANS = set(BOOLEAN_RULES) - {
+    aten.where.self, aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.round.default,
+}  # fmt: skip
+
 
 def is_elementwise(target: Any) -> bool:
     return target in RULES or target in BOOLEAN_RULES
 
 
+def rounded(value: float, dtype: torch.dtype) -> float:
+    """A number as a tensor of that type has it."""
+    with unset_fake_temporarily():
+        return float(torch.tensor(value, dtype=dtype))
+
+
 def elementwise_body(
-    target: Any, kind: str, places: Sequence[Any], options: Mapping[str, Any], kinds: Sequence[str]
+    target: Any,
+    kind: str,
+    places: Sequence[Any],
+    options: Mapping[str, Any],
+    kinds: Sequence[str],
+    compared_in: torch.dtype | None,
 ) -> Body:
     """The body of an elementwise operator. Raises Unsupported, as the body may.
 
@@ -583,6 +597,7 @@ def elementwise_body(
         places: its arguments by position, `OPERAND` for those that are operands.
         options: its arguments by name, none of them an operand.
         kinds: types of the operands.
+        compared_in: the narrow type that a comparison converts its operands to, if any.
     """
     conditions = _CONDITIONS.get(target, ())
     if (kind == "i1") != (target in _GIVE_BOOLEANS):
@@ -593,9 +608,13 @@ def elementwise_body(
         values: list[Any] = []
         for place, argument in enumerate(places):
             if argument is not OPERAND:
+                if compared_in is not None:
+                    argument = rounded(argument, compared_in)
                 values.append(argument)
                 continue
             value, kind = next(given)
+            if compared_in is not None and kind == "f32":
+                value = b.round(value, KINDS[compared_in])
             if kind == "i1" and place not in conditions:
                 value = b("arith.uitofp", value, suffix="i1 to f32")
             elif kind != "i1" and place in conditions:

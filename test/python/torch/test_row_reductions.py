@@ -22,7 +22,7 @@ from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, Range
 from ftuner.torch.row_choice import traffic, why_inductors
 from ftuner.torch.row_function import COUNT, Operand, Operator, RowFunction
-from ftuner.torch.row_regions import RowFinder
+from ftuner.torch.row_regions import RowFinder, constant_of
 
 from checks import COMPILER, check_gradients, run_script
 
@@ -245,6 +245,78 @@ def test_several_reductions_of_the_same_rows(host: str) -> None:
     assert report.row_functions == 5 and not report.operators
 
 
+def test_groups_beside_other_rows() -> None:
+    """Channels are split into groups for the sake of a follower, too."""
+    models: list[Function] = [
+        lambda x: (x.mean((2, 3)), F.group_norm(x, 8)),
+        lambda x: (F.group_norm(x, 8), F.group_norm(x, 16)),
+        lambda x: (F.instance_norm(x), F.group_norm(x, 8)),
+        lambda x: (F.group_norm(x, 8), x.mean((2, 3))),
+    ]
+    for number, model in enumerate(models, 1):
+        report = check(lambda x, f=model: f(x), [(torch.randn(4, 32, 8, 8),)], "eager", dynamic=())
+        assert report.row_functions == 2 * number and not report.rows_left
+    # Of one channel a group: the rows of an image.
+    report = check(
+        lambda x: (x.mean((2, 3)), F.group_norm(x, 32)), [(torch.randn(4, 32, 8, 8),)], "eager", dynamic=()
+    )
+    assert report.row_functions == 2 * len(models) + 1
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_comparisons_round_numbers(dtype: torch.dtype) -> None:
+    """To the type of the tensor, where this has such an element."""
+    x = torch.randn(4, 33).to(dtype)
+    x[:, ::4] = 0.3
+    scalar = torch.tensor(0.3, dtype=torch.float64)
+
+    def model(x: Tensor, scalar: Tensor) -> tuple[Tensor, ...]:
+        one, other = (x > 0.3).sum(-1), (x == 0.3).sum(-1)
+        return one, other, (x < scalar).sum(-1), torch.where(x >= 0.3, x, 0.1).sum(-1)
+
+    torch._dynamo.reset()
+    with torch.no_grad():
+        found = compile_rows(model, "eager")(x, scalar)
+        compare(found, model(x, scalar), model(x, scalar))
+    assert ft.report().row_functions == 4 and not ft.report().operators
+
+
+def test_constants_are_of_their_types() -> None:
+    graph = torch.fx.Graph()
+    for dtype, value in ((torch.float16, 0.300048828125), (torch.bool, None), (torch.int64, None)):
+        node = graph.call_function(torch.ops.aten.full.default, ([], 0.3), {"dtype": dtype})
+        node.meta["val"] = torch.empty((), dtype=dtype)
+        assert constant_of(node) == value
+
+
+def test_integers_and_booleans_beside_rows() -> None:
+    """What cannot be in a function stays behind alone."""
+    x = torch.randn(4, 6, 33)
+    report = check(lambda x: ((x > 0).sum(-1).float(), x.argmax(-1) == 0), [(x,)], "eager")
+    assert report.row_functions == 1 and not report.rows_left
+    assert report.operators == {"_to_copy.default": 1, "eq.Scalar": 1}
+    report = check(lambda x: (x > 0).sum(-1, dtype=torch.float32), [(x,)], "eager")
+    assert report.row_functions == 1
+    assert [left.reason for left in report.rows_left] == [
+        "elements that are converted before they are added"
+    ]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_masks_of_masks(host: str) -> None:
+    def model(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return x.masked_fill(a & ~b, -math.inf).softmax(-1)
+
+    def others(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        mask = torch.logical_or(a ^ b, torch.logical_not(a | b)).logical_and(a)
+        return torch.where(mask, x, 0.5).sum(-1)
+
+    a, b = (torch.rand(4, 6, 33) > 0.4 for _ in range(2))
+    for number, function in enumerate((model, others), 1):
+        report = check(lambda *args, f=function: f(*args), [(torch.randn(4, 6, 33), a, b)], host)
+        assert report.row_functions == number and not report.operators
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_views(host: str) -> None:
     """Rows are read where they lie, and results have the strides that PyTorch gives them."""
@@ -310,6 +382,22 @@ def test_nothing_is_read_behind_a_write() -> None:
     named["sub"].replace_input_with(named["mul_"], named["x_1"])
     (region,) = RowFinder(graph).regions()
     assert [node.name for node in region.nodes] == ["amax"]
+
+
+def test_what_is_taken_later_is_not_left() -> None:
+    """A reduction that nobody reads is no region, but part of another."""
+
+    def model(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        return y.amax(-1), y.sum(-1)
+
+    graph = make_fx(model, tracing_mode="fake")(torch.randn(4, 8)).graph
+    output = next(iter(reversed(graph.nodes)))
+    output.args = (output.args[0][1],)
+    finder = RowFinder(graph)
+    (region,) = finder.regions()
+    assert [node.name for node in region.nodes] == ["mul", "amax", "sum_1"]
+    assert not finder.reasons
 
 
 def test_nothing_is_needed_before_it_is_there() -> None:
@@ -397,6 +485,22 @@ def test_sizes_of_0_and_1() -> None:
             torch._dynamo.decorators.mark_unbacked(x, 0)
             torch.testing.assert_close(compiled(x), model(x))
     assert ft.report().graphs == 1 and ft.report().row_functions == 2
+
+
+def test_norms_of_empty_rows() -> None:
+    """PyTorch refuses those that are extremes; where it asks when it traces, rows have elements."""
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return x.norm(p=-1, dim=-1), y.norm(p=math.inf, dim=-1)
+
+    torch._dynamo.reset()
+    inputs = torch.randn(4, 9), torch.randn(4, 7)
+    for x in inputs:
+        torch._dynamo.decorators.mark_unbacked(x, 1)
+    with torch.no_grad():
+        torch.testing.assert_close(compile_rows(model, "eager")(*inputs), model(*inputs))
+    (left,) = ft.report().rows_left
+    assert left.reason == "an extreme of rows that may have no element"
 
 
 def test_what_stays_with_pytorch() -> None:
@@ -551,6 +655,12 @@ def test_bytes_of_inductor_s_loops() -> None:
     assert traffic(sums) == (4, 0, 0)
     copies = RowFunction(**{**vars(sums), "results": (Operand("t0", (0, 1), "f16"),)})
     assert traffic(copies) == (4, 0, 2)
+    # In time that does not double with each operator.
+    squares = [Operand("arg0", (0, 1), "f16"), *(Operand(f"t{n}", (0, 1), "f16") for n in range(60))]
+    square = Instruction("arith.mulf", ("x0", "x1"))
+    operators = tuple(Operator((x, x), (square,), "v0", (0, 1), "f16") for x in squares[:-1])
+    chain = RowFunction(**{**vars(copies), "operators": operators, "results": (squares[-1],)})
+    assert traffic(chain) == (4, 0, 2)
 
 
 def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
