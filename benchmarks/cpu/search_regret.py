@@ -26,11 +26,8 @@ SEARCHES = {
     "ftuner ranked by SIA": ["--cost-model=sia"],
     "near the paper": ["--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia"],
     "roller": ["--strategy=roller"],
-    "gensor": ["--strategy=gensor"],
-    "dietcode": ["--strategy=dietcode"],
 }
-COLOURS = dict(zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73",
-                               "#E69F00", "#000000")))
+COLOURS = dict(zip(SEARCHES, ("#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73")))
 
 
 def explain(options, path, device, arguments):
