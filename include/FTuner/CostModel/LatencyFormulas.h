@@ -114,8 +114,8 @@ struct LatencyBlock {
   /// Of a block's first steps, how many keep what they load in registers or
   /// shared memory; the others load it again in each of `laterPasses`.
   double heldSteps = 0, laterPasses = 0;
-  /// Rows that a block has one after the other, and bytes of a step that it need
-  /// not load if it holds them (BlockWork).
+  /// Rows that a block has one after the other, and bytes of a step that it
+  /// need not load if it holds them (BlockWork).
   double rowLoop = 1, reusedBytes = 0;
   /// Cycles of the shuffles and barriers that a block waits for one after the
   /// other; above 0 in kernels that reduce.
