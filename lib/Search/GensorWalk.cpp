@@ -60,8 +60,10 @@ double GensorModel::traffic(const GensorState &state, int64_t level) const {
     return facts.batch *
            (facts.lhsBytes * gridN * m * k + facts.rhsBytes * gridM * n * k +
             facts.outputBytes * m * n);
-  double workers = static_cast<double>(state.block[0] / state.reg[0]) *
-                   static_cast<double>(state.block[1] / state.reg[1]);
+  int64_t workersM = state.block[0] / state.reg[0];
+  int64_t workersN = state.block[1] / state.reg[1];
+  double workers =
+      static_cast<double>(workersM) * static_cast<double>(workersN);
   return facts.batch * bytesOfRegister * gridM * gridN * k * workers *
          static_cast<double>(state.reg[0] + state.reg[1]);
 }
