@@ -251,11 +251,7 @@ llvm::Expected<RankedShape> GensorRanker::rank(llvm::ArrayRef<int64_t> shape) {
   if (families.empty())
     return llvm::createStringError("every aligned uKernel of workload '" +
                                    problem.workload.name + "' was rejected");
-  RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(families.size())};
-  for (auto [family, score] :
-       llvm::zip_equal(families, table.scoreAll(families, shape)))
-    ranked.programs.push_back({family, score});
-  sortByScore(ranked.programs);
+  RankedShape ranked = rankByScore(table, families, shape);
   ranked.notes = std::move(walked);
   return ranked;
 }

@@ -114,6 +114,17 @@ void ftuner::sortByScore(std::vector<RankedFamily> &programs) {
   });
 }
 
+RankedShape ftuner::rankByScore(const FamilyTable &table,
+                                llvm::ArrayRef<unsigned> families,
+                                llvm::ArrayRef<int64_t> shape) {
+  RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(families.size())};
+  for (auto [family, score] :
+       llvm::zip_equal(families, table.scoreAll(families, shape)))
+    ranked.programs.push_back({family, score});
+  sortByScore(ranked.programs);
+  return ranked;
+}
+
 int64_t ftuner::countRated(llvm::ArrayRef<RankedShape> shapes) {
   int64_t count = 0;
   for (const RankedShape &ranked : shapes)

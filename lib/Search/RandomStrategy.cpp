@@ -78,12 +78,7 @@ llvm::Expected<RankedShape> RandomRanker::rank(llvm::ArrayRef<int64_t> shape) {
     }
     drawn.push_back(families[index]);
   }
-  RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(count)};
-  for (auto [family, score] :
-       llvm::zip_equal(drawn, table.scoreAll(drawn, shape)))
-    ranked.programs.push_back({family, score});
-  sortByScore(ranked.programs);
-  return ranked;
+  return rankByScore(table, drawn, shape);
 }
 
 namespace {

@@ -18,12 +18,7 @@ public:
     if (families.empty())
       return llvm::createStringError("every uKernel of workload '" +
                                      problem.workload.name + "' was rejected");
-    RankedShape ranked{Shape(shape), {}, static_cast<int64_t>(families.size())};
-    for (auto [family, score] :
-         llvm::zip_equal(families, table.scoreAll(families, shape)))
-      ranked.programs.push_back({family, score});
-    sortByScore(ranked.programs);
-    return ranked;
+    return rankByScore(table, families, shape);
   }
 
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override {

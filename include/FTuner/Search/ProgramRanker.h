@@ -125,6 +125,10 @@ std::vector<RankedFamily> distinctPrograms(const FamilyTable &table,
 ReportedProgram reportProgram(const SearchProblem &problem,
                               const KernelFamily &family,
                               llvm::ArrayRef<int64_t> shape);
+/// Families of the table as the programs of a shape, by their scores.
+RankedShape rankByScore(const FamilyTable &table,
+                        llvm::ArrayRef<unsigned> families,
+                        llvm::ArrayRef<int64_t> shape);
 /// Best first; equal ones keep their order.
 void sortByScore(std::vector<RankedFamily> &programs);
 /// Programs that were rated for all of the shapes.
