@@ -105,6 +105,23 @@ def report_of(result):
     return reports[0], problems
 
 
+def run_case(tests, case, *flags):
+    """Compiles and runs the module of a random case, checked; the kernels that ran, or None, and problems.
+
+    The case has `seed`, `device`, `module()` and `arguments()`, whose last items are those of --args.
+    """
+    path = tests.write(f"{case.seed}.mlir", case.module())
+    arguments = ",".join(argument for _, _, argument in case.arguments())
+    result = tests.tool("ftuner-run", path, "--function=f", f"--args={arguments}", f"--device={case.device}", "--check",
+                        *CHECKED, f"--seed={case.seed % 2**31}", "--max-kernels=3", *flags)
+    report, problems = report_of(result)
+    if not report:
+        return None, problems
+    if not all(checked["ok"] for checked in report["results"]):
+        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
+    return [launch["kernel"] for launch in report["launches"]], problems
+
+
 def launched(report):
     """Names of the kernels of a run, without those that add slices of k up behind their own."""
     return [launch["kernel"] for launch in report["launches"] if not launch["kernel"].endswith("_sum")]

@@ -137,18 +137,10 @@ func.func @f({arguments}) -> {out} {{
 
 
 def run(tests, reduction):
-    seed, label = reduction.seed, f"seed {reduction.seed}"
-    tests.describe(label, str(reduction))
-    path = tests.write(f"{seed}.mlir", reduction.module())
-    arguments = ",".join(argument for _, _, argument in reduction.arguments())
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={arguments}", f"--device={reduction.device}",
-                        "--check", *harness.CHECKED, f"--seed={seed % 2**31}", "--max-kernels=3")
-    report, problems = harness.report_of(result)
-    if not report:
+    tests.describe(f"seed {reduction.seed}", str(reduction))
+    kernels, problems = harness.run_case(tests, reduction)
+    if kernels is None:
         return problems
-    if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
-    kernels = [launch["kernel"] for launch in report["launches"]]
     if len(kernels) > reduction.groups() or any("fallback" in kernel for kernel in kernels):
         problems.append(f"expected {reduction.groups()} kernels of rows, but got {kernels}")
     return problems

@@ -310,17 +310,9 @@ def run(tests, rows):
         rows.data = tests.write(f"{seed}.npy", "")
         numpy.save(rows.data, special_rows(rows))
     tests.describe(label, str(rows))
-    path = tests.write(f"{seed}.mlir", rows.module())
-    arguments = ",".join(argument for _, _, argument in rows.arguments())
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={arguments}", f"--device={rows.device}",
-                        "--paths=simt,rows", "--check", *harness.CHECKED, f"--seed={seed % 2**31}", "--max-kernels=3",
-                        *(["--misalign=2"] if rows.misalign else []))
-    report, problems = harness.report_of(result)
-    if not report:
+    kernels, problems = harness.run_case(tests, rows, "--paths=simt,rows", *(["--misalign=2"] if rows.misalign else []))
+    if kernels is None:
         return problems
-    if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
-    kernels = [launch["kernel"] for launch in report["launches"]]
     if len(kernels) != 1 or "fallback" in kernels[0]:
         problems.append(f"expected one kernel of rows, but got {kernels}")
     return problems

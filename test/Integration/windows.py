@@ -274,17 +274,9 @@ def run(tests, windows):
         windows.data = tests.write(f"{seed}.npy", "")
         numpy.save(windows.data, special_image(windows))
     tests.describe(label, str(windows))
-    path = tests.write(f"{seed}.mlir", windows.module())
-    arguments = ",".join(argument for _, _, argument in windows.arguments())
-    result = tests.tool("ftuner-run", path, "--function=f", f"--args={arguments}", f"--device={windows.device}",
-                        "--check", *harness.CHECKED, f"--seed={seed % 2**31}", "--max-kernels=3",
-                        *(["--misalign=2"] if windows.misalign else []))
-    report, problems = harness.report_of(result)
-    if not report:
+    kernels, problems = harness.run_case(tests, windows, *(["--misalign=2"] if windows.misalign else []))
+    if kernels is None:
         return problems
-    if not all(checked["ok"] for checked in report["results"]):
-        problems.append(f"relative errors {[checked['relative_error'] for checked in report['results']]}")
-    kernels = [launch["kernel"] for launch in report["launches"]]
     is_of_rows = windows.is_whole and windows.is_static
     if len(kernels) != 1 or is_of_rows == ("fallback" in kernels[0]):
         problems.append(f"expected one kernel{' of rows' if is_of_rows else ''}, but got {kernels}")
