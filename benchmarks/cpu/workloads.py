@@ -1,11 +1,24 @@
 """What the benchmarks of this folder share: workloads of the paper as modules."""
 
+import importlib.util
 import os
 import sys
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "test", "Integration"))
 import models  # noqa: E402
+
+
+def _load(path):
+    """A module of the package by itself: benchmarks run without what the package needs."""
+    spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+papers = _load(os.path.join(ROOT, "python", "ftuner", "papers.py"))
 
 BIN = os.path.join(ROOT, "build", "release", "bin")
 # Dense of the paper's text has T rows, that of its published figures 16·T.
@@ -50,29 +63,13 @@ def write(path, rows, **arguments):
     return write_module(path, m="M", n=2304, k=768, ranges={"M": rows}, **arguments)
 
 
-BATCH_MATMUL = """module attributes {ukernel.symbols = {T = #ukernel.range<%s>}} {
-  func.func @batch_matmul(%%a: tensor<192x?x%sxf32> {ukernel.shape = [192, "T", %s]},
-                          %%b: tensor<192x%sx%sxf32> {ukernel.shape = [192, %s, %s]},
-                          %%out: tensor<192x?x%sxf32> {ukernel.shape = [192, "T", %s]}) -> tensor<192x?x%sxf32> {
-    %%zero = arith.constant 0.0 : f32
-    %%start = linalg.fill ins(%%zero : f32) outs(%%out : tensor<192x?x%sxf32>) -> tensor<192x?x%sxf32>
-    %%product = linalg.batch_matmul ins(%%a, %%b : tensor<192x?x%sxf32>, tensor<192x%sx%sxf32>)
-                                   outs(%%start : tensor<192x?x%sxf32>) -> tensor<192x?x%sxf32>
-    return %%product : tensor<192x?x%sxf32>
-  }
-}
-"""
-
-
 def write_batch_matmul(path, rows="5 to 138 step 19", n="T", k=64):
     """Writes 192 products of T × k and k × n, the symbol T or a number each.
 
     By default BatchMatmul of the paper, T × 64 and 64 × T. Of its eight sizes a range
     with a step holds seven; the eighth is 128 there and 138 here.
     """
-    symbol = {size: f'"{size}"' if size == "T" else size for size in (n, k)}
-    n_size, k_size = ("?" if size == "T" else size for size in (n, k))
+    product = papers.batch_matmul("batch_matmul", 192, "T", n, k)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(BATCH_MATMUL % (rows, k_size, symbol[k], k_size, n_size, symbol[k], symbol[n], n_size, symbol[n],
-                                   n_size, n_size, n_size, k_size, k_size, n_size, n_size, n_size, n_size))
+        file.write(papers.module([product], lengths=rows))
     return path

@@ -258,6 +258,8 @@ void JsonWriter::writeWorkload(const WorkloadExplanation &workload) {
       for (const std::string &name : workload.equalWorkloads)
         json.value(name);
     });
+    json.attribute("fingerprint",
+                   workload.workload.fingerprint(FingerprintOf::Kernels));
     json.attribute("location", workload.location);
     json.attribute("plan", workload.planName);
     json.attributeArray("axes", [&] {

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import math
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from . import __version__, compiler, descriptions, judges, outputs
-from .errors import CompileError, Error
-from .explanation import explain_data
+from . import compiler, descriptions, judges, plans
+from .errors import Error
+from .plans import Answer, State, Strategy
 
-#: Ranks under the model that a search optimises say how well it optimises, not how good it is.
 LATENCY, ROOFLINE, MEASURED = "latency", "roofline", "measured"
+#: Judges that need no file.
 JUDGES = (LATENCY, ROOFLINE, MEASURED)
-FORMAT_VERSION = 1
+#: Judges that are a log of measurements.
+FILE_JUDGES = ("recorded", "simulated")
+FORMAT_VERSION = 2
+STRATEGIES = ("ftuner", "roller", "gensor", "dietcode")
+#: The name of what a source's workloads are together.
+WHOLE = "(all)"
 
 #: Statistics that count what a strategy looked at, the first that it has.
 _LOOKED_AT = ("looked_at", "states", "candidates", "programs")
@@ -29,91 +31,145 @@ _LOOKED_AT = ("looked_at", "states", "candidates", "programs")
 
 @dataclass(frozen=True)
 class Entry:
-    """What one strategy chose under one cost model for one workload."""
+    """What one strategy chose under one cost model for one workload on one device."""
 
+    source: str
+    device: str
     workload: str
     strategy: str
     cost_model: str
     #: Of planning and explaining the whole source.
     seconds: float
-    looked_at: int | None
-    rejected_by_paths: int | None
-    measured: int
+    looked_at: int | None = None
+    rejected_by_paths: int | None = None
+    measured: int = 0
     #: Who measured for the search; empty where nobody did.
-    measurer: str
-    kernels: int
-    #: Means over the sizes, by their weights: points of the iteration space beyond the shape over
-    #: all of them, and the share of busy SMs in all waves.
-    padding: float
-    sm_use: float
-    #: Sizes, their weights, and by judge the microseconds of each; None: it does not know it.
-    sizes: list[list[int]]
-    weights: list[float]
-    times: dict[str, list[float | None]]
+    measurer: str = ""
+    kernels: int = 0
+    #: Of the PTX of its kernels; None if it was not generated.
+    code_bytes: int | None = None
+    #: Workloads of the source that are equal to it, with itself.
+    count: int = 1
+    #: Extents of each axis at each size, number of the main axis, weights of the sizes.
+    sizes: list[list[int]] = field(default_factory=list)
+    main_axis: int = 0
+    weights: list[float] = field(default_factory=list)
+    #: At each size, points of the iteration space beyond the shape over all of them, and the share
+    #: of busy SMs in all waves.
+    size_padding: list[float] = field(default_factory=list)
+    size_sm_use: list[float] = field(default_factory=list)
+    #: By judge the microseconds of each size; None: it does not know it.
+    times: dict[str, list[float | None]] = field(default_factory=dict)
+    #: Judges that the search optimised: ranks under them say how well it did, not how good it is.
+    own_judges: list[str] = field(default_factory=list)
     #: Why there is no plan; empty if there is one.
     failure: str = ""
 
+    def mean(self, values: Sequence[float]) -> float:
+        """Over the sizes, by their weights."""
+        total = sum(weight * value for weight, value in zip(self.weights, values))
+        return total / sum(self.weights)
+
     @property
-    def is_judged_by_itself(self) -> bool:
-        """Whether the judge `latency` is what the search optimised."""
-        return self.cost_model == LATENCY
+    def predicted_us(self) -> float | None:
+        """Mean of the judge `latency` over the sizes."""
+        times = [time_us for time_us in self.times.get(LATENCY, []) if time_us is not None]
+        return self.mean(times) if times and len(times) == len(self.weights) else None
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Entries of all workloads of a source on a device."""
+class Group:
+    """Entries of one workload on one device."""
 
-    device: str
-    source: str
-    entries: list[Entry]
+    entries: Sequence[Entry]
 
-    def workloads(self) -> list[str]:
-        return list(dict.fromkeys(entry.workload for entry in self.entries))
+    @property
+    def key(self) -> tuple[str, str, str]:
+        first = self.entries[0]
+        return first.source, first.device, first.workload
 
-    def of(self, workload: str) -> list[Entry]:
-        return [entry for entry in self.entries if entry.workload == workload]
+    @property
+    def plans(self) -> list[Entry]:
+        return [entry for entry in self.entries if not entry.failure]
 
-    def ratios(self, workload: str, judge: str) -> dict[int, float]:
-        """By entry: geometric mean over the sizes of its time over the best of all entries.
+    @property
+    def sizes(self) -> list[list[int]]:
+        return self.plans[0].sizes if self.plans else []
 
-        Of sizes and entries that the judge knows; entries that it does not know at some size where
-        it knows others are left out.
-        """
-        entries = self.of(workload)
-        columns = [(i, entry.times.get(judge, [])) for i, entry in enumerate(entries)]
-        known = {
-            i: [time_us for time_us in times if time_us is not None]
+    def common(self, judge: str) -> list[int]:
+        """Numbers of the sizes that a judge knows of all plans that it knows at all."""
+        known = [times for _, times in self._known(judge)]
+        return [i for i in range(len(self.sizes)) if known and all(t[i] is not None for t in known)]
+
+    def _known(self, judge: str) -> list[tuple[int, list[float | None]]]:
+        columns = [(i, entry.times.get(judge, [])) for i, entry in enumerate(self.entries)]
+        return [
+            (i, times)
             for i, times in columns
-            if times and None not in times
-        }
-        best = [min(times) for times in zip(*known.values())]
-        result = {}
-        for i, times in known.items():
-            weights = entries[i].weights
-            logs = [
-                weight * math.log(time_us / least)
-                for weight, time_us, least in zip(weights, times, best)
-            ]
-            result[i] = math.exp(sum(logs) / sum(weights))
-        return result
+            if len(times) == len(self.sizes) and any(time_us is not None for time_us in times)
+        ]
 
-    def ranks(self, workload: str, judge: str) -> dict[int, int]:
+    def ratios(self, judge: str) -> dict[int, float]:
+        """By entry: geometric mean of its time over the least of all, over the common sizes."""
+        common = self.common(judge)
+        if not common:
+            return {}
+        rows = {i: [float(times[at] or 0) for at in common] for i, times in self._known(judge)}
+        weights = [self.plans[0].weights[at] for at in common]
+        best = [min(times) for times in zip(*rows.values())]
+        return {
+            i: geometric_mean([time_us / least for time_us, least in zip(times, best)], weights)
+            for i, times in rows.items()
+        }
+
+    def ranks(self, judge: str) -> dict[int, int]:
         """By entry: 1 for the least ratio; equal ratios have equal ranks."""
-        ratios = self.ratios(workload, judge)
+        ratios = self.ratios(judge)
         return {
             i: 1 + sum(other < ratio * (1 - 1e-9) for other in ratios.values())
             for i, ratio in ratios.items()
         }
 
+
+def geometric_mean(values: Iterable[float], weights: Iterable[float] | None = None) -> float:
+    pairs = [(v, w) for v, w in zip(values, weights)] if weights else [(v, 1.0) for v in values]
+    return math.exp(sum(w * math.log(v) for v, w in pairs) / sum(w for _, w in pairs))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Entries of all workloads of sources on devices."""
+
+    entries: list[Entry]
+    #: By judge that is a file, its name and who measured.
+    files: dict[str, str] = field(default_factory=dict)
+    #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        return (*JUDGES, *self.files)
+
+    @property
+    def groups(self) -> list[Group]:
+        groups: dict[tuple[str, str, str], list[Entry]] = {}
+        for entry in self.entries:
+            groups.setdefault((entry.source, entry.device, entry.workload), []).append(entry)
+        return [Group(entries) for entries in groups.values()]
+
     def rows(self) -> list[dict[str, Any]]:
         """One for each entry, as in the table."""
         rows = []
-        for workload in self.workloads():
-            ratios = {judge: self.ratios(workload, judge) for judge in JUDGES}
-            ranks = {judge: self.ranks(workload, judge) for judge in JUDGES}
-            for i, entry in enumerate(self.of(workload)):
+        for group in self.groups:
+            ratios = {judge: group.ratios(judge) for judge in self.judges}
+            ranks = {judge: group.ranks(judge) for judge in self.judges}
+            for i, entry in enumerate(group.entries):
+                is_plan = not entry.failure
                 row: dict[str, Any] = {
-                    "workload": workload,
+                    "device": entry.device,
+                    "source": entry.source,
+                    "workload": entry.workload,
+                    "count": entry.count,
                     "strategy": entry.strategy,
                     "cost_model": entry.cost_model,
                     "seconds": round(entry.seconds, 2),
@@ -122,24 +178,27 @@ class Comparison:
                     "measured": entry.measured,
                     "measurer": entry.measurer,
                     "kernels": entry.kernels,
-                    "padding": entry.padding,
-                    "sm_use": entry.sm_use,
-                    "judged_by_itself": entry.is_judged_by_itself,
+                    "code_bytes": entry.code_bytes,
+                    "padding": entry.mean(entry.size_padding) if is_plan else None,
+                    "sm_use": entry.mean(entry.size_sm_use) if is_plan else None,
+                    "predicted_us": entry.predicted_us,
+                    "own_judges": " ".join(entry.own_judges),
                     "failure": entry.failure,
                 }
-                for judge in JUDGES:
+                for judge in self.judges:
                     row[f"{judge}_ratio"] = ratios[judge].get(i)
                     row[f"{judge}_rank"] = ranks[judge].get(i)
                 rows.append(row)
         return rows
 
-    def json(self) -> str:
+    def json(self, **more: Any) -> str:
         data = {
             "format_version": FORMAT_VERSION,
-            "device": self.device,
-            "source": self.source,
+            "judges": list(self.judges),
+            "files": self.files,
             "rows": self.rows(),
             "entries": [vars(entry) for entry in self.entries],
+            **more,
         }
         return json.dumps(data, indent=1) + "\n"
 
@@ -151,121 +210,245 @@ class Comparison:
         writer.writerows(rows)
         return text.getvalue()
 
+    def request_lines(self) -> str:
+        return "".join(json.dumps(request) + "\n" for request in self.requests)
+
 
 def compare(
     source: compiler.Source,
     *,
-    device: descriptions.Device = "h200",
-    strategies: Sequence[str] = ("ftuner", "roller", "gensor", "dietcode"),
+    device: descriptions.Device | Sequence[descriptions.Device] = "h200",
+    strategies: Sequence[str] = STRATEGIES,
     cost_models: Sequence[str] = (LATENCY,),
+    judged_by: Mapping[str, str | os.PathLike[str]] | None = None,
+    code: bool = True,
     state: str | os.PathLike[str] | None = None,
     tell: Any = None,
+    counts: Mapping[str, int] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Plans a source by every strategy under every cost model, and judges what they chose.
+    """Plans a source by every strategy under every cost model on every device, and judges the plans.
 
-    `options` are those of `compile`, for all of them. With `state`, a file of JSON lines, what was
-    planned before is taken from there, and what is planned now is added. `tell` is called with a
-    line for each plan. A strategy that finds no plan has an entry that says why. Raises `Error`
-    where none does.
+    `options` are those of `compile`, for all of them; a strategy may have its own,
+    `gensor:virtual-threads=false`. `judged_by` are logs of measurements, by names of `FILE_JUDGES`.
+    `code` asks for bytes of PTX. With `state`, a file of JSON lines, what was planned before is taken
+    from there, and what is planned now is added. `tell` is called with a line for each plan.
+    `counts` says how many calls of a function there are. A strategy that finds no plan has entries
+    that say why. Raises `Error` where none does, and for a judge that does not know the devices.
     """
     text = compiler.read_source(source)
-    description = descriptions.resolve(device)
-    known = _State(state)
-    planned = []
-    for strategy in strategies:
-        for cost_model in cost_models:
-            key = _key(text, description, strategy, cost_model, options)
-            answer = known.find(key)
-            if answer is None:
-                if tell:
-                    tell(f"{strategy} by {cost_model}")
-                answer = _plan(text, device, strategy, cost_model, options)
-                known.add(key, answer)
-            planned.append((strategy, cost_model, answer))
-    if not any(answer["data"] for _, _, answer in planned):
-        raise Error(planned[0][2]["failure"] if planned else "expected a strategy and a cost model")
-    names = list(
-        dict.fromkeys(
-            workload["name"]
-            for _, _, answer in planned
-            for workload in (answer["data"] or {}).get("workloads", [])
+    logs = {name: judges.RecordedTimes(path) for name, path in (judged_by or {}).items()}
+    for name in logs:
+        if name not in FILE_JUDGES:
+            raise Error(f"expected a judge of {', '.join(FILE_JUDGES)}, but got '{name}'")
+    several = isinstance(device, (list, tuple))
+    devices = [descriptions.resolve(one) for one in (device if several else [device])]  # type: ignore[list-item]
+    names = {one.name for one in devices}
+    for log in logs.values():
+        if not log.devices & names:
+            raise Error(
+                f"{log.path}: expected measurements of {', '.join(sorted(names))}, but got those of "
+                + ", ".join(sorted(log.devices))
+            )
+    kept = State(state)
+    specs = [Strategy.parse(one) for one in strategies]
+    entries: list[Entry] = []
+    requests: dict[str, dict[str, Any]] = {}
+    failures = []
+    for description in devices:
+        answers = []
+        for spec in specs:
+            for cost_model in cost_models:
+                answer = plans.plan(
+                    text, description, spec, cost_model, options, code=code, state=kept, tell=tell
+                )
+                answers.append((spec, cost_model, answer))
+                if answer.failure:
+                    failures.append(answer.failure)
+        maker = _Maker(text.name, description, logs, options, counts or {}, requests)
+        entries += maker.make(answers)
+    if not entries:
+        raise Error(failures[0] if failures else "expected a strategy and a cost model")
+    files = {name: _who(log) for name, log in logs.items()}
+    return Comparison(entries, files, list(requests.values()))
+
+
+def _who(log: judges.RecordedTimes) -> str:
+    who = ", ".join(sorted(name for name in log.measurers if name))
+    return os.path.basename(log.path) + (f", measured by {who}" if who else "")
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes the entries of a source on a device."""
+
+    source: str
+    device: descriptions.Description
+    logs: Mapping[str, judges.RecordedTimes]
+    options: Mapping[str, Any]
+    counts: Mapping[str, int]
+    requests: dict[str, dict[str, Any]]
+
+    def make(self, answers: Sequence[tuple[Strategy, str, Answer]]) -> list[Entry]:
+        found = [
+            {one["name"]: one for one in (answer.facts or {}).get("workloads", [])}
+            for _, _, answer in answers
+        ]
+        names = list(dict.fromkeys(name for workloads in found for name in workloads))
+        columns = []
+        for name in names:
+            column = []
+            for workloads, (spec, cost_model, answer) in zip(found, answers):
+                if name in workloads:
+                    column.append(self._entry(workloads[name], spec, cost_model, answer))
+                else:
+                    failure = answer.failure or "the workload was not formed"
+                    column.append(self._failed(name, spec, cost_model, answer, failure))
+            columns.append(column)
+        entries = [entry for column in columns for entry in column]
+        if len(names) > 1 or any(entry.count > 1 for entry in entries):
+            groups = [Group(column) for column in columns]
+            for i, (spec, cost_model, answer) in enumerate(answers):
+                entries.append(self._whole(groups, i, spec, cost_model, answer))
+        return entries
+
+    def _failed(
+        self, name: str, spec: Strategy, cost_model: str, answer: Answer, failure: str
+    ) -> Entry:
+        return Entry(
+            self.source, self.device.name, name, spec.label, cost_model, answer.seconds,
+            failure=failure,
+        )  # fmt: skip
+
+    def _entry(
+        self, facts: Mapping[str, Any], spec: Strategy, cost_model: str, answer: Answer
+    ) -> Entry:
+        shapes, statistics = facts["shapes"], facts["statistics"]
+        programs = [shape["program"] for shape in shapes]
+        measurer = facts["measurer"]
+        is_stand_in = measurer.startswith(judges.STAND_INS)
+        times: dict[str, list[float | None]] = {
+            LATENCY: [program["predicted_us"] for program in programs],
+            ROOFLINE: [self._roofline_us(facts, shape) for shape in shapes],
+            MEASURED: [None if is_stand_in else p.get("measured_us") for p in programs],
+        }
+        for name, log in self.logs.items():
+            times[name] = [
+                log.time_us(self.device.name, facts["fingerprint"], families, shape["shape"])
+                for families, shape in zip(plans.shapes_with_families(facts), shapes)
+            ]
+        self._request(facts)
+        code = None if answer.code is None else answer.code.get(facts["name"], 0)
+        function = facts["name"].rpartition("_")[0]
+        return Entry(
+            source=self.source,
+            device=self.device.name,
+            workload=facts["name"],
+            strategy=spec.label,
+            cost_model=cost_model,
+            seconds=answer.seconds,
+            looked_at=_first(statistics, _LOOKED_AT),
+            rejected_by_paths=_rejected(statistics),
+            measured=_first(statistics, ("measured_programs", "measured")) or 0,
+            measurer=measurer,
+            kernels=len(facts["families"]),
+            code_bytes=code,
+            count=facts["count"] * self.counts.get(function, 1),
+            sizes=[shape["shape"] for shape in shapes],
+            main_axis=facts["main_axis"],
+            weights=[shape["weight"] for shape in shapes],
+            size_padding=[1 - program["metrics"]["pad"] for program in programs],
+            size_sm_use=[program["metrics"]["occ"] for program in programs],
+            times=times,
+            own_judges=self._own(spec, cost_model, measurer),
         )
-    )
-    entries = []
-    for name in names:
-        for strategy, cost_model, answer in planned:
-            found = [one for one in (answer["data"] or {}).get("workloads", []) if one["name"] == name]
-            seconds = answer["seconds"]
-            if found:
-                device_facts = description.content()
-                entries.append(_entry(found[0], device_facts, strategy, cost_model, seconds))
-            else:
-                failure = answer["failure"] or "the workload was not formed"
-                entries.append(_failed(name, strategy, cost_model, seconds, failure))
-    return Comparison(description.name, text.name, entries)
 
+    def _roofline_us(self, facts: Mapping[str, Any], shape: Mapping[str, Any]) -> float | None:
+        if not judges.takes(shape["program"], facts["axes"]):
+            return None
+        return judges.roofline_us(self.device.content(), shape["program"], shape["shape"])
 
-class _State:
-    """Plans that are kept in a file, a JSON object in each line."""
+    def _own(self, spec: Strategy, cost_model: str, measurer: str) -> list[str]:
+        own = []
+        if cost_model == LATENCY or measurer == f"model:{LATENCY}":
+            own.append(LATENCY)
+        if measurer and not measurer.startswith(judges.STAND_INS):
+            own.append(MEASURED)
+        options = {**self.options, **spec.options}
+        files = {
+            os.path.realpath(str(path))
+            for path in (
+                str(options.get("measurer") or "").removeprefix("recorded:"),
+                options.get("measure_log"),
+            )
+            if path
+        }
+        own += [name for name, log in self.logs.items() if os.path.realpath(log.path) in files]
+        return own
 
-    def __init__(self, path: str | os.PathLike[str] | None) -> None:
-        self._path = None if path is None else Path(path)
-        self._answers: dict[str, dict[str, Any]] = {}
-        if self._path is None or not self._path.exists():
-            return
-        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
-        if lines and not lines[-1].endswith("\n"):
-            # It was cut off.
-            outputs.write_one(str(self._path), "".join(lines[:-1]).encode("utf-8"))
-            del lines[-1]
-        for number, line in enumerate(lines, 1):
-            try:
-                content = json.loads(line)
-                self._answers[content.pop("key")] = {
-                    name: content[name] for name in ("seconds", "failure", "data")
-                }
-            except (ValueError, KeyError, AttributeError, TypeError):
-                raise Error(f"{self._path}:{number}: expected a plan in each line") from None
+    def _request(self, facts: Mapping[str, Any]) -> None:
+        for (family, _), shape in zip(plans.shapes_with_families(facts), facts["shapes"]):
+            request = {
+                "format_version": 3,
+                "device": self.device.name,
+                "workload": facts["fingerprint"],
+                "family": judges.family_of(family),
+                "shape": shape["shape"],
+            }
+            self.requests.setdefault(json.dumps(request, sort_keys=True), request)
 
-    def find(self, key: str) -> dict[str, Any] | None:
-        return self._answers.get(key)
+    def _whole(
+        self, groups: Sequence[Group], i: int, spec: Strategy, cost_model: str, answer: Answer
+    ) -> Entry:
+        """The workloads together, each as often as it is there.
 
-    def add(self, key: str, answer: dict[str, Any]) -> None:
-        self._answers[key] = answer
-        if self._path is not None:
-            with open(self._path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, **answer}) + "\n")
+        Times are sums of means over the sizes, of the workloads whose plans a judge knows all.
+        Padding and SM use are means by predicted time.
+        """
+        parts = [group.entries[i] for group in groups]
+        failures = [part.failure for part in parts if part.failure]
+        if failures:
+            return self._failed(WHOLE, spec, cost_model, answer, failures[0])
+        times: dict[str, list[float | None]] = {}
+        for judge in (*JUDGES, *self.logs):
+            known = [
+                group.entries[i]
+                for group in groups
+                if all(None not in entry.times[judge] for entry in group.plans)
+            ]
+            total = sum(
+                part.count * part.mean([time_us or 0 for time_us in part.times[judge]])
+                for part in known
+            )
+            times[judge] = [total if known else None]
+        weights = [part.count * (part.predicted_us or 0) for part in parts]
 
+        def mean(values: Iterable[float]) -> float:
+            return sum(w * value for w, value in zip(weights, values)) / sum(weights)
 
-def _key(
-    text: compiler.SourceText,
-    description: descriptions.Description,
-    strategy: str,
-    cost_model: str,
-    options: Mapping[str, Any],
-) -> str:
-    parts = [__version__, description.text, strategy, cost_model]
-    parts += [f"{name}={value}" for name, value in sorted(options.items())]
-    return hashlib.sha256(repr(parts).encode() + text.content).hexdigest()
-
-
-def _plan(
-    text: compiler.SourceText,
-    device: descriptions.Device,
-    strategy: str,
-    cost_model: str,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    start = time.perf_counter()
-    data, failure = None, ""
-    try:
-        data = explain_data(
-            text, device=device, strategy=strategy, cost_model=cost_model, **options
+        looked_at = [part.looked_at for part in parts if part.looked_at is not None]
+        rejected = [part.rejected_by_paths for part in parts if part.rejected_by_paths is not None]
+        return Entry(
+            source=self.source,
+            device=self.device.name,
+            workload=WHOLE,
+            strategy=spec.label,
+            cost_model=cost_model,
+            seconds=answer.seconds,
+            looked_at=sum(looked_at) if looked_at else None,
+            rejected_by_paths=sum(rejected) if rejected else None,
+            measured=sum(part.measured for part in parts),
+            measurer=next((part.measurer for part in parts if part.measurer), ""),
+            kernels=sum(part.kernels for part in parts),
+            code_bytes=None if answer.code is None else answer.code[""],
+            count=sum(part.count for part in parts),
+            sizes=[[]],
+            weights=[1.0],
+            size_padding=[mean(part.mean(part.size_padding) for part in parts)],
+            size_sm_use=[mean(part.mean(part.size_sm_use) for part in parts)],
+            times=times,
+            own_judges=parts[0].own_judges,
         )
-    except CompileError as error:
-        failure = str(error).splitlines()[0]
-    return {"seconds": time.perf_counter() - start, "failure": failure, "data": data}
 
 
 def _first(statistics: Mapping[str, float], names: Iterable[str]) -> int | None:
@@ -279,51 +462,3 @@ def _rejected(statistics: Mapping[str, float]) -> int | None:
     if "states" in statistics or "candidates_whole_warps" not in statistics:
         return None
     return int(statistics["candidates_whole_warps"] - statistics["candidates_emittable"])
-
-
-def _entry(
-    workload: Mapping[str, Any],
-    device: Mapping[str, Any],
-    strategy: str,
-    cost_model: str,
-    seconds: float,
-) -> Entry:
-    shapes, statistics = workload["shapes"], workload["statistics"]
-    weights: list[float] = [shape["weight"] for shape in shapes]
-    programs = [shape["program"] for shape in shapes]
-
-    def mean(values: Iterable[float]) -> float:
-        return sum(weight * value for weight, value in zip(weights, values)) / sum(weights)
-
-    def roofline(shape: Mapping[str, Any]) -> float | None:
-        if not judges.takes(shape["program"], workload["axes"]):
-            return None
-        return judges.roofline_us(device, shape["program"], shape["shape"])
-
-    measured = [program.get("measured_us") for program in programs]
-    return Entry(
-        workload=workload["name"],
-        strategy=strategy,
-        cost_model=cost_model,
-        seconds=seconds,
-        looked_at=_first(statistics, _LOOKED_AT),
-        rejected_by_paths=_rejected(statistics),
-        measured=_first(statistics, ("measured_programs", "measured")) or 0,
-        measurer=next((one["measurer"] for one in shapes if one.get("measurer")), ""),
-        kernels=len(workload["families"]),
-        padding=1 - mean(program["metrics"]["pad"] for program in programs),
-        sm_use=mean(program["metrics"]["occ"] for program in programs),
-        sizes=[shape["shape"] for shape in shapes],
-        weights=weights,
-        times={
-            LATENCY: [program["predicted_us"] for program in programs],
-            ROOFLINE: [roofline(shape) for shape in shapes],
-            MEASURED: measured,
-        },
-    )
-
-
-def _failed(workload: str, strategy: str, cost_model: str, seconds: float, failure: str) -> Entry:
-    return Entry(
-        workload, strategy, cost_model, seconds, None, None, 0, "", 0, 0.0, 0.0, [], [], {}, failure
-    )

@@ -12,7 +12,7 @@ from typing import Any, Mapping, Union
 from . import locations, nvml, runtime
 from .errors import Error
 
-Device = Union[str, "os.PathLike[str]", Mapping[str, Any]]
+Device = Union[str, "os.PathLike[str]", Mapping[str, Any], "Description"]
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,11 @@ def devices() -> dict[str, dict[str, Any]]:
 def resolve(device: Device) -> Description:
     """The description of a built-in device, of a path, of a dict, or ("cuda") of the live GPU.
 
-    `"cuda:1"` is the second GPU. The compiler checks the description. Raises `Error` for names that
-    do not exist.
+    `"cuda:1"` is the second GPU. A description is what it is. The compiler checks it. Raises `Error`
+    for names that do not exist.
     """
+    if isinstance(device, Description):
+        return device
     if isinstance(device, Mapping):
         return Description("<device>", json.dumps(device, indent=1))
     if not isinstance(device, (str, os.PathLike)):

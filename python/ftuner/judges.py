@@ -1,4 +1,5 @@
-"""Judges of programs: models of time that share no constant with the cost models of searches.
+"""Judges of programs: a model of time that shares no constant with the cost models of searches,
+and times that others measured.
 
 A search chooses by its cost model, so that model is no judge of the search. Programs and devices
 here are the JSON of explanations (docs/explain.md) and of device files.
@@ -6,8 +7,13 @@ here are the JSON of explanations (docs/explain.md) and of device files.
 
 from __future__ import annotations
 
+import json
 import math
-from typing import Any, Mapping, Sequence
+import os
+from pathlib import Path
+from typing import Any, Iterator, Mapping, Sequence
+
+from .errors import Error
 
 Program = Mapping[str, Any]
 
@@ -82,3 +88,80 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
 
 def _waves(blocks: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, blocks)) for start in range(0, blocks, size)]
+
+
+#: What a family of a log has; explanations have more.
+_FAMILY = ("path", "schedule", "axis", "reduce_split", "balanced_sms", "ukernels")
+_LOG_VERSION = 3
+#: Measurers that predict: none of them is a judge.
+STAND_INS = ("model:", "cost-model")
+
+
+def family_of(program: Program) -> dict[str, Any]:
+    """The family of a log (docs/measurements.md) that is a family or program of an explanation."""
+    return {name: program[name] for name in _FAMILY if name in program}
+
+
+class RecordedTimes:
+    """Times in a log of measurements (docs/measurements.md), of a device or of a simulator.
+
+    Lines of stand-ins, `model:NAME`, are left out. The later one of two lines of a kernel and shape
+    counts. A last line that was cut off counts as none. Raises `Error` for a file that cannot be
+    read, that has other lines than those of a log, or no time that anybody measured.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.devices: set[str] = set()
+        self.measurers: set[str] = set()
+        self._times: dict[tuple[str, str, str, tuple[int, ...]], float | None] = {}
+        left_out = 0
+        for number, line in self._lines():
+            try:
+                content = json.loads(line)
+                version, measurer = content["format_version"], content.get("measurer", "")
+                time_us = content.get("microseconds")
+                key = _key(content["device"], content["workload"], content["family"], content["shape"])
+                if not (time_us is None or isinstance(time_us, (int, float)) and time_us > 0):
+                    raise ValueError("microseconds")
+            except (ValueError, KeyError, AttributeError, TypeError):
+                raise Error(
+                    f"{self.path}:{number}: expected a line of a log of measurements"
+                ) from None
+            if version != _LOG_VERSION or measurer.startswith(STAND_INS):
+                left_out += 1
+                continue
+            self._times[key] = None if "failure" in content else time_us
+            if self._times[key] is not None:
+                self.devices.add(key[0])
+                self.measurers.add(measurer)
+        if not self.devices:
+            why = f": {left_out} lines are predictions, or of another version" if left_out else ""
+            raise Error(f"{self.path}: expected times that were measured{why}")
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        try:
+            text = Path(self.path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "expected text"
+            raise Error(f"cannot read '{self.path}': {reason}") from error
+        lines = text.split("\n")
+        for number, line in enumerate(lines[:-1], 1):
+            if line.strip():
+                yield number, line
+
+    def time_us(
+        self, device: str, fingerprint: str, families: Sequence[Program], shape: Sequence[int]
+    ) -> float | None:
+        """Of the first one of the families that is known; None if none is, or it failed."""
+        for family in families:
+            key = _key(device, fingerprint, family_of(family), shape)
+            if key in self._times:
+                return self._times[key]
+        return None
+
+
+def _key(
+    device: str, fingerprint: str, family: Program, shape: Sequence[int]
+) -> tuple[str, str, str, tuple[int, ...]]:
+    return str(device), str(fingerprint), json.dumps(family, sort_keys=True), tuple(map(int, shape))

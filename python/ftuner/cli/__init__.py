@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = make_parser()
     try:
         options = _parse(parser, sys.argv[1:] if argv is None else list(argv))
-        if hasattr(options, "source"):
+        if getattr(options, "source", None) is not None:
             options.source = read_source(options.source, options.ranges)
         return int(options.run(options) or 0)
     except UsageError as error:

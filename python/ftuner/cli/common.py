@@ -36,9 +36,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Options of commands that compile."""
-    parser.add_argument("source", help="MLIR file, or a model of ONNX; - for standard input")
+def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:
+    """Options of commands that compile; those that need no source add their devices themselves."""
+    parser.add_argument(
+        "source",
+        nargs="?" if is_optional else None,
+        help="MLIR file, or a model of ONNX; - for standard input",
+    )
     parser.add_argument(
         "--range",
         dest="ranges",
@@ -48,17 +52,16 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         help="sizes of a dynamic dimension of a model of ONNX; without MAX, there is no limit; "
         "several with commas between",
     )
-    add_device(parser)
+    if not is_optional:
+        add_device(parser)
     parser.set_defaults(takes_pipeline_options=True)
 
 
+DEVICE_HELP = "name of a built-in device, path of a description, or cuda for the live GPU"
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device",
-        default="h200",
-        help="name of a built-in device, path of a description, or cuda for the live GPU "
-        "(default: %(default)s)",
-    )
+    parser.add_argument("--device", default="h200", help=f"{DEVICE_HELP} (default: %(default)s)")
 
 
 def add_function(parser: argparse.ArgumentParser) -> None:

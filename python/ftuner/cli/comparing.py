@@ -6,15 +6,23 @@ import argparse
 import sys
 from typing import Any
 
-from .. import comparison, listing, locations, outputs
-from ..comparison import JUDGES, LATENCY
-from .common import UsageError, add_source, did_you_mean, has_standard_output, table, write_text
+from .. import comparison, comparison_page, comparison_text, listing, locations, outputs
+from .. import paper_comparison, papers
+from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
+from ..plans import Strategy
+from .common import DEVICE_HELP, UsageError, add_source, did_you_mean, has_standard_output, parse_pairs, write_text
 
 _EPILOG = """\
 examples:
-  ftuner compare examples/dense.mlir --device v100
-  ftuner compare examples/dense.mlir --strategies ftuner,gensor --cost-models latency,sia --csv dense.csv
-  ftuner compare examples/dense.mlir --strategies dietcode,random --measurer=model:latency --measure-top=5"""
+  ftuner compare examples/dense.mlir --device v100,h200 --page dense.html
+  ftuner compare bert.onnx --range T=1:128 --state plans.jsonl --csv bert.csv
+  ftuner compare examples/dense.mlir --strategies gensor,gensor:virtual-threads=false,roller
+  ftuner compare examples/dense.mlir --strategies dietcode,ftuner --measurer gpu --budget 1000
+  ftuner compare examples/dense.mlir --judge recorded=v100.jsonl --judge simulated=accel-sim.jsonl
+  ftuner compare --paper dietcode"""
+
+#: Programs of each sampled shape that are measured where a measurer is given and no number is.
+_MEASURE_TOP = 10
 
 
 def add_parser(commands: Any) -> None:
@@ -22,15 +30,20 @@ def add_parser(commands: Any) -> None:
         "compare",
         help="compare what search strategies and cost models choose",
         description="Plans a source by every strategy under every cost model, and ranks what they "
-        "chose under several judges (docs/compare.md). Nothing is compiled.",
+        "chose under several judges (docs/compare.md). No kernel is run.",
         epilog=_EPILOG,
     )
-    add_source(parser)
+    add_source(parser, is_optional=True)
+    parser.add_argument(
+        "--device",
+        metavar="DEVICES",
+        help=f"{DEVICE_HELP}; several with commas between (default: h200, or those of the paper)",
+    )
     parser.add_argument(
         "--strategies",
-        default="ftuner,roller,gensor,dietcode",
         metavar="NAMES",
-        help="search strategies, with commas between (default: %(default)s)",
+        help="search strategies, with commas between; one may have options of its own, "
+        f"gensor:virtual-threads=false (default: {','.join(STRATEGIES)}, or those of the paper)",
     )
     parser.add_argument(
         "--cost-models",
@@ -39,98 +52,158 @@ def add_parser(commands: Any) -> None:
         help="cost models that they rank programs by (default: %(default)s)",
     )
     parser.add_argument(
+        "--budget",
+        type=int,
+        metavar="NUMBER",
+        help="most programs that a search has measured for a workload: --measure-budget; with "
+        f"--measurer and without --measure-top, {_MEASURE_TOP} of each sampled shape are measured",
+    )
+    parser.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help=f"a log of measurements as one more judge, NAME is {' or '.join(FILE_JUDGES)}",
+    )
+    parser.add_argument(
+        "--paper",
+        metavar="NAME",
+        help=f"the workloads of a paper on its device, beside what it reports: {', '.join(papers.NAMES)}",
+    )
+    parser.add_argument("--no-code", action="store_true", help="generate no PTX to count its bytes")
+    parser.add_argument(
         "--state",
         metavar="FILE",
         help="keep each plan there, and take from there what was planned before",
     )
     parser.add_argument("--json", action="store_true", help="docs/compare.md describes it")
     parser.add_argument("--csv", metavar="FILE", help="write the table there")
+    parser.add_argument("--page", metavar="FILE", help="write a page with figures there (HTML)")
+    parser.add_argument(
+        "--programs",
+        metavar="FILE",
+        help="write the chosen programs there, for a simulator: lines that lack microseconds",
+    )
     parser.set_defaults(run=run)
 
 
-def _names(text: str, option: str) -> list[str]:
-    """Names that the compiler's option of the singular takes, each once."""
+def _values(option: str) -> list[str]:
+    """Those of an option of the compiler."""
     (declared,) = (
         one
         for one in listing.listed(locations.tool("ftuner-translate"))["options"]
         if one["name"] == option
     )
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    return list(declared["values"])
+
+
+def _check(name: str, known: list[str]) -> None:
+    if name not in known:
+        raise UsageError(
+            f"expected names of {', '.join(known)}, with commas between, but got "
+            f"'{name}'{did_you_mean(name, known)}"
+        )
+
+
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def _strategies(text: str) -> list[str]:
+    known = _values("strategy")
+    names = _names(text)
     for name in names:
-        if name not in declared["values"]:
-            raise UsageError(
-                f"expected names of {', '.join(declared['values'])}, with commas between, but got "
-                f"'{name}'{did_you_mean(name, declared['values'])}"
-            )
+        try:
+            spec = Strategy.parse(name)
+        except comparison.Error as error:
+            raise UsageError(str(error)) from None
+        _check(spec.name, known)
+    return names
+
+
+def _cost_models(text: str) -> list[str]:
+    names = _names(text)
+    for name in names:
+        _check(name, _values("cost-model"))
     return names
 
 
 def run(options: argparse.Namespace) -> None:
     if "strategy" in options.pipeline or "cost_model" in options.pipeline:
         raise UsageError("expected --strategies and --cost-models, each with all names")
-    if options.csv is not None:
-        has_standard_output(options, "csv")
-    strategies = _names(options.strategies, "strategy")
-    cost_models = _names(options.cost_models, "cost-model")
-    found = comparison.compare(
-        options.source,
-        device=options.device,
-        strategies=strategies,
-        cost_models=cost_models,
-        state=options.state,
-        tell=lambda line: print(line, file=sys.stderr) if sys.stderr.isatty() else None,
+    if (options.source is None) == (options.paper is None):
+        raise UsageError("expected a source or --paper, and one of them")
+    if options.paper is not None and options.paper not in papers.NAMES:
+        known = ", ".join(papers.NAMES)
+        close = did_you_mean(options.paper, papers.NAMES)
+        raise UsageError(f"--paper: expected one of {known}, but got '{options.paper}'{close}")
+    files = ("csv", "page", "programs")
+    has_output = has_standard_output(options, *files)
+    _add_measuring(options)
+    judged_by = parse_pairs(options.judge, "--judge")
+    for name in judged_by:
+        if name not in FILE_JUDGES:
+            raise UsageError(f"--judge: expected {' or '.join(FILE_JUDGES)}, but got '{name}'")
+    given: dict[str, Any] = {
+        "cost_models": _cost_models(options.cost_models),
+        "judged_by": judged_by,
+        "code": not options.no_code,
+        "state": options.state,
+        "tell": _tell,
         **options.pipeline,
-    )
+    }
+    if options.strategies is not None:
+        given["strategies"] = _strategies(options.strategies)
+    if options.device is not None:
+        given["device"] = _names(options.device)
+    tables: list[Any] = []
+    if options.paper is None:
+        found = comparison.compare(options.source, **given)
+        title = f"Searches for {options.source.name}"
+    else:
+        paper = papers.load(options.paper)
+        found = paper_comparison.run(paper, **given)
+        tables = [(f"Reported and predicted, {device}", paper_comparison.beside(paper, found, device))
+                  for device in paper_comparison.devices_of(found)]  # fmt: skip
+        title = f"Workloads of {paper.title}"
+    _write(options, found, title, tables, has_output)
+
+
+def _write(
+    options: argparse.Namespace,
+    found: Comparison,
+    title: str,
+    tables: list[Any],
+    has_output: bool,
+) -> None:
+    contents = {}
     if options.csv is not None:
-        write_text(options.csv, found.csv())
+        contents[options.csv] = found.csv()
+    if options.page is not None:
+        contents[options.page] = comparison_page.page(found, title, tables)
+    if options.programs is not None:
+        contents[options.programs] = found.request_lines()
+    outputs.write({path: text.encode("utf-8") for path, text in contents.items()})
     if options.json:
-        print(found.json(), end="")
-    elif options.csv != outputs.STANDARD:
-        print(as_text(found), end="")
+        more = {"paper": [paper_comparison.as_rows(table) for _, table in tables]} if tables else {}
+        write_text(outputs.STANDARD, found.json(**more))
+    elif not has_output:
+        text = "".join(paper_comparison.as_text(*one) + "\n" for one in tables)
+        write_text(outputs.STANDARD, text + comparison_text.text(found))
 
 
-def _ratio(row: dict[str, Any], judge: str) -> str:
-    if row[f"{judge}_ratio"] is None:
-        return "-"
-    itself = "*" if judge == LATENCY and row["judged_by_itself"] else ""
-    return f"{row[f'{judge}_ratio']:.3f} ({row[f'{judge}_rank']}){itself}"
+def _tell(line: str) -> None:
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr)
 
 
-def _count(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
-
-
-def as_text(found: comparison.Comparison) -> str:
-    """A table for each workload."""
-    lines = [f"{found.source} on {found.device}"]
-    rows = found.rows()
-    judged = [judge for judge in JUDGES if any(row[f"{judge}_ratio"] for row in rows)]
-    for workload in found.workloads():
-        own = [row for row in rows if row["workload"] == workload]
-        planned = [row for row in own if not row["failure"]]
-        cells = [
-            [
-                row["strategy"],
-                row["cost_model"],
-                f"{row['seconds']:.1f}",
-                _count(row["looked_at"]),
-                _count(row["rejected_by_paths"]),
-                _count(row["measured"]),
-                str(row["kernels"]),
-                f"{row['padding']:.1%}",
-                f"{row['sm_use']:.1%}",
-                *(_ratio(row, judge) for judge in judged),
-            ]
-            for row in planned
-        ]
-        header = ["strategy", "cost model", "seconds", "looked at", "rejected", "measured"]
-        header += ["kernels", "padding", "SM use", *judged]
-        lines += ["", workload, table(cells, header)]
-        lines += [f"{row['strategy']} by {row['cost_model']}: {row['failure']}" for row in own if row["failure"]]
-        measurers = sorted({row["measurer"] for row in own if row["measurer"]})
-        if measurers:
-            lines.append(f"measured by {', '.join(measurers)}")
-    lines += ["", "Judges: geometric mean over the sizes of the time over the least of all rows, and rank."]
-    if any(row["judged_by_itself"] for row in rows):
-        lines.append("*: the judge is the model that the search optimised.")
-    return "\n".join(lines) + "\n"
+def _add_measuring(options: argparse.Namespace) -> None:
+    pipeline = options.pipeline
+    if options.budget is not None:
+        if "measure_budget" in pipeline:
+            raise UsageError("expected --budget or --measure-budget, but got both")
+        if not pipeline.get("measurer"):
+            raise UsageError("--budget: expected a --measurer")
+        pipeline["measure_budget"] = options.budget
+    if pipeline.get("measurer") and not {"measure_top", "measure"} & pipeline.keys():
+        pipeline["measure_top"] = _MEASURE_TOP
