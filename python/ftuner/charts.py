@@ -86,7 +86,7 @@ class _Axis:
             digits = (1, 2, 5) if last - first < 4 else (1,)
             steps = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
         else:
-            raw = (self.high - self.low) / 6
+            raw = (self.high - self.low) / 8
             unit = 10.0 ** math.floor(math.log10(raw))
             step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= raw)
             first = math.ceil(self.low / step)
@@ -120,7 +120,9 @@ def lines(
     is_log_y = not from_zero and min(values) > 0 and max(values) > _LOGARITHMIC_TIMES * min(values)
     is_log_x = min(places) > 0 and max(places) > _LOGARITHMIC_RATIO * min(places) and len(places) < 64
     x = _Axis(places, _LEFT, _WIDTH - _RIGHT, is_log_x)
-    bounds = values if is_log_y else [0.0, *values]
+    # Some room, so that no line runs along an edge.
+    top = 1.05 * max(values)
+    bounds = [0.95 * min(values), top] if is_log_y else [0.0, *values, top]
     y = _Axis(bounds, _HEIGHT - _BOTTOM, _TOP, is_log_y)
     body = _grid(x, y, x_label, y_label)
     for one in series:

@@ -40,6 +40,8 @@ class Entry:
     cost_model: str
     #: Of planning and explaining the whole source.
     seconds: float
+    #: Sizes that the search looked at.
+    samples: int | None = None
     looked_at: int | None = None
     rejected_by_paths: int | None = None
     measured: int = 0
@@ -173,6 +175,7 @@ class Comparison:
                     "strategy": entry.strategy,
                     "cost_model": entry.cost_model,
                     "seconds": round(entry.seconds, 2),
+                    "samples": entry.samples,
                     "looked_at": entry.looked_at,
                     "rejected_by_paths": entry.rejected_by_paths,
                     "measured": entry.measured,
@@ -347,6 +350,7 @@ class _Maker:
             strategy=spec.label,
             cost_model=cost_model,
             seconds=answer.seconds,
+            samples=_first(statistics, ("shapes",)),
             looked_at=_first(statistics, _LOOKED_AT),
             rejected_by_paths=_rejected(statistics),
             measured=_first(statistics, ("measured_programs", "measured")) or 0,
@@ -426,8 +430,6 @@ class _Maker:
         def mean(values: Iterable[float]) -> float:
             return sum(w * value for w, value in zip(weights, values)) / sum(weights)
 
-        looked_at = [part.looked_at for part in parts if part.looked_at is not None]
-        rejected = [part.rejected_by_paths for part in parts if part.rejected_by_paths is not None]
         return Entry(
             source=self.source,
             device=self.device.name,
@@ -435,8 +437,9 @@ class _Maker:
             strategy=spec.label,
             cost_model=cost_model,
             seconds=answer.seconds,
-            looked_at=sum(looked_at) if looked_at else None,
-            rejected_by_paths=sum(rejected) if rejected else None,
+            samples=_sum(part.samples for part in parts),
+            looked_at=_sum(part.looked_at for part in parts),
+            rejected_by_paths=_sum(part.rejected_by_paths for part in parts),
             measured=sum(part.measured for part in parts),
             measurer=next((part.measurer for part in parts if part.measurer), ""),
             kernels=sum(part.kernels for part in parts),
@@ -453,6 +456,11 @@ class _Maker:
 
 def _first(statistics: Mapping[str, float], names: Iterable[str]) -> int | None:
     return next((int(statistics[name]) for name in names if name in statistics), None)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _rejected(statistics: Mapping[str, float]) -> int | None:

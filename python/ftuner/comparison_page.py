@@ -13,11 +13,11 @@ from .comparison_text import NOTES, OWN, cells_of, header_of, heading, notes_of
 
 _STYLE = (
     charts.STYLE
-    + """body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+    + """body{margin:0 auto;max-width:80rem;padding:1rem;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
 h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.5rem}h3{font-size:1rem;margin-bottom:0.3rem}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+table{border-collapse:collapse;font-size:0.88rem;font-variant-numeric:tabular-nums}
 .scroll{overflow-x:auto}
-th,td{padding:0.25rem 0.7rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th,td{padding:0.2rem 0.45rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th{color:var(--quiet);font-weight:600}
 th.text,td.text{text-align:left}
 tbody tr:nth-child(even){background:var(--band)}
@@ -29,11 +29,14 @@ figure{margin:0}figcaption{font-weight:600;font-size:0.9rem}
 )
 
 
-def page(found: Comparison, title: str, papers: Sequence[tuple[str, Any]] = ()) -> str:
-    """HTML of a comparison; `papers` are tables (heading, (header, rows)) that come first."""
+def page(
+    found: Comparison, title: str, tables: Sequence[tuple[str, Any]] = (), figures: str = ""
+) -> str:
+    """HTML of a comparison; tables (heading, (header, rows)) and figures, HTML, may come first."""
     body = [f"<h1>{escape(title)}</h1>", f'<p class="note">{escape(NOTES[0])}</p>']
-    for name, (header, rows) in papers:
-        body += [f"<h2>{escape(name)}</h2>", _table(header, rows, 3)]
+    for name, (header, rows) in tables:
+        body += [f"<h2>{escape(name)}</h2>", _table(header, rows, 4)]
+    body.append(figures)
     numbers = _numbers(found)
     for group in found.groups:
         body += _section(found, group, numbers)

@@ -29,7 +29,7 @@ def heading(group: Group) -> str:
 
 
 def header_of(judged: Sequence[str]) -> list[str]:
-    header = ["strategy", "cost model", "seconds", "looked at", "rejected", "measured", "kernels"]
+    header = ["strategy", "cost model", "seconds", "samples", "looked at", "rejected", "measured", "kernels"]
     return [*header, "code KB", "padding", "SM use", "predicted µs", *judged]
 
 
@@ -49,6 +49,7 @@ def cells_of(found: Comparison, group: Group, judged: Sequence[str]) -> list[lis
             entry.strategy,
             entry.cost_model,
             f"{entry.seconds:.1f}",
+            _count(entry.samples),
             _count(entry.looked_at),
             _count(entry.rejected_by_paths),
             _count(entry.measured),
@@ -70,10 +71,13 @@ def _count(number: int | None) -> str:
 
 def notes_of(found: Comparison, group: Group) -> list[str]:
     """What the table of a group leaves out."""
+    reasons: dict[str, list[str]] = {}
+    for entry in group.entries:
+        if entry.failure:
+            reasons.setdefault(entry.failure, []).append(f"{entry.strategy} by {entry.cost_model}")
     notes = [
-        f"{entry.strategy} by {entry.cost_model}: {entry.failure}"
-        for entry in group.entries
-        if entry.failure
+        f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
+        for reason, who in reasons.items()
     ]
     total = len(group.sizes)
     for judge in found.judges:

@@ -14,6 +14,7 @@ from .papers import Paper, Reported
 #: Header and rows.
 Table = tuple[list[str], list[list[str]]]
 _HEADER = ["source", "workload", "figure", "reported", "latency*", "roofline"]
+NOTE = "Reported figures were measured on the paper's machine, those of the judges are predictions."
 #: Judges of our columns.
 _JUDGES = (LATENCY, ROOFLINE)
 
@@ -67,19 +68,6 @@ def beside(paper: Paper, found: Comparison, device: str) -> Table:
     return list(_HEADER), rows
 
 
-def as_rows(table: Table) -> list[dict[str, str]]:
-    header, rows = table
-    return [dict(zip(header, row)) for row in rows]
-
-
-def as_text(name: str, table: Table) -> str:
-    from .cli.common import table as format_table
-
-    header, rows = table
-    note = "Reported figures were measured on the paper's machine, ours are predictions."
-    return f"{name}\n{format_table(rows, header)}\n{note}\n"
-
-
 class _Rows:
     """The rows of what a paper reports of one workload."""
 
@@ -101,7 +89,8 @@ class _Rows:
         kind = self.reported.kind
         others = [system for system in values if system != self.reference]
         if kind == "ms":
-            return [self._times(system, values[system]) for system in others]
+            ratios = [self._times(system, values[system]) for system in others]
+            return ratios if self.reported.sizes else [self._milliseconds(), *ratios]
         if kind == "sm_use":
             return [self._sm_use(system, values[system]) for system in values]
         if kind == "tflops":
@@ -157,6 +146,13 @@ class _Rows:
         ours = [ratio(*pair) if pair else "-" for pair in self._both(system)]
         figure = f"time of {system} / {self.reference}"
         return self._row(figure, ratio(reported, self.reported.values[self.reference]), ours)
+
+    def _milliseconds(self) -> list[str]:
+        """Of the one size."""
+        columns = [self._ours(self.reference, judge) for judge in _JUDGES]
+        ours = [f"{times[0] / 1000:.3f}" if times else "-" for times in columns]
+        (reported,) = self.reported.values[self.reference]
+        return self._row(f"milliseconds of {self.reference}", f"{reported:g}", ours)
 
     def _percent(self, system: str, reported: float) -> list[str]:
         is_less = self.reported.kind == "less_by"

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from typing import Any
 
-from .. import comparison, comparison_page, comparison_text, listing, locations, outputs
-from .. import paper_comparison, papers
+from .. import comparison, comparison_page, comparison_text, growth, listing, locations
+from .. import outputs, paper_comparison, papers
 from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
 from ..plans import Strategy
-from .common import DEVICE_HELP, UsageError, add_source, did_you_mean, has_standard_output, parse_pairs, write_text
+from .common import (
+    DEVICE_HELP,
+    UsageError,
+    add_source,
+    did_you_mean,
+    has_standard_output,
+    parse_pairs,
+    table,
+    write_text,
+)
 
 _EPILOG = """\
 examples:
@@ -19,6 +29,7 @@ examples:
   ftuner compare examples/dense.mlir --strategies gensor,gensor:virtual-threads=false,roller
   ftuner compare examples/dense.mlir --strategies dietcode,ftuner --measurer gpu --budget 1000
   ftuner compare examples/dense.mlir --judge recorded=v100.jsonl --judge simulated=accel-sim.jsonl
+  ftuner compare examples/dense.mlir --growth 1,16,256,4096
   ftuner compare --paper dietcode"""
 
 #: Programs of each sampled shape that are measured where a measurer is given and no number is.
@@ -69,6 +80,11 @@ def add_parser(commands: Any) -> None:
         "--paper",
         metavar="NAME",
         help=f"the workloads of a paper on its device, beside what it reports: {', '.join(papers.NAMES)}",
+    )
+    parser.add_argument(
+        "--growth",
+        metavar="NUMBERS",
+        help="compare for a range that ends at each of these sizes, with commas between",
     )
     parser.add_argument("--no-code", action="store_true", help="generate no PTX to count its bytes")
     parser.add_argument(
@@ -133,6 +149,8 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError("expected --strategies and --cost-models, each with all names")
     if (options.source is None) == (options.paper is None):
         raise UsageError("expected a source or --paper, and one of them")
+    if options.growth is not None and options.source is None:
+        raise UsageError("--growth: expected a source")
     if options.paper is not None and options.paper not in papers.NAMES:
         known = ", ".join(papers.NAMES)
         close = did_you_mean(options.paper, papers.NAMES)
@@ -156,40 +174,72 @@ def run(options: argparse.Namespace) -> None:
         given["strategies"] = _strategies(options.strategies)
     if options.device is not None:
         given["device"] = _names(options.device)
-    tables: list[Any] = []
-    if options.paper is None:
-        found = comparison.compare(options.source, **given)
-        title = f"Searches for {options.source.name}"
-    else:
+    _write(options, _compare(options, given), has_output)
+
+
+@dataclass(frozen=True)
+class _Result:
+    found: Comparison
+    title: str
+    #: Heading, and header and rows, of what comes before the comparison.
+    tables: list[Any]
+    #: Behind these tables.
+    note: str = ""
+    figures: str = ""
+
+
+def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
+    if options.paper is not None:
         paper = papers.load(options.paper)
         found = paper_comparison.run(paper, **given)
-        tables = [(f"Reported and predicted, {device}", paper_comparison.beside(paper, found, device))
-                  for device in paper_comparison.devices_of(found)]  # fmt: skip
-        title = f"Workloads of {paper.title}"
-    _write(options, found, title, tables, has_output)
+        tables = [
+            (f"Reported and predicted, {device}", paper_comparison.beside(paper, found, device))
+            for device in paper_comparison.devices_of(found)
+        ]
+        return _Result(found, f"Workloads of {paper.title}", tables, paper_comparison.NOTE)
+    if options.growth is not None:
+        found = growth.compare(options.source, _ends(options.growth), **given)
+        title = f"Growth of searches for {options.source.name}"
+        return _Result(found, title, [(title, growth.table(found))], "", growth.figures(found))
+    return _Result(
+        comparison.compare(options.source, **given), f"Searches for {options.source.name}", []
+    )
 
 
-def _write(
-    options: argparse.Namespace,
-    found: Comparison,
-    title: str,
-    tables: list[Any],
-    has_output: bool,
-) -> None:
+def _ends(text: str) -> list[int]:
+    names = _names(text)
+    if not all(name.isdigit() and int(name) > 0 for name in names):
+        raise UsageError(f"--growth: expected sizes with commas between, but got '{text}'")
+    return [int(name) for name in names]
+
+
+def _write(options: argparse.Namespace, result: _Result, has_output: bool) -> None:
+    found = result.found
     contents = {}
     if options.csv is not None:
         contents[options.csv] = found.csv()
     if options.page is not None:
-        contents[options.page] = comparison_page.page(found, title, tables)
+        contents[options.page] = comparison_page.page(
+            found, result.title, result.tables, result.figures
+        )
     if options.programs is not None:
         contents[options.programs] = found.request_lines()
     outputs.write({path: text.encode("utf-8") for path, text in contents.items()})
     if options.json:
-        more = {"paper": [paper_comparison.as_rows(table) for _, table in tables]} if tables else {}
-        write_text(outputs.STANDARD, found.json(**more))
+        more = {"tables": {name: rows for name, rows in map(_as_rows, result.tables)}}
+        write_text(outputs.STANDARD, found.json(**(more if result.tables else {})))
     elif not has_output:
-        text = "".join(paper_comparison.as_text(*one) + "\n" for one in tables)
-        write_text(outputs.STANDARD, text + comparison_text.text(found))
+        lines = []
+        for name, (header, rows) in result.tables:
+            lines += [name, table(rows, header), *filter(None, [result.note]), ""]
+        if options.growth is None:
+            lines.append(comparison_text.text(found))
+        write_text(outputs.STANDARD, "\n".join(lines).rstrip("\n") + "\n")
+
+
+def _as_rows(named: Any) -> tuple[str, list[dict[str, str]]]:
+    name, (header, rows) = named
+    return name, [dict(zip(header, row)) for row in rows]
 
 
 def _tell(line: str) -> None:
