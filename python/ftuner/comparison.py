@@ -244,8 +244,8 @@ def compare(
     for name in logs:
         if name not in FILE_JUDGES:
             raise Error(f"expected a judge of {', '.join(FILE_JUDGES)}, but got '{name}'")
-    several = isinstance(device, (list, tuple))
-    devices = [descriptions.resolve(one) for one in (device if several else [device])]  # type: ignore[list-item]
+    given: list[Any] = [*device] if isinstance(device, (list, tuple)) else [device]
+    devices = [descriptions.resolve(one) for one in given]
     names = {one.name for one in devices}
     for log in logs.values():
         if not log.devices & names:
@@ -341,7 +341,7 @@ class _Maker:
                 for families, shape in zip(plans.shapes_with_families(facts), shapes)
             ]
         self._request(facts)
-        code = None if answer.code is None else answer.code.get(facts["name"], 0)
+        code = None if answer.code is None else answer.code.get(facts["name"])
         function = facts["name"].rpartition("_")[0]
         return Entry(
             source=self.source,
@@ -459,8 +459,9 @@ def _first(statistics: Mapping[str, float], names: Iterable[str]) -> int | None:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    """None where one of them is not known."""
+    known = [*numbers]
+    return None if None in known else sum(number or 0 for number in known)
 
 
 def _rejected(statistics: Mapping[str, float]) -> int | None:

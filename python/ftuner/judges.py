@@ -91,7 +91,7 @@ def _waves(blocks: int, size: int) -> list[tuple[int, int]]:
 
 
 #: What a family of a log has; explanations have more.
-_FAMILY = ("path", "schedule", "axis", "reduce_split", "balanced_sms", "ukernels")
+FAMILY = ("path", "schedule", "axis", "reduce_split", "balanced_sms", "ukernels")
 _LOG_VERSION = 3
 #: Measurers that predict: none of them is a judge.
 STAND_INS = ("model:", "cost-model")
@@ -99,7 +99,7 @@ STAND_INS = ("model:", "cost-model")
 
 def family_of(program: Program) -> dict[str, Any]:
     """The family of a log (docs/measurements.md) that is a family or program of an explanation."""
-    return {name: program[name] for name in _FAMILY if name in program}
+    return {name: program[name] for name in FAMILY if name in program}
 
 
 class RecordedTimes:

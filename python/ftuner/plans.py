@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, compiler, descriptions, outputs
+from . import __version__, compiler, descriptions, judges, outputs
 from .errors import CompileError, Error
 from .explanation import explain_data
 
@@ -169,8 +169,7 @@ def _reason(message: str) -> str:
 def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
     """What is compared of an explanation (docs/explain.md): a small part of it."""
     names = ("name", "fingerprint", "axes", "main_axis", "families", "statistics")
-    programs = ("path", "schedule", "axis", "reduce_split", "balanced_sms", "ukernels", "blocks")
-    programs += ("metrics", "predicted_us", "measured_us")
+    programs = (*judges.FAMILY, "blocks", "metrics", "predicted_us", "measured_us")
     workloads = []
     for workload in explanation["workloads"]:
         facts = {name: workload[name] for name in names}

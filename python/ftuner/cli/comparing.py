@@ -10,6 +10,7 @@ from typing import Any
 from .. import comparison, comparison_page, comparison_text, growth, listing, locations
 from .. import outputs, paper_comparison, papers
 from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
+from ..errors import Error
 from ..plans import Strategy
 from .common import (
     DEVICE_HELP,
@@ -131,7 +132,7 @@ def _strategies(text: str) -> list[str]:
     for name in names:
         try:
             spec = Strategy.parse(name)
-        except comparison.Error as error:
+        except Error as error:
             raise UsageError(str(error)) from None
         _check(spec.name, known)
     return names
