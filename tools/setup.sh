@@ -8,7 +8,7 @@ packages=(
   build-essential cmake ninja-build ccache git python3 python3-venv python3-pip
   libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools lld-22 clang-22 libclang-rt-22-dev
   clang-format-22 clang-tidy-22
-  libboost-context-dev libgtest-dev libxgboost0)
+  libboost-context-dev libgtest-dev libxgboost0 chromium-headless-shell)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -154,8 +154,21 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
                 continue
         if isinstance(value, bool):
             value = str(value).lower()
+        elif flag in _FILES:
+            value = _absolute(str(value), _FILES[flag])
         arguments.append(f"--{flag}={value}")
     return Options(arguments, calibration)
+
+
+#: Options that name a file, behind this prefix: the compiler runs in a folder of its own.
+_FILES = {"measure-log": "", "measurer": "recorded:"}
+
+
+def _absolute(value: str, prefix: str) -> str:
+    """The value with the path behind its prefix made absolute; as it is if it has another one."""
+    name = value.removeprefix(prefix)
+    is_file = bool(name) and value.startswith(prefix)
+    return prefix + os.path.abspath(name) if is_file else value
 
 
 def _read_calibration(calibration: str | os.PathLike[str]) -> SourceText | None:

@@ -226,8 +226,12 @@ def test_a_simulator_judges_programs(source: Path, state: Path, found: Compariso
     assert [i for i, time_us in enumerate(judged.entries[0].times["simulated"]) if time_us is None] == [0, 1]
 
 
-def test_what_a_search_measured_is_a_judge_of_others(source: Path, state: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
+def test_what_a_search_measured_is_a_judge_of_others(
+    source: Path, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Paths may be relative, although the compiler runs in a folder of its own.
+    monkeypatch.chdir(tmp_path)
+    log = Path("log.jsonl")
     options: dict[str, Any] = dict(device="v100", strategies=("roller",), code=False)
     measured = comparison.compare(
         source, **options, measurer=COMMAND, measure_top=1, measure_budget=6, measure_log=str(log)
