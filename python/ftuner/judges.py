@@ -7,6 +7,7 @@ here are the JSON of explanations (docs/explain.md) and of device files.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -40,10 +41,11 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
     """Microseconds of a product by a roofline for each wave of blocks, by the data sheet alone.
 
     A block multiplies its tile, padding included, and moves its tiles of both factors and of the
-    result, in f32, from or to device memory; no cache helps. With r blocks on an SM, these take the
-    greater of r · FLOPs / (peak of an SM · share of its lanes that r blocks have threads for) and
-    r · bytes / (bandwidth / SMs). An SM holds as many blocks as threads and shared memory allow.
-    Waves follow each other; the last one has fewer blocks on each SM.
+    result, in f32, from or to device memory; no cache helps. The blocks of an SM take the
+    greater of their FLOPs / (peak of an SM · share of its lanes that they have threads for) and
+    their bytes / (bandwidth / SMs). An SM holds as many blocks as threads and shared memory allow.
+    A wave's blocks go to the SMs in turn, so an SM may have low and high ones of a pair, and the
+    slowest SM counts. Waves follow each other; the last one has fewer blocks on each SM.
     """
     sms = device["sm_count"]
     # For each microsecond.
@@ -63,23 +65,26 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
         )
     held = max(held, 1)
 
-    def wave(tile: Sequence[int], threads: int, on_sm: int) -> float:
+    def work(tile: Sequence[int]) -> tuple[float, float]:
+        """FLOPs and bytes of a block."""
         m, n, step, *batch = tile
         k = math.ceil(extents[2] / split / step) * step
         points = math.prod(batch)
-        compute = 2 * m * n * k * points * on_sm / (peak * min(1, on_sm * threads / lanes))
-        return float(max(compute, 4 * (m * k + k * n + m * n) * points * on_sm / bandwidth))
+        return 2.0 * m * n * k * points, 4.0 * (m * k + k * n + m * n) * points
+
+    kinds = [(count, work(ukernel["block_tile"]), ukernel["workers"]) for count, ukernel in parts]
+
+    def time_of(on_sm: Sequence[int]) -> float:
+        """Of an SM with so many blocks of each kind."""
+        flops = sum(count * one[0] for count, (_, one, _) in zip(on_sm, kinds))
+        moved = sum(count * one[1] for count, (_, one, _) in zip(on_sm, kinds))
+        threads = sum(count * each for count, (_, _, each) in zip(on_sm, kinds))
+        return max(flops / (peak * min(1, threads / lanes)), moved / bandwidth)
 
     time_us, size = 0.0, int(sms * held)
-    kinds = [(count, tuple(ukernel["block_tile"]), ukernel["workers"]) for count, ukernel in parts]
-    for start, end in _waves(sum(count for count, _, _ in kinds), size):
-        on_sm = math.ceil((end - start) / sms)
-        first, times = 0, []
-        for count, tile, threads in kinds:
-            if first < end and first + count > start:
-                times.append(wave(tile, threads, on_sm))
-            first += count
-        time_us += max(times)
+    ends = list(itertools.accumulate(count for count, _, _ in kinds))
+    for start, end in _waves(ends[-1], size):
+        time_us += max(map(time_of, _loads(ends, start, end, sms)))
     if split > 1:
         moved = 4 * (split + 1) * extents[0] * extents[1] * math.prod(extents[3:])
         time_us += moved / (bandwidth * sms)
@@ -88,6 +93,19 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
 
 def _waves(blocks: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, blocks)) for start in range(0, blocks, size)]
+
+
+def _loads(ends: Sequence[int], start: int, end: int, sms: int) -> set[tuple[int, ...]]:
+    """What SMs have of a wave that deals its blocks to them in turn: so many blocks of each kind.
+
+    `ends` are the ends of the kinds among all blocks.
+    """
+    loads = set()
+    for first in range(start, min(start + sms, end)):
+        # The blocks first, first + sms, … below the end of each kind and of the wave.
+        below = [max(0, math.ceil((min(stop, end) - first) / sms)) for stop in ends]
+        loads.add(tuple(now - before for before, now in zip([0, *below], below)))
+    return loads
 
 
 #: What a family of a log has; explanations have more.

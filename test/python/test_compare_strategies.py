@@ -104,6 +104,15 @@ def test_roofline_of_waves_as_worked_by_hand() -> None:
     more = {**program, "blocks": [24]}
     rest = max(flops, bytes_) / 2
     assert judges.roofline_us(device, more, [24 * 64, 64, 256]) == pytest.approx(expected + rest)
+    # Of 10 low and 10 high blocks each SM has one of both; of 12 and 8 two have two low ones.
+    low = {"block_tile": [32, 64, 16], "workers": 1024}
+    pair = {**program, "blocks": [10, 10], "ukernels": [low, *program["ukernels"]]}
+    flops = (2 * 32 * 64 * 256 + 2 * 64 * 64 * 256) / 256_000
+    bytes_ = 4 * ((32 * 256 + 256 * 64 + 32 * 64) + (64 * 256 + 256 * 64 + 64 * 64)) / 10_000
+    expected = max(flops, bytes_)
+    assert judges.roofline_us(device, pair, [960, 64, 256]) == pytest.approx(expected)
+    uneven = {**pair, "blocks": [12, 8]}
+    assert judges.roofline_us(device, uneven, [896, 64, 256]) == pytest.approx(expected)
 
 
 def test_each_strategy_is_what_explain_says(source: Path, found: Comparison) -> None:
