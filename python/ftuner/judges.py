@@ -79,7 +79,7 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
         flops = sum(count * one[0] for count, (_, one, _) in zip(on_sm, kinds))
         moved = sum(count * one[1] for count, (_, one, _) in zip(on_sm, kinds))
         threads = sum(count * each for count, (_, _, each) in zip(on_sm, kinds))
-        return max(flops / (peak * min(1, threads / lanes)), moved / bandwidth)
+        return float(max(flops / (peak * min(1, threads / lanes)), moved / bandwidth))
 
     time_us, size = 0.0, int(sms * held)
     ends = list(itertools.accumulate(count for count, _, _ in kinds))

@@ -32,6 +32,12 @@ def target_of(path: str) -> tuple[str, int]:
     return target, stat.S_IMODE(mode)
 
 
+def check_folder(path: str) -> None:
+    """Raises `Error` if a file cannot be there for want of its folder; asked before long work."""
+    if path != STANDARD and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise cannot_write(path, "No such file or directory")
+
+
 def cannot_write(path: str, reason: Any) -> Error:
     return Error(f"cannot write '{path}': {reason}")
 

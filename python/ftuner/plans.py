@@ -61,7 +61,10 @@ class State:
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = None if path is None else Path(path)
         self._contents: dict[str, Any] = {}
-        if self._path is None or not self._path.exists():
+        if self._path is None:
+            return
+        outputs.check_folder(str(self._path))
+        if not self._path.exists():
             return
         try:
             lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)

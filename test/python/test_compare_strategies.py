@@ -492,7 +492,9 @@ def test_growth(source: Path, tmp_path: Path) -> None:
         (["--budget", "5"], 2, "--budget: expected a --measurer"),
         (["--paper", "ftuner"], 2, "expected a source or --paper"),
         (["--growth", "5,x"], 2, "--growth: expected sizes"),
-        (["--page", "none/page.html", "--strategies", "roller", "--no-code"], 1, "cannot write"),
+        (["--page", "none/page.html"], 1, "cannot write 'none/page.html'"),
+        (["--state", "none/state.jsonl"], 1, "cannot write 'none/state.jsonl'"),
+        (["--state", "/"], 1, "cannot read '/'"),
     ],
 )
 def test_what_is_wrong(source: Path, arguments: list[str], code: int, message: str) -> None:

@@ -158,6 +158,9 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError(f"--paper: expected one of {known}, but got '{options.paper}'{close}")
     files = ("csv", "page", "programs")
     has_output = has_standard_output(options, *files)
+    for name in files:
+        if getattr(options, name) is not None:
+            outputs.check_folder(getattr(options, name))
     _add_measuring(options)
     judged_by = parse_pairs(options.judge, "--judge")
     for name in judged_by:
