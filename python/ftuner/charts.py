@@ -115,14 +115,18 @@ def lines(
     *,
     from_zero: bool = False,
 ) -> str:
-    """Lines over places that rise; logarithmic axes where values lie far apart."""
+    """Lines over places that rise; logarithmic axes where values lie far apart.
+
+    With `from_zero` values are percent, from 0 to 1 at least.
+    """
     values = [v for one in series for v in one.values if v is not None]
     is_log_y = not from_zero and min(values) > 0 and max(values) > _LOGARITHMIC_TIMES * min(values)
     is_log_x = min(places) > 0 and max(places) > _LOGARITHMIC_RATIO * min(places) and len(places) < 64
     x = _Axis(places, _LEFT, _WIDTH - _RIGHT, is_log_x)
     # Some room, so that no line runs along an edge.
     top = 1.05 * max(values)
-    bounds = [0.95 * min(values), top] if is_log_y else [0.0, *values, top]
+    least = 1.0 if from_zero else 0.0
+    bounds = [0.95 * min(values), top] if is_log_y else [0.0, least, *values, top]
     y = _Axis(bounds, _HEIGHT - _BOTTOM, _TOP, is_log_y)
     body = _grid(x, y, x_label, y_label)
     for one in series:

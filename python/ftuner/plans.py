@@ -115,7 +115,8 @@ def plan(
     options = {**options, **strategy.options}
     key = _key(text, device, strategy.name, cost_model, options)
     kept, kept_code = state.find(key), state.find(f"{key} code") if code else None
-    if tell and (kept is None or (code and kept_code is None)):
+    is_whole = kept is not None and (not code or kept_code is not None or kept["facts"] is None)
+    if tell and not is_whole:
         tell(f"{strategy.label} by {cost_model} on {device.name}")
     with _one_log(options) as given:
         given = {**given, "strategy": strategy.name, "cost_model": cost_model}
