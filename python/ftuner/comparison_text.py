@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .comparison import LATENCY, MEASURED, WHOLE, Comparison, Entry, Group
+from .tables import table
 
 #: Behind a judge that the search itself optimised.
 OWN = "*"
@@ -118,8 +119,6 @@ def _partial(found: Comparison, whole: Group, judge: str) -> list[str]:
 
 def text(found: Comparison) -> str:
     """A table for each workload on each device."""
-    from .cli.common import table
-
     lines: list[str] = []
     for group in found.groups:
         judged = [judge for judge in found.judges if group.ratios(judge)]

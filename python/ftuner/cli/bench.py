@@ -15,6 +15,7 @@ from typing import Any, Callable, Sequence
 from .. import outputs, plotting, runtime
 from ..errors import Error
 from ..function import Function
+from ..tables import table
 from .common import (
     Inputs,
     UsageError,
@@ -26,7 +27,6 @@ from .common import (
     has_standard_output,
     parse_pairs,
     print_json,
-    table,
     to_executor,
     track,
     write_text,

@@ -8,7 +8,8 @@ import time
 from typing import Any
 
 from .. import cache
-from .common import UsageError, print_json, table
+from ..tables import table
+from .common import UsageError, print_json
 
 _EPILOG = """\
 examples:

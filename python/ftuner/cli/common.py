@@ -348,24 +348,6 @@ def has_standard_output(options: argparse.Namespace, *files: str) -> bool:
     return bool(given)
 
 
-def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:
-    """Columns of text; numbers are aligned to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells)]
-    is_number = [
-        bool(rows) and all(isinstance(row[i], (int, float)) for row in rows)
-        for i in range(len(header))
-    ]
-    lines = []
-    for row in [list(header), *cells]:
-        parts = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, is_number)
-        ]
-        lines.append("  ".join(parts).rstrip())
-    return "\n".join(lines)
-
-
 def track(items: Iterable[T], what: str) -> Iterator[T]:
     """Goes through the items with a bar on a terminal."""
     everything = list(items)

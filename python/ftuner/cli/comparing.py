@@ -12,6 +12,7 @@ from .. import outputs, paper_comparison, papers
 from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
 from ..errors import Error
 from ..plans import Strategy
+from ..tables import table
 from .common import (
     DEVICE_HELP,
     UsageError,
@@ -19,7 +20,6 @@ from .common import (
     did_you_mean,
     has_standard_output,
     parse_pairs,
-    table,
     write_text,
 )
 

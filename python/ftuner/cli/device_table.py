@@ -10,7 +10,8 @@ from .. import outputs
 from ..descriptions import devices, query_device, resolve
 from ..errors import Error
 from ..measured import read_bandwidths, with_measured
-from .common import UsageError, print_json, table, write_text
+from ..tables import table
+from .common import UsageError, print_json, write_text
 
 #: What measured rates are checked against.
 _NEEDED = ("name", "sm_count", "clock_mhz", "l2_mib")
