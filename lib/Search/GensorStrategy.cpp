@@ -21,10 +21,21 @@
 using namespace ftuner;
 
 namespace {
+/// Which strips a result's program has.
+enum class StripChoice {
+  /// Those of the walk.
+  Walk,
+  /// Of these and the path's own, those that the cost model prefers.
+  Priced,
+};
+
 struct WalkOptions : GensorOptions {
   int64_t walks = 16;
   int64_t seed = 0;
   bool hasVirtualThreads = true;
+  StripChoice strips = StripChoice::Priced;
+  bool scalesOut = true;
+  bool walksReduce = false;
 };
 } // namespace
 
@@ -49,6 +60,17 @@ static const OptionTable<WalkOptions> &ownOptions() {
              "('greedy')",
              {{"roulette", GensorPolicy::Roulette},
               {"greedy", GensorPolicy::Greedy}}),
+      option("gensor-strips", &Options::strips,
+             "Strips of a result's program: those of the 'walk', or of these "
+             "and the path's own the ones that the cost model prefers "
+             "('priced')",
+             {{"walk", StripChoice::Walk}, {"priced", StripChoice::Priced}}),
+      option("scale-out", &Options::scalesOut,
+             "Whether results with fewer blocks than SMs are also halved, and "
+             "blocks may have fewer than 128 threads"),
+      option("walk-reduce", &Options::walksReduce,
+             "Whether the k tile is an axis of walks, whose traffic is then "
+             "counted in sectors of 32 bytes"),
   };
   return table;
 }
@@ -84,10 +106,19 @@ private:
     /// Multiples of which steps along the reduce axis are.
     int64_t depth = 1;
     bool hasVirtualThreads = false;
+    struct Tile {
+      Tiles tiles;
+      /// Binary logarithms of both.
+      std::array<double, 4> logs;
+      /// Of a block.
+      int64_t threads;
+    };
     /// Each once, in the order of candidates.
-    std::vector<Tiles> tiles;
+    std::vector<Tile> tiles;
     /// With the strips of workers.
     std::map<std::pair<Tiles, Pair>, std::vector<unsigned>> candidates;
+    /// What was found so far, of blocks of a least number of threads.
+    std::map<std::pair<Tiles, int64_t>, const Tile *> nearest;
   };
   /// The walks of one shape, one path's after another's.
   struct Walked : RankedShape::Notes {
@@ -102,10 +133,19 @@ private:
 
   GensorFacts factsOf(const PathTiles &path,
                       llvm::ArrayRef<int64_t> shape) const;
-  /// The family of the tiles that are nearest to a result, with the step along
-  /// the reduce axis that the cost model prefers; none if all were rejected.
-  std::optional<unsigned> familyOf(const PathTiles &path,
-                                   const GensorState &result,
+  /// The tile that is nearest to a result, in doublings, of blocks of at least
+  /// so many threads if there are any.
+  const PathTiles::Tile &nearestTile(PathTiles &path, const GensorState &result,
+                                     int64_t leastThreads);
+  /// The families that a result becomes; none if all were rejected.
+  std::set<unsigned> familiesOf(PathTiles &path, const GensorModel &model,
+                                const GensorState &result,
+                                llvm::ArrayRef<int64_t> shape);
+  /// The family of a tile with strips, with the step along the reduce axis that
+  /// the cost model prefers, or that is nearest to the result's; none if all
+  /// were rejected.
+  std::optional<unsigned> familyOf(const PathTiles &path, const Tiles &tiles,
+                                   const Pair &strips, int64_t depth,
                                    llvm::ArrayRef<int64_t> shape);
 
   const WalkOptions options;
@@ -134,6 +174,7 @@ GensorRanker::GensorRanker(const SearchProblem &problem,
            model->createSpace(problem.workload, problem.device)->reduceGranule,
            false,
            {},
+           {},
            {}});
       path = std::prev(paths.end());
     }
@@ -141,8 +182,16 @@ GensorRanker::GensorRanker(const SearchProblem &problem,
     path->hasVirtualThreads |= strips != ownStrips;
     Tiles tiles = {{u.blockTile[axes.m], u.blockTile[axes.n]},
                    {u.registerTile[axes.m], u.registerTile[axes.n]}};
-    if (known.insert({model, tiles}).second)
-      path->tiles.push_back(tiles);
+    if (known.insert({model, tiles}).second) {
+      auto log = [](int64_t size) {
+        return std::log2(static_cast<double>(size));
+      };
+      const auto &[block, reg] = tiles;
+      path->tiles.push_back(
+          {tiles,
+           {log(block[0]), log(block[1]), log(reg[0]), log(reg[1])},
+           candidate.resources.threads});
+    }
     path->candidates[{tiles, strips}].push_back(index);
   }
 }
@@ -169,47 +218,105 @@ GensorFacts GensorRanker::factsOf(const PathTiles &path,
       device.dramGbps * 1e3 /
       (device.clockMhz * static_cast<double>(device.smCount));
   facts.hasVirtualThreads = path.hasVirtualThreads;
+  facts.walksReduce = options.walksReduce;
+  facts.reduceContiguous = {product.lhs().contiguousAxis() == axes.k,
+                            product.rhs().contiguousAxis() == axes.k};
   return facts;
 }
 
-/// Doublings between two tiles.
-static double distance(const Pair &a, const Pair &b) {
-  double sum = 0;
-  for (unsigned axis : {0u, 1u})
-    sum += std::abs(std::log2(static_cast<double>(a[axis])) -
-                    std::log2(static_cast<double>(b[axis])));
-  return sum;
+const GensorRanker::PathTiles::Tile &
+GensorRanker::nearestTile(PathTiles &path, const GensorState &result,
+                          int64_t leastThreads) {
+  auto [it, isNew] = path.nearest.try_emplace(
+      {{result.block, result.reg}, leastThreads}, nullptr);
+  if (!isNew)
+    return *it->second;
+  std::array<double, 4> logs;
+  for (unsigned axis : {0u, 1u}) {
+    logs[axis] = std::log2(static_cast<double>(result.block[axis]));
+    logs[2 + axis] = std::log2(static_cast<double>(result.reg[axis]));
+  }
+  auto key = [&](const PathTiles::Tile &tile) {
+    double distance = 0;
+    for (unsigned i = 0; i < logs.size(); ++i)
+      distance += std::abs(tile.logs[i] - logs[i]);
+    return std::pair(tile.threads < leastThreads, distance);
+  };
+  it->second = &*llvm::min_element(
+      path.tiles, [&](const PathTiles::Tile &a, const PathTiles::Tile &b) {
+        return key(a) < key(b);
+      });
+  return *it->second;
 }
 
-std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
-                                               const GensorState &result,
-                                               llvm::ArrayRef<int64_t> shape) {
-  auto nearest =
-      llvm::min_element(path.tiles, [&](const Tiles &a, const Tiles &b) {
-        auto of = [&](const Tiles &tiles) {
-          return distance(tiles.first, result.block) +
-                 distance(tiles.second, result.reg);
-        };
-        return of(a) < of(b);
-      });
-  Pair strips = ownStrips;
-  if (path.hasVirtualThreads)
-    for (unsigned axis : {0u, 1u})
-      strips[axis] =
-          std::min(result.virtualThreads[axis], nearest->second[axis]);
-  auto variants = path.candidates.find({*nearest, strips});
+std::set<unsigned>
+GensorRanker::familiesOf(PathTiles &path, const GensorModel &model,
+                         const GensorState &result,
+                         llvm::ArrayRef<int64_t> shape) {
+  std::set<unsigned> families;
+  auto record = [&](const GensorState &state, int64_t leastThreads) {
+    const PathTiles::Tile &tile = nearestTile(path, state, leastThreads);
+    Pair own = ownStrips;
+    auto add = [&](const Pair &strips) {
+      if (std::optional<unsigned> family =
+              familyOf(path, tile.tiles, strips, state.depth, shape))
+        families.insert(*family);
+    };
+    if (!path.hasVirtualThreads || options.strips == StripChoice::Priced)
+      add(own);
+    if (!path.hasVirtualThreads)
+      return;
+    // Register tiles that are not the walk's have strips of their own.
+    GensorState emitted = state;
+    emitted.level = 1;
+    std::tie(emitted.block, emitted.reg) = tile.tiles;
+    if (emitted.reg != state.reg)
+      emitted.virtualThreads = {1, 1};
+    add(model.complete(emitted).virtualThreads);
+  };
+  record(result, tuning::leastGensorThreads);
+  if (!options.scalesOut)
+    return families;
+  record(result, 1);
+  GensorState scaled =
+      model.scaledOut(result, static_cast<double>(problem.device.smCount));
+  if (!(scaled == result)) {
+    record(scaled, tuning::leastGensorThreads);
+    record(scaled, 1);
+  }
+  return families;
+}
+
+std::optional<unsigned>
+GensorRanker::familyOf(const PathTiles &path, const Tiles &tiles,
+                       const Pair &strips, int64_t depth,
+                       llvm::ArrayRef<int64_t> shape) {
+  auto variants = path.candidates.find({tiles, strips});
   // No strips that the path knows are feasible for these tiles.
   if (variants == path.candidates.end())
-    variants = path.candidates.find({*nearest, ownStrips});
+    variants = path.candidates.find({tiles, ownStrips});
   if (variants == path.candidates.end())
     return std::nullopt;
+  auto distance = [&](unsigned variant) {
+    int64_t of = set.candidates[variant].ukernel.blockTile[axes.k];
+    return depth == 0 ? 0.0
+                      : std::abs(std::log2(static_cast<double>(of)) -
+                                 std::log2(static_cast<double>(depth)));
+  };
   std::optional<unsigned> best;
+  std::tuple<double, double> least;
   for (unsigned variant : variants->second) {
     std::optional<unsigned> family = table.single(variant);
-    if (family &&
-        (!best || (problem.costModel.predictsTime() &&
-                   table.score(*family, shape) > table.score(*best, shape))))
-      best = family;
+    if (!family)
+      continue;
+    std::tuple key = {distance(variant),
+                      problem.costModel.predictsTime()
+                          ? -table.score(*family, shape)
+                          : 0.0};
+    if (best && least <= key)
+      continue;
+    best = family;
+    least = key;
   }
   return best;
 }
@@ -217,10 +324,9 @@ std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
 llvm::Expected<RankedShape> GensorRanker::rank(llvm::ArrayRef<int64_t> shape) {
   auto walked = std::make_shared<Walked>();
   std::vector<unsigned> families;
-  for (const PathTiles &path : paths) {
+  for (PathTiles &path : paths) {
     GensorModel model(factsOf(path, shape), options);
-    std::map<GensorState, std::optional<unsigned>> familyOfResult;
-    std::set<GensorState> states;
+    std::set<GensorState> states, known;
     for (int64_t walk = 0; walk < options.walks; ++walk) {
       walked->walks.push_back(
           walkGensor(model, seedOf({walk}, seedOf(shape, seed))));
@@ -229,17 +335,14 @@ llvm::Expected<RankedShape> GensorRanker::rank(llvm::ArrayRef<int64_t> shape) {
         states.insert(step.to);
       walked->numResults += last.results.size();
       for (const GensorWalk::Result &result : last.results) {
-        auto [it, isNew] =
-            familyOfResult.try_emplace(result.state, std::nullopt);
-        if (!isNew)
+        if (!known.insert(result.state).second)
           continue;
-        it->second = familyOf(path, result.state, shape);
-        if (it->second &&
-            walked->origins
-                .try_emplace(*it->second, std::pair(walked->walks.size() - 1,
-                                                    result.numSteps))
-                .second)
-          families.push_back(*it->second);
+        for (unsigned family : familiesOf(path, model, result.state, shape))
+          if (walked->origins
+                  .try_emplace(family, std::pair(walked->walks.size() - 1,
+                                                 result.numSteps))
+                  .second)
+            families.push_back(family);
       }
     }
     walked->numStates += states.size();
@@ -298,9 +401,9 @@ void GensorRanker::report(llvm::ArrayRef<RankedShape> samples,
 }
 
 /// Gives each candidate every number of strips that divides its register tile;
-/// where the path knows none, its own.
+/// where the path knows none, or with `keepsOwn`, its own.
 static StrippedCandidates withStrips(const SearchProblem &problem,
-                                     CandidateSet set) {
+                                     CandidateSet set, bool keepsOwn) {
   ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
   StrippedCandidates result;
   auto add = [&](Candidate candidate, Pair strips) {
@@ -313,7 +416,9 @@ static StrippedCandidates withStrips(const SearchProblem &problem,
   for (const Candidate &candidate : candidates) {
     const CodegenModel &path = candidate.family.path();
     const BlockTile &reg = candidate.ukernel.registerTile;
-    bool hasAny = false;
+    if (keepsOwn)
+      add(candidate, ownStrips);
+    bool hasAny = keepsOwn;
     for (int64_t m = 1; m <= reg[axes.m]; m *= 2)
       for (int64_t n = 1; n <= reg[axes.n]; n *= 2) {
         auto schedule =
@@ -360,8 +465,9 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
       return c.resources.threads >= leastThreads;
     });
   };
-  llvm::Expected<CandidateSet> set = enumerate(tuning::leastGensorThreads);
-  if (!set) {
+  llvm::Expected<CandidateSet> set =
+      enumerate(own.scalesOut ? 1 : tuning::leastGensorThreads);
+  if (!set && !own.scalesOut) {
     // Small shapes have no such blocks.
     llvm::consumeError(set.takeError());
     set = enumerate(1);
@@ -370,7 +476,8 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
     return set.takeError();
   StrippedCandidates candidates =
       own.hasVirtualThreads
-          ? withStrips(problem, std::move(*set))
+          ? withStrips(problem, std::move(*set),
+                       own.strips == StripChoice::Priced)
           : StrippedCandidates{
                 *set, std::vector<Pair>(set->candidates.size(), ownStrips)};
   // Of the workload's content, not of its name.

@@ -21,23 +21,29 @@ static constexpr double registerLatency = 4,
                         registerBytesPerCycle = 4 * 32 * 3 * 4;
 static constexpr double bytesOfRegister = 4;
 static constexpr int64_t numBanks = 32;
+/// Elements that a lane reads from shared memory at once, at most.
+static constexpr int64_t widestVector = 4;
+/// What device memory moves at least.
+static constexpr int64_t sectorBytes = 32;
 
 static std::string text(const GensorState::Pair &pair) {
   return std::to_string(pair[0]) + " x " + std::to_string(pair[1]);
 }
 
 std::string GensorState::str() const {
+  std::string tile =
+      text(block) + (depth == 0 ? "" : " x " + std::to_string(depth));
   if (level == 2)
-    return "shared memory: " + text(block);
+    return "shared memory: " + tile;
   std::string result = level == 1 ? "registers: " : "done: ";
-  result += text(block) + " / " + text(reg);
+  result += tile + " / " + text(reg);
   if (virtualThreads != Pair{1, 1})
     result += ", virtual threads " + text(virtualThreads);
   return result;
 }
 
 std::string GensorAction::str() const {
-  std::string of = axis == 0 ? "(m)" : "(n)";
+  std::string of = axis == 0 ? "(m)" : axis == 1 ? "(n)" : "(k)";
   switch (kind) {
   case Tile:
     return "tile" + of;
@@ -51,11 +57,58 @@ std::string GensorAction::str() const {
   return "";
 }
 
+GensorState GensorModel::start() const {
+  GensorState state;
+  state.depth = facts.walksReduce ? 1 : 0;
+  return state;
+}
+
+llvm::ArrayRef<unsigned> GensorModel::axesOf(int64_t level) const {
+  static constexpr unsigned axes[] = {0, 1, 2};
+  return llvm::ArrayRef(axes).take_front(level == 2 && facts.walksReduce ? 3
+                                                                         : 2);
+}
+
+double GensorModel::depthOf(const GensorState &state) const {
+  return static_cast<double>(facts.walksReduce ? state.depth : facts.depth);
+}
+
+/// The tile of a state's level along an axis.
+static int64_t &tileOf(GensorState &state, unsigned axis) {
+  if (axis == 2)
+    return state.depth;
+  return (state.level == 2 ? state.block : state.reg)[axis];
+}
+
+/// Bytes of the sectors that `rows` rows of `extent` elements take, tile by
+/// tile.
+static double sectorsOf(double rows, int64_t extent, int64_t tile,
+                        double bytes) {
+  auto sectors = [&](int64_t elements) {
+    return sectorBytes *
+           std::ceil(static_cast<double>(elements) * bytes / sectorBytes);
+  };
+  return rows *
+         (static_cast<double>(extent / tile) * sectors(tile) +
+          sectors(extent % tile));
+}
+
 double GensorModel::traffic(const GensorState &state, int64_t level) const {
   auto m = static_cast<double>(facts.m), n = static_cast<double>(facts.n),
        k = static_cast<double>(facts.k);
   double gridM = ceilDiv(facts.m, state.block[0]);
   double gridN = ceilDiv(facts.n, state.block[1]);
+  if (level == 2 && facts.walksReduce) {
+    auto [bm, bn] = state.block;
+    double lhs = facts.reduceContiguous[0]
+                     ? sectorsOf(m, facts.k, state.depth, facts.lhsBytes)
+                     : sectorsOf(k, facts.m, bm, facts.lhsBytes);
+    double rhs = facts.reduceContiguous[1]
+                     ? sectorsOf(n, facts.k, state.depth, facts.rhsBytes)
+                     : sectorsOf(k, facts.n, bn, facts.rhsBytes);
+    return facts.batch * (gridN * lhs + gridM * rhs +
+                          sectorsOf(m, facts.n, bn, facts.outputBytes));
+  }
   if (level == 2)
     return facts.batch *
            (facts.lhsBytes * gridN * m * k + facts.rhsBytes * gridM * n * k +
@@ -72,7 +125,7 @@ double GensorModel::footprint(const GensorState &state, int64_t level) const {
   auto [bm, bn] = state.block;
   auto [rm, rn] = state.reg;
   if (level == 2)
-    return (facts.lhsBytes * bm + facts.rhsBytes * bn) * facts.depth;
+    return (facts.lhsBytes * bm + facts.rhsBytes * bn) * depthOf(state);
   return bytesOfRegister * (rm * rn + rm + rn);
 }
 
@@ -85,11 +138,10 @@ std::optional<GensorState> GensorModel::after(const GensorState &state,
                                               GensorAction action) const {
   GensorState to = state;
   unsigned axis = action.axis;
-  int64_t &tile = state.level == 2 ? to.block[axis] : to.reg[axis];
-  int64_t &strips = to.virtualThreads[axis];
+  int64_t &tile = tileOf(to, axis);
   switch (action.kind) {
   case GensorAction::Tile: {
-    int64_t extent = axis == 0 ? facts.m : facts.n;
+    int64_t extent = std::array{facts.m, facts.n, facts.k}[axis];
     int64_t most = state.level == 2
                        ? static_cast<int64_t>(llvm::PowerOf2Ceil(extent))
                        : to.block[axis];
@@ -102,16 +154,17 @@ std::optional<GensorState> GensorModel::after(const GensorState &state,
     if (tile == 1)
       return std::nullopt;
     tile /= 2;
-    strips = std::min(strips, to.reg[axis]);
+    for (unsigned of : {0u, 1u})
+      to.virtualThreads[of] = std::min(to.virtualThreads[of], to.reg[of]);
     return to;
   case GensorAction::Cache:
     --to.level;
     return to;
   case GensorAction::SetVirtualThreads:
     if (state.level != 1 || !facts.hasVirtualThreads ||
-        to.reg[axis] % (2 * strips) != 0)
+        to.reg[axis] % (2 * to.virtualThreads[axis]) != 0)
       return std::nullopt;
-    strips *= 2;
+    to.virtualThreads[axis] *= 2;
     return to;
   }
   return std::nullopt;
@@ -119,19 +172,23 @@ std::optional<GensorState> GensorModel::after(const GensorState &state,
 
 double GensorModel::tileBenefit(const GensorState &state, unsigned axis) const {
   GensorState to = state;
-  (state.level == 2 ? to.block : to.reg)[axis] *= 2;
+  tileOf(to, axis) *= 2;
   return (traffic(state, state.level) - traffic(to, state.level)) /
          (footprint(to, state.level) - footprint(state, state.level));
 }
 
 double GensorModel::inverseBenefit(const GensorState &state, unsigned axis,
-                                   const std::array<double, 2> &forward) const {
+                                   const std::array<double, 3> &forward) const {
   if (forward[axis] > 0)
     return options.back * forward[axis];
-  if (forward[1 - axis] > 0)
-    return options.back * forward[1 - axis];
+  double least = 0;
+  for (double benefit : forward)
+    if (benefit > 0 && (least == 0 || benefit < least))
+      least = benefit;
+  if (least > 0)
+    return options.back * least;
   GensorState from = state;
-  (state.level == 2 ? from.block : from.reg)[axis] /= 2;
+  tileOf(from, axis) /= 2;
   return options.back * std::max(0.0, tileBenefit(from, axis));
 }
 
@@ -151,10 +208,11 @@ double GensorModel::virtualThreadBenefit(int64_t points,
 
 double GensorModel::virtualThreadBenefit(const GensorState &state,
                                          unsigned axis) const {
-  // Lanes along the axis read their tiles, the others the same ones.
+  // Lanes along the axis read their vectors, the others the same ones.
   int64_t lanes =
       std::min(facts.warp[axis], state.block[axis] / state.reg[axis]);
-  return virtualThreadBenefit(lanes * state.reg[axis] * facts.warp[1 - axis],
+  return virtualThreadBenefit(lanes * std::min(widestVector, state.reg[axis]) *
+                                  facts.warp[1 - axis],
                               state.virtualThreads[axis]);
 }
 
@@ -172,11 +230,11 @@ std::vector<GensorEdge> GensorModel::edges(const GensorState &state,
     edges.push_back(edge);
     return edge.benefit;
   };
-  std::array<double, 2> forward;
-  for (unsigned axis : {0u, 1u})
+  std::array<double, 3> forward = {};
+  for (unsigned axis : axesOf(state.level))
     forward[axis] = add({GensorAction::Tile, axis},
                         [&] { return tileBenefit(state, axis); });
-  for (unsigned axis : {0u, 1u})
+  for (unsigned axis : axesOf(state.level))
     add({GensorAction::InverseTile, axis},
         [&] { return inverseBenefit(state, axis, forward); });
   for (unsigned axis : {0u, 1u})
@@ -201,10 +259,9 @@ std::vector<GensorEdge> GensorModel::edges(const GensorState &state,
 }
 
 GensorState GensorModel::complete(GensorState state) const {
-  if (state.level != 2)
-    return state;
+  bool hasRegisters = state.level != 2;
   state.level = 1;
-  while (true) {
+  while (!hasRegisters) {
     std::optional<GensorState> best;
     double most = 0;
     for (unsigned axis : {0u, 1u}) {
@@ -225,6 +282,34 @@ GensorState GensorModel::complete(GensorState state) const {
         break;
       state = *to;
     }
+  return state;
+}
+
+GensorState GensorModel::scaledOut(GensorState state,
+                                   double leastBlocks) const {
+  auto blocks = [&](const GensorState &of) {
+    return facts.batch * static_cast<double>(ceilDiv(facts.m, of.block[0])) *
+           static_cast<double>(ceilDiv(facts.n, of.block[1]));
+  };
+  while (blocks(state) < leastBlocks) {
+    std::optional<GensorState> best;
+    for (unsigned axis : {0u, 1u}) {
+      GensorState half = state;
+      half.block[axis] /= 2;
+      if (half.block[axis] == 0)
+        continue;
+      // Threads stay while the register tile may give way.
+      half.reg[axis] = std::max<int64_t>(1, half.reg[axis] / 2);
+      half.virtualThreads[axis] =
+          std::min(half.virtualThreads[axis], half.reg[axis]);
+      if (blocks(half) > blocks(state) &&
+          (!best || traffic(half, 2) < traffic(*best, 2)))
+        best = half;
+    }
+    if (!best)
+      break;
+    state = *best;
+  }
   return state;
 }
 
@@ -253,7 +338,7 @@ GensorWalk ftuner::walkGensor(const GensorModel &model, uint64_t seed) {
   std::mt19937_64 random(seed);
   GensorWalk walk;
   std::set<GensorState> known;
-  GensorState state;
+  GensorState state = model.start();
   auto addResult = [&] {
     GensorState result = model.complete(state);
     result.level = 0;

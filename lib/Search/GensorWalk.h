@@ -7,7 +7,8 @@
 // virtual threads along m and n, and the memory level at which the walk is.
 // Its actions lead to other states:
 //
-//     tile(a)        the tile of the level grows to the next power of two
+//     tile(a)        the tile of the level grows to the next power of two; k
+//                    tiles where they are walked (`walksReduce`)
 //     invTile(a)     the same backwards
 //     cache          the next level, from registers to the end
 //     setVthread(a)  twice as many strips of a thread; at registers alone
@@ -24,9 +25,20 @@
 //     (1) tile    = (Q(s) − Q(s')) / (F(s') − F(s))
 //     (2) cache   = (lat_low + F₁/bw_low) / (lat_high + F₁/bw_high)
 //     (3) vthread = ⌈x·y/(W·V)⌉ / ⌈x·y/(W·2V)⌉   W = 32 banks; x, y the tile
-//                                                that a warp reads at once
+//                                                that a warp reads at once:
+//                                                lanes times a vector of four
+//                                                along a, lanes across it
 //
-// with Q₁, F₁ for block tiles and Q₀, F₀ for register tiles. invTile(a) is
+// with Q₁, F₁ for block tiles and Q₀, F₀ for register tiles. Where the k tile
+// is an axis of the walk, tile(k) doubles it while the walk is at block tiles,
+// bk is the state's, and Q₁ is counted in sectors of 32 bytes: a row of a tile
+// along which an operand is contiguous takes whole ones, so that
+//
+//     L·M·K becomes M·⌈K/bk⌉·⌈bk⌉ for lhs rows along k, K·gridM·⌈bm⌉ for lhs
+//     columns, and R·N·K, O·M·N likewise; ⌈x⌉ bytes of the sectors of x
+//     neighbours.
+//
+//  invTile(a) is
 // worth a share ρ of tile(a) in the same state, so that it is never likelier
 // than what it undoes; where tile(a) is impossible or worth nothing, ρ of the
 // least positive tile of the state, or else ρ of formula (1) of the undone
@@ -38,6 +50,7 @@
 #ifndef FTUNER_LIB_SEARCH_GENSORWALK_H
 #define FTUNER_LIB_SEARCH_GENSORWALK_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -54,8 +67,12 @@ struct GensorFacts {
   double batch = 1;
   /// Of lhs, rhs and output.
   double lhsBytes = 4, rhsBytes = 4, outputBytes = 4;
-  /// Elements of a step along the reduce axis.
+  /// Elements of a step along the reduce axis, if that is no axis of the walk.
   int64_t depth = 8;
+  /// Whether it is, and whether lhs and rhs are contiguous along it: lhs is
+  /// otherwise along m, rhs along n.
+  bool walksReduce = false;
+  std::array<bool, 2> reduceContiguous = {true, false};
   double sharedMemoryBytes = 48 << 10;
   /// Registers of a worker, whose accumulators and factors they hold.
   double registers = 255;
@@ -86,25 +103,27 @@ struct GensorState {
   int64_t level = 2;
   /// Along m and n.
   Pair block = {1, 1}, reg = {1, 1}, virtualThreads = {1, 1};
+  /// The k tile, or 0 where it is no axis of the walk.
+  int64_t depth = 0;
 
   bool operator==(const GensorState &other) const {
     return key() == other.key();
   }
   bool operator<(const GensorState &other) const { return key() < other.key(); }
   /// "shared memory: 32 x 64", "registers: 32 x 64 / 4 x 8, virtual threads 1 x
-  /// 2".
+  /// 2"; with the k tile "shared memory: 32 x 64 x 8".
   std::string str() const;
 
 private:
-  std::tuple<int64_t, Pair, Pair, Pair> key() const {
-    return {level, block, reg, virtualThreads};
+  std::tuple<int64_t, Pair, Pair, Pair, int64_t> key() const {
+    return {level, block, reg, virtualThreads, depth};
   }
 };
 
 struct GensorAction {
   enum Kind { Tile, InverseTile, Cache, SetVirtualThreads };
   Kind kind = Cache;
-  /// 0: m, 1: n.
+  /// 0: m, 1: n, 2: k.
   unsigned axis = 0;
   /// "tile(m)".
   std::string str() const;
@@ -140,9 +159,16 @@ public:
 
   /// What may follow a state (level 1 or 2) at step t. Probabilities sum to 1.
   std::vector<GensorEdge> edges(const GensorState &state, int t) const;
+  /// The empty schedule.
+  GensorState start() const;
   /// The state with what is not scheduled yet filled greedily: at level 2
-  /// register tiles by formula (1), then virtual threads by formula (3).
+  /// register tiles by formula (1); then, at every level, virtual threads by
+  /// formula (3).
   GensorState complete(GensorState state) const;
+  /// The state with block tiles halved until there are as many blocks as
+  /// asked for, each time along the axis where that adds least traffic; the
+  /// state itself if there are enough, or no more to be had.
+  GensorState scaledOut(GensorState state, double leastBlocks) const;
 
   const GensorFacts facts;
   const GensorOptions options;
@@ -153,7 +179,10 @@ private:
   std::optional<GensorState> after(const GensorState &state,
                                    GensorAction action) const;
   double inverseBenefit(const GensorState &state, unsigned axis,
-                        const std::array<double, 2> &forward) const;
+                        const std::array<double, 3> &forward) const;
+  /// Along which tiles of a level grow.
+  llvm::ArrayRef<unsigned> axesOf(int64_t level) const;
+  double depthOf(const GensorState &state) const;
 };
 
 /// A step that a walk took.
