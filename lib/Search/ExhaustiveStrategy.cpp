@@ -134,7 +134,8 @@ public:
   llvm::StringRef name() const override { return "exhaustive"; }
 
   OptionDecls options() const override {
-    return joined({candidateOptions().decls(), zetaOptions().decls()});
+    return joined({tileRuleOptions().decls(), candidateOptions().decls(),
+                   zetaOptions().decls()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

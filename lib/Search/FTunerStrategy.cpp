@@ -440,9 +440,9 @@ public:
 
   OptionDecls options() const override {
     // The filter limits candidates by the published sum.
-    return joined({candidateOptions().decls(), zetaOptions().decls(),
-                   filterOptions().decls(), siaOptions().decls(),
-                   metricOptions().decls()});
+    return joined({tileRuleOptions().decls(), candidateOptions().decls(),
+                   zetaOptions().decls(), filterOptions().decls(),
+                   siaOptions().decls(), metricOptions().decls()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

@@ -249,10 +249,10 @@ GensorRanker::nearestTile(PathTiles &path, const GensorState &result,
   return *it->second;
 }
 
-std::set<unsigned>
-GensorRanker::familiesOf(PathTiles &path, const GensorModel &model,
-                         const GensorState &result,
-                         llvm::ArrayRef<int64_t> shape) {
+std::set<unsigned> GensorRanker::familiesOf(PathTiles &path,
+                                            const GensorModel &model,
+                                            const GensorState &result,
+                                            llvm::ArrayRef<int64_t> shape) {
   std::set<unsigned> families;
   auto record = [&](const GensorState &state, int64_t leastThreads) {
     const PathTiles::Tile &tile = nearestTile(path, state, leastThreads);
@@ -287,10 +287,11 @@ GensorRanker::familiesOf(PathTiles &path, const GensorModel &model,
   return families;
 }
 
-std::optional<unsigned>
-GensorRanker::familyOf(const PathTiles &path, const Tiles &tiles,
-                       const Pair &strips, int64_t depth,
-                       llvm::ArrayRef<int64_t> shape) {
+std::optional<unsigned> GensorRanker::familyOf(const PathTiles &path,
+                                               const Tiles &tiles,
+                                               const Pair &strips,
+                                               int64_t depth,
+                                               llvm::ArrayRef<int64_t> shape) {
   auto variants = path.candidates.find({tiles, strips});
   // No strips that the path knows are feasible for these tiles.
   if (variants == path.candidates.end())
@@ -309,10 +310,9 @@ GensorRanker::familyOf(const PathTiles &path, const Tiles &tiles,
     std::optional<unsigned> family = table.single(variant);
     if (!family)
       continue;
-    std::tuple key = {distance(variant),
-                      problem.costModel.predictsTime()
-                          ? -table.score(*family, shape)
-                          : 0.0};
+    std::tuple key = {distance(variant), problem.costModel.predictsTime()
+                                             ? -table.score(*family, shape)
+                                             : 0.0};
     if (best && least <= key)
       continue;
     best = family;
@@ -445,7 +445,7 @@ public:
   llvm::StringRef name() const override { return "gensor"; }
 
   OptionDecls options() const override {
-    return joined({ownOptions().decls(), zetaOptions().decls()});
+    return joined({ownOptions().decls(), constructionOptions()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>
@@ -461,9 +461,10 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
     return rankSinglePrograms(problem, name());
   WalkOptions own = ownOptions().read(problem.options.own);
   auto enumerate = [&](int64_t leastThreads) {
-    return enumerateConstructibleTiles(problem, [&](const Candidate &c) {
-      return c.resources.threads >= leastThreads;
-    });
+    return enumerateConstructibleTiles(
+        problem, RegisterTiles::Any, [&](const Candidate &c) {
+          return c.resources.threads >= leastThreads;
+        });
   };
   llvm::Expected<CandidateSet> set =
       enumerate(own.scalesOut ? 1 : tuning::leastGensorThreads);

@@ -88,9 +88,8 @@ static double sectorsOf(double rows, int64_t extent, int64_t tile,
     return sectorBytes *
            std::ceil(static_cast<double>(elements) * bytes / sectorBytes);
   };
-  return rows *
-         (static_cast<double>(extent / tile) * sectors(tile) +
-          sectors(extent % tile));
+  return rows * (static_cast<double>(extent / tile) * sectors(tile) +
+                 sectors(extent % tile));
 }
 
 double GensorModel::traffic(const GensorState &state, int64_t level) const {

@@ -87,8 +87,8 @@ public:
   llvm::StringRef name() const override { return "random"; }
 
   OptionDecls options() const override {
-    return joined({ownOptions().decls(), candidateOptions().decls(),
-                   zetaOptions().decls()});
+    return joined({ownOptions().decls(), tileRuleOptions().decls(),
+                   candidateOptions().decls(), zetaOptions().decls()});
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

@@ -11,6 +11,7 @@
 // does not look.
 //
 //===----------------------------------------------------------------------===//
+#include "ConstructibleTiles.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "RollerTree.h"
@@ -204,7 +205,7 @@ class RollerStrategy final : public RankedStrategy {
 public:
   llvm::StringRef name() const override { return "roller"; }
 
-  OptionDecls options() const override { return zetaOptions().decls(); }
+  OptionDecls options() const override { return constructionOptions(); }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>
   makeRanker(const SearchProblem &problem,

@@ -137,17 +137,20 @@ double RollerModel::blockReuse(std::array<int64_t, 2> from,
 llvm::Expected<CandidateSet>
 ftuner::enumerateAlignedTiles(const SearchProblem &problem) {
   ContractionAxes axes = ContractionAxes::of(problem.workload.reduceAxes());
-  return enumerateConstructibleTiles(problem, [&](const Candidate &candidate) {
-    const UKernel &ukernel = candidate.ukernel;
-    int64_t rm = ukernel.registerTile[axes.m];
-    int64_t rn = ukernel.registerTile[axes.n];
-    int64_t threads = candidate.resources.threads;
-    // Of a worker's threads together.
-    int64_t registers = rm * rn + rm + rn;
-    return threads <= tuning::maxBlockThreads &&
-           registers * ukernel.workers <= tuning::maxTileRegisters * threads &&
-           2 * registers * ukernel.workers <= problem.device.registersPerBlock;
-  });
+  return enumerateConstructibleTiles(
+      problem, RegisterTiles::Powers, [&](const Candidate &candidate) {
+        const UKernel &ukernel = candidate.ukernel;
+        int64_t rm = ukernel.registerTile[axes.m];
+        int64_t rn = ukernel.registerTile[axes.n];
+        int64_t threads = candidate.resources.threads;
+        // Of a worker's threads together.
+        int64_t registers = rm * rn + rm + rn;
+        return threads <= tuning::maxBlockThreads &&
+               registers * ukernel.workers <=
+                   tuning::maxTileRegisters * threads &&
+               2 * registers * ukernel.workers <=
+                   problem.device.registersPerBlock;
+      });
 }
 
 RollerTree::RollerTree(const SearchProblem &problem, const CandidateSet &set,

@@ -109,7 +109,7 @@ const OptionTable<SearchOptions> &ftuner::commonOptions() {
   return table;
 }
 
-const OptionTable<SearchOptions> &ftuner::candidateOptions() {
+const OptionTable<SearchOptions> &ftuner::tileRuleOptions() {
   using Options = SearchOptions;
   static const OptionTable<SearchOptions> table = {
       option(
@@ -117,6 +117,13 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Tiles: 'divisors' of the range's extents, or 'aligned', with "
           "more that suit the device",
           {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
+  };
+  return table;
+}
+
+const OptionTable<SearchOptions> &ftuner::candidateOptions() {
+  using Options = SearchOptions;
+  static const OptionTable<SearchOptions> table = {
       option("pool", &Options::pool,
              "Programs of a shape: 'exact' partitions ranked by score alone, "
              "'tight' ones, which pad less than a row of threads, or of a "
@@ -215,9 +222,9 @@ const OptionList &ftuner::searchOptionList() {
 }
 
 /// Tables of the members of SearchOptions itself.
-static std::array<const OptionTable<SearchOptions> *, 4> memberTables() {
-  return {&commonOptions(), &candidateOptions(), &zetaOptions(),
-          &filterOptions()};
+static std::array<const OptionTable<SearchOptions> *, 5> memberTables() {
+  return {&commonOptions(), &tileRuleOptions(), &candidateOptions(),
+          &zetaOptions(), &filterOptions()};
 }
 
 SearchOptions ftuner::readSearchOptions(const OptionValues &given) {

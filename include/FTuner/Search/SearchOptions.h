@@ -42,8 +42,10 @@ llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
 const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();
-/// What makes HardwareAlign's candidates and the programs of them: tile-rule,
-/// pool, main-axis, split-k.
+/// Which tiles candidates have: tile-rule.
+const OptionTable<SearchOptions> &tileRuleOptions();
+/// What else makes HardwareAlign's candidates and the programs of them: pool,
+/// main-axis, batch-tiles, split-k.
 const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.
