@@ -18,6 +18,9 @@ A convolution and a pooling are no product here: a fallback kernel of one thread
 strategy; its time is the compiler's bound. The product that a convolution is, of images' windows laid out as rows
 (C1p to C3p), stands beside it without what the laying out takes.
 
+--back looks at going back alone: unbalanced shapes (M2, V1 to V3, and Dense's 2304 columns and 768 summands for awkward
+rows), planned with ρ = 0 and others by few walks and many; each time is over that of 256 walks with ρ = 0.25.
+
 --write FILE writes the tables as Markdown, each with the figures that the paper prints. Exits with 1 where a walk's
 programs are slower than the tree's by any judge, on average over the shapes.
 """
@@ -52,7 +55,7 @@ CONVOLUTIONS = {"C1": ((128, 256, 30, 30), 256, 3, 2), "C2": ((128, 128, 28, 28)
                 "C3": ((128, 128, 58, 58), 128, 3, 2)}
 POOLINGS = {"P1": ((16, 48, 48, 48), 2, 2), "P2": ((128, 168, 83, 83), 2, 2), "P3": ((128, 617, 21, 21), 3, 2)}
 
-#: Strategies with what they are told; `seeds` where they draw.
+#: Strategies with what they are told.
 VARIANTS = {
     "roller": ("roller", {}),
     "graph": ("gensor", {"virtual_threads": False}),
@@ -61,7 +64,6 @@ VARIANTS = {
     "reduce": ("gensor", {"walk_reduce": True}),
     "ftuner": ("ftuner", {}),
 }
-DRAWN = ("graph", "gensor", "back=0", "reduce")
 JUDGES = ("latency", "roofline", "sharing")
 
 #: What the paper prints of an RTX 4090: ms (Gensor, Ansor), and TFLOP/s (Roller, graph, Gensor).
@@ -192,11 +194,11 @@ def sharing_us(device, program, extents):
 
 def times_of(text, device, variant, seeds):
     """By judge, the times of one shape's program in µs, one of each seed; and the different uKernels."""
-    strategy, options = VARIANTS[variant]
+    strategy, options = VARIANTS[variant] if isinstance(variant, str) else variant
     facts = descriptions.resolve(device).content()
     times, programs = {judge: [] for judge in JUDGES}, []
-    for seed in range(seeds if variant in DRAWN else 1):
-        own = {**options, "gensor_seed": seed} if variant in DRAWN else options
+    for seed in range(seeds if strategy == "gensor" else 1):
+        own = {**options, "gensor_seed": seed} if strategy == "gensor" else options
         (workload,) = explain_data(text, device=device, strategy=strategy, **own)["workloads"]
         (shape,) = workload["shapes"]
         program, extents = shape["program"], shape["shape"]
@@ -237,6 +239,12 @@ def tables(device, seeds):
     for label, (text, _) in cases().items():
         found[label] = {variant: times_of(text, device, variant, seeds) for variant in VARIANTS}
         print(device, label, file=sys.stderr)
+    lines += ["Blocks and register tiles, and strips `v` that are not the path's own; of all seeds:", "",
+              "| shape | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
+    for label, of in found.items():
+        lines.append(f"| {label} | " + " | ".join(", ".join(of[variant][1]) for variant in VARIANTS) + " |")
+    lines.append("")
+    found = {label: {variant: times for variant, (times, _) in of.items()} for label, of in found.items()}
     for judge in JUDGES:
         lines += [f"µs by `{judge}`, and in parentheses the time over roller's:", "",
                   "| shape | " + " | ".join(VARIANTS) + " |", "|---" * (len(VARIANTS) + 1) + "|"]
@@ -264,10 +272,42 @@ def tables(device, seeds):
     return lines + [""], means
 
 
+#: Of --back.
+AWKWARD_ROWS = (53, 77, 131, 300)
+WALKS = (1, 4, 16)
+BACKS = (0.0, 0.25, 0.5)
+
+
+def back_tables(device, seeds):
+    """Markdown: how much slower what few walks find is than what many find, with several ρ, by two judges."""
+    shapes = {label: text for label, (text, _) in cases().items() if label in ("M2", *VECTORS)}
+    shapes |= {f"M = {rows}": product(rows, 768, 2304) for rows in AWKWARD_ROWS}
+    lines = [f"## {device}", "", f"Time over that of 256 walks with ρ = 0.25: mean over {seeds} seeds, by `latency` and by `sharing`.", "",
+             "| shape | walks | " + " | ".join(f"ρ = {back:g}" for back in BACKS) + " |", "|---" * (len(BACKS) + 2) + "|"]
+    sums = {(walks, back, judge): [] for walks in WALKS for back in BACKS for judge in ("latency", "sharing")}
+    for label, text in shapes.items():
+        best, _ = times_of(text, device, ("gensor", {"walks": 256}), 1)
+        for walks in WALKS:
+            cells = []
+            for back in BACKS:
+                times, _ = times_of(text, device, ("gensor", {"walks": walks, "gensor_back": back}), seeds)
+                over = {judge: geomean(times[judge]) / best[judge][0] for judge in ("latency", "sharing")}
+                for judge, value in over.items():
+                    sums[walks, back, judge].append(value)
+                cells.append(" / ".join(f"{value:.3f}" for value in over.values()))
+            lines.append(f"| {label} | {walks} | " + " | ".join(cells) + " |")
+        print(device, label, file=sys.stderr)
+    for walks in WALKS:
+        cells = (" / ".join(f"{geomean(sums[walks, back, judge]):.3f}" for judge in ("latency", "sharing")) for back in BACKS)
+        lines.append(f"| mean | {walks} | " + " | ".join(cells) + " |")
+    return lines + [""]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="rtx4090,orin-nano")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--back", action="store_true")
     parser.add_argument("--write")
     options = parser.parse_args()
     text = [f"# Gensor's shapes", "",
@@ -275,6 +315,9 @@ def main():
             f"{options.seeds} seeds. Predictions; nothing was measured here.", ""]
     is_worse = False
     for device in options.devices.split(","):
+        if options.back:
+            text += back_tables(device, options.seeds)
+            continue
         lines, means = tables(device, options.seeds)
         text += lines
         is_worse |= any(of["gensor"] > 1 for of in means.values())

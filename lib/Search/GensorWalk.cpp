@@ -301,7 +301,9 @@ GensorState GensorModel::scaledOut(GensorState state,
       half.reg[axis] = std::max<int64_t>(1, half.reg[axis] / 2);
       half.virtualThreads[axis] =
           std::min(half.virtualThreads[axis], half.reg[axis]);
-      if (blocks(half) > blocks(state) &&
+      bool isPadding =
+          half.block[axis] >= (axis == 0 ? facts.m : facts.n);
+      if ((isPadding || blocks(half) > blocks(state)) &&
           (!best || traffic(half, 2) < traffic(*best, 2)))
         best = half;
     }

@@ -9,8 +9,10 @@
 using namespace ftuner;
 
 static constexpr int64_t kWarpSize = 32;
-/// Largest step along the reduce axis.
-static constexpr int64_t kMaxDepth = 32;
+/// Largest step along the reduce axis; where one factor is a vector, whose
+/// blocks have no other use of shared memory than to read long pieces of the
+/// matrix's rows, of 512 bytes.
+static constexpr int64_t kMaxDepth = 32, kMaxDepthOfVector = 128;
 /// Depth and stages that hide the latency of copies at little shared memory.
 static constexpr int64_t kPreferredDepth = 16;
 static constexpr int64_t kPreferredStages = 3;
@@ -57,8 +59,10 @@ void SimtSpace::orderSteps() {
   llvm::SmallVector<int64_t> stages = simtCopiesAsynchronously(workload, device)
                                           ? llvm::SmallVector<int64_t>{2, 3, 4}
                                           : llvm::SmallVector<int64_t>{2};
-  for (int64_t depth = reduceGranule; depth <= kMaxDepth;
-       depth += reduceGranule)
+  bool hasVector = std::min(extents[0], extents[1]) == 1;
+  for (int64_t depth = reduceGranule;
+       depth <= (hasVector ? kMaxDepthOfVector : kMaxDepth);
+       depth = depth < kMaxDepth ? depth + reduceGranule : 2 * depth)
     for (int64_t count : stages)
       steps.push_back({depth, count});
   leastStep = steps.front();

@@ -118,8 +118,8 @@ TEST(GensorTest, VirtualThreadsCompeteWithTheNextLevel) {
   std::vector<GensorEdge> edges = model.edges(state, 40);
   double cache = probability(edges, GensorAction::Cache);
   double strips = probability(edges, GensorAction::SetVirtualThreads, 1);
-  // 8 lanes of 8 columns by 4 lanes of rows: 256 points, 8 conflicts of 32 to
-  // 4. Both are ratios of times.
+  // 8 lanes of vectors of 4 columns by 4 lanes of rows: 128 points, 4 conflicts
+  // of 32 to 2. Both are ratios of times.
   EXPECT_NEAR(strips / cache, 2 / model.cacheBenefit(state), 1e-9);
   // Strips end where they spare nothing: at single columns at the latest.
   state.virtualThreads = {8, 8};
@@ -131,6 +131,64 @@ TEST(GensorTest, VirtualThreadsCompeteWithTheNextLevel) {
   for (const GensorEdge &edge :
        GensorModel(facts, {}).edges(atRegisters(128, 128, 8, 8), 40))
     EXPECT_NE(edge.action.kind, GensorAction::SetVirtualThreads);
+}
+
+// The product of A, 1024 each, lhs rows along k and rhs rows along n, with the
+// k tile as an axis of the walk.
+TEST(GensorTest, ReduceTileIsAnAxisCountedInSectors) {
+  GensorFacts facts = v100Facts(1024, 1024, 1024);
+  facts.walksReduce = true;
+  GensorModel model(facts, {});
+  GensorState state = model.start();
+  EXPECT_EQ(state.depth, 1);
+  state.block = {32, 32};
+  // Single elements of lhs rows take sectors of 32 bytes, eight times as much.
+  constexpr double whole = 4.0 * 32 * 1024 * 1024, output = 4.0 * 1024 * 1024;
+  EXPECT_EQ(model.traffic(state, 2), 8 * whole + whole + output);
+  EXPECT_EQ(model.footprint(state, 2), 4 * 64);
+  EXPECT_EQ(model.tileBenefit(state, 2), 4 * whole / 256);
+  // From a sector on a longer k tile saves nothing.
+  state.depth = 8;
+  EXPECT_EQ(model.traffic(state, 2), 272629760);
+  EXPECT_EQ(model.tileBenefit(state, 2), 0);
+  EXPECT_EQ(model.tileBenefit(state, 0), 65536);
+  EXPECT_EQ(state.str(), "shared memory: 32 x 32 x 8");
+  // Four columns of the rhs take a sector of eight.
+  state.block = {32, 4};
+  EXPECT_EQ(model.traffic(state, 2), 8 * whole + 2 * whole + 2 * output);
+  // Actions along k are those of block tiles alone.
+  auto hasReduce = [&](const GensorState &of) {
+    return llvm::any_of(model.edges(of, 1), [](const GensorEdge &edge) {
+      return edge.action.axis == 2;
+    });
+  };
+  EXPECT_TRUE(hasReduce(state));
+  EXPECT_EQ(GensorAction({GensorAction::Tile, 2}).str(), "tile(k)");
+  state.level = 1;
+  EXPECT_FALSE(hasReduce(state));
+  // Walks stay in memory, and find k tiles.
+  std::set<int64_t> depths;
+  for (uint64_t seed = 0; seed < 1000; ++seed)
+    for (const GensorStep &step : walkGensor(model, seed).steps) {
+      ASSERT_FALSE(model.overflows(step.to));
+      depths.insert(step.to.depth);
+    }
+  EXPECT_TRUE(depths.count(8));
+  EXPECT_GT(depths.size(), 3u);
+}
+
+TEST(GensorTest, ScalingOutHalvesUntilThereAreEnoughBlocks) {
+  GensorModel model(v100Facts(1, 16384, 4096), {});
+  GensorState scaled = model.scaledOut(atRegisters(1, 1024, 1, 8), 80);
+  // 16 blocks of 1024 columns, and 128 of 128.
+  EXPECT_EQ(scaled.block, (GensorState::Pair{1, 128}));
+  EXPECT_EQ(scaled.reg, (GensorState::Pair{1, 1}));
+  // Enough already; and never enough.
+  GensorState enough = atRegisters(1, 64, 1, 8);
+  EXPECT_TRUE(model.scaledOut(enough, 80) == enough);
+  GensorModel tiny(v100Facts(2, 2, 64), {});
+  EXPECT_EQ(tiny.scaledOut(atRegisters(4, 4, 2, 2), 80).block,
+            (GensorState::Pair{1, 1}));
 }
 
 /// States of one level that a walk without `cache` may have.
@@ -309,13 +367,21 @@ TEST_F(GensorStrategyTest, ProgramsHaveTheVirtualThreadsOfTheWalks) {
   for (const ReportedProgram &program : report.programs) {
     UKernel u = program.family.ukernel(0);
     int64_t n = strips(program, "virtual_threads_n");
-    ASSERT_GE(n, 1);
-    EXPECT_EQ(u.registerTile[1] % n, 0);
-    EXPECT_GE(u.workers, 128);
+    // Both the walk's and the path's own compete.
+    EXPECT_TRUE(n == 0 || u.registerTile[1] % n == 0);
     EXPECT_LE(u.workers, 1024);
     seen.insert(n);
   }
-  EXPECT_GT(seen.size(), 1u);
+  EXPECT_GT(seen.size(), 2u);
+  EXPECT_TRUE(seen.count(0));
+  for (const ReportedProgram &program :
+       explain({1024, 2304, 768},
+               {{"gensor-strips", std::string("walk")}, {"scale-out", false}})
+           .programs) {
+    UKernel u = program.family.ukernel(0);
+    EXPECT_GE(strips(program, "virtual_threads_n"), 1);
+    EXPECT_GE(u.workers, 128);
+  }
   for (const ReportedProgram &program :
        explain({1024, 2304, 768}, {{"virtual-threads", false}}).programs)
     EXPECT_EQ(strips(program, "virtual_threads_n"), 0);
@@ -335,6 +401,51 @@ TEST_F(GensorStrategyTest, ExplainsTheWalkOfTheBestProgram) {
   ShapeReport other = explain({53, 2304, 768}, {{"gensor-seed", int64_t(5)}});
   EXPECT_NE(other.construction.size() * 1000 + other.programs.size(),
             report.construction.size() * 1000 + report.programs.size());
+}
+
+TEST_F(GensorStrategyTest, PricedStripsAreNeverSlowerThanTheWalks) {
+  auto best = [&](llvm::StringRef strips) {
+    return explain({1024, 2304, 768}, {{"gensor-strips", strips.str()}})
+        .programs.front()
+        .score.score;
+  };
+  EXPECT_GE(best("priced"), best("walk"));
+}
+
+// One row: blocks of 128 threads and their wide tiles leave most SMs idle.
+TEST_F(GensorStrategyTest, ResultsAreScaledOutToAllSms) {
+  ShapeReport without = explain({1, 2304, 768}, {{"scale-out", false}});
+  ShapeReport with = explain({1, 2304, 768});
+  EXPECT_GT(with.programs.front().score.score,
+            without.programs.front().score.score);
+}
+
+TEST_F(GensorStrategyTest, RegisterTilesAreAnyOrPowersOfTwo) {
+  auto allPowers = [&](OptionValues own) {
+    return llvm::all_of(
+        explain({1024, 2304, 768}, std::move(own)).programs,
+        [](const ReportedProgram &program) {
+          return llvm::all_of(
+              program.family.ukernel(0).registerTile,
+              [](int64_t size) { return llvm::isPowerOf2_64(size); });
+        });
+  };
+  EXPECT_FALSE(allPowers({}));
+  EXPECT_TRUE(allPowers({{"register-tiles", std::string("powers")}}));
+}
+
+TEST_F(GensorStrategyTest, WalksChooseTheReduceTileWhereItIsAnAxis) {
+  auto meanDepth = [&](bool walksReduce) {
+    double sum = 0;
+    ShapeReport report =
+        explain({1024, 2304, 768}, {{"walk-reduce", walksReduce}});
+    for (const ReportedProgram &program : report.programs)
+      sum += static_cast<double>(program.family.ukernel(0).blockTile[2]);
+    return sum / static_cast<double>(report.programs.size());
+  };
+  // A sector has eight elements, so that k tiles grow no further; the cost
+  // model prefers longer ones.
+  EXPECT_LT(meanDepth(true), meanDepth(false));
 }
 
 TEST_F(GensorStrategyTest, MoreWalksFindNothingWorse) {
