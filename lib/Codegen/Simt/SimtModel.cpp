@@ -21,6 +21,9 @@ namespace {
 /// staged copies; ptxas reports 18 to 30 for the emitted kernels.
 constexpr int64_t kAddressRegisters = 28;
 
+/// Most registers that a thread has.
+constexpr int64_t kMostRegisters = 255;
+
 /// Quads of operands in registers that are all alive at once.
 constexpr int64_t kMostQuadsAtOnce = 16;
 
@@ -95,9 +98,11 @@ public:
     int64_t most = 0;
     for (const BlockTile &tile : family.tiles) {
       SimtLayout layout = simtLayout(workload, tile, simt);
-      most = std::max(most, partRegisters(layout) +
-                                spillMargin(workload, family, tile, layout,
-                                            simt.vectorWidth));
+      most = std::max(
+          {most,
+           partRegisters(layout) +
+               spillMargin(workload, family, tile, layout, simt.vectorWidth),
+           straightRegisters(workload, family, tile, layout)});
     }
     return most;
   }
@@ -234,6 +239,22 @@ private:
            quads * (quads <= kMostQuadsAtOnce ? kQuad : kQuad / 2);
   }
 
+  /// Registers of a part whose loop has one step, 0 of others. Without a loop
+  /// ptxas moves all loads from shared memory ahead: [32, 32, 40]/[4, 2, 1]
+  /// takes 210 registers on an sm_80 where K is 40 and 90 where it is 80, and
+  /// with no more than 128 it spills 1176 bytes. With what a thread may have at
+  /// most it does not.
+  static int64_t straightRegisters(const Workload &workload,
+                                   const KernelFamily &family,
+                                   const BlockTile &tile,
+                                   const SimtLayout &layout) {
+    const SizeRange &range = workload.axes[family.contractionAxes().k].range;
+    if (!range.isFixed() || range.min > layout.bk)
+      return 0;
+    return std::min(kMostRegisters, kAddressRegisters + layout.points() +
+                                        layout.bk * (layout.rm + layout.rn));
+  }
+
   /// Registers of a part as the model expects them: more than the kernel needs,
   /// since ptxas moves loads ahead and keeps addresses, of each slot where they
   /// are many. Of random kernels that ask for no blocks it tells the blocks of
@@ -250,6 +271,8 @@ private:
       expected += layout.copySlots(vectorWidth) / 2;
     if (vectorWidth == 1)
       return expected;
+    expected =
+        std::max(expected, straightRegisters(workload, family, tile, layout));
     // What the kernel asks for (minBlocksPerSm). With 96 to 168 registers ptxas
     // spills sooner than near the limit of a thread, the more quads the sooner.
     return std::max(
@@ -334,6 +357,11 @@ int64_t SimtModel::spillMargin(const Workload &workload,
                      isWhole(workload, tile, view.n);
   if (quads > kMostQuadsAtOnce && isOneOfMany)
     margin += quads * kQuad / 2;
+  // Strips of one column each, which no vector holds: 16 × 4 took 255 registers
+  // and spilled 20 bytes where chunks of two and four took 155 and 168.
+  if (layout.rhs.reduceContiguous && layout.rn > 2 &&
+      layout.columnChunks().front().width == 1)
+    margin += 2 * layout.rm * layout.rn;
   bool isScalar = vectorWidth == 1;
   auto addCopies = [&](const SharedTile &shared, unsigned axis) {
     int64_t ofSlot = isScalar ? 3 : 0;
