@@ -217,9 +217,9 @@ def times_of(text, device, variant, seeds):
 
 def fallback_time(text, device):
     """µs of the module's kernels by the compiler's bound, and how many there are."""
-    manifest = ftuner.compile(text, device=device).manifest
-    kernels = manifest["fallback_kernels"]
-    return sum(kernel["predicted_us"] for kernel in kernels), len(kernels)
+    (function,) = ftuner.compile(text, device=device).manifest["functions"]
+    kernels = function["work"]["fallback_kernels"]
+    return sum(kernel["launches"] * kernel["predicted_us"][0] for kernel in kernels), len(kernels)
 
 
 def paper_of(label, flops):

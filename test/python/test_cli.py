@@ -348,9 +348,11 @@ def test_values_of_compiler_options(source: Path) -> None:
         "pad-term",
         "perfect-tiles",
         "ptxas-feedback",
+        "scale-out",
         "split-k",
         "tensor-maps",
         "virtual-threads",
+        "walk-reduce",
     }
     for arguments in (["--max-kernels"], ["--max-kernels", "--json"]):
         fails(2, "argument --max-kernels: expected one value", "compile", source, *arguments)
