@@ -88,8 +88,8 @@ static double sectorsOf(double rows, int64_t extent, int64_t tile,
     return sectorBytes *
            std::ceil(static_cast<double>(elements) * bytes / sectorBytes);
   };
-  return rows * (static_cast<double>(extent / tile) * sectors(tile) +
-                 sectors(extent % tile));
+  auto whole = static_cast<double>(extent / tile);
+  return rows * (whole * sectors(tile) + sectors(extent % tile));
 }
 
 double GensorModel::traffic(const GensorState &state, int64_t level) const {
@@ -301,8 +301,7 @@ GensorState GensorModel::scaledOut(GensorState state,
       half.reg[axis] = std::max<int64_t>(1, half.reg[axis] / 2);
       half.virtualThreads[axis] =
           std::min(half.virtualThreads[axis], half.reg[axis]);
-      bool isPadding =
-          half.block[axis] >= (axis == 0 ? facts.m : facts.n);
+      bool isPadding = half.block[axis] >= (axis == 0 ? facts.m : facts.n);
       if ((isPadding || blocks(half) > blocks(state)) &&
           (!best || traffic(half, 2) < traffic(*best, 2)))
         best = half;

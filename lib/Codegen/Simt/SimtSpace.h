@@ -1,11 +1,11 @@
 //===- SimtSpace.h - What the SIMT path has to choose from ------*- C++ -*-===//
 //
 // Blocks of whole warps in every shape, register tiles of 1 to 16 rows and 1 to
-// 8 columns, steps of 8 to 32 elements in 2 to 4 stages. The path suggests
-// blocks of 2^a · {1, 3, 5, 9} threads along each axis: divisors of a range,
-// which the paper's rules take, may lack the tiles that suit a device. Where
-// products are small, it suggests blocks of several elements of a batch axis,
-// of less than four warps each.
+// 8 columns, steps of 8 to 32 elements in 2 to 4 stages, of up to 128 where a
+// factor is a vector. The path suggests blocks of 2^a · {1, 3, 5, 9} threads
+// along each axis: divisors of a range, which the paper's rules take, may lack
+// the tiles that suit a device. Where products are small, it suggests blocks of
+// several elements of a batch axis, of less than four warps each.
 //
 // Steps are ordered for cost models that are blind to them: the least padding
 // of the reduce axis first, then a depth of 16 elements, then three stages.
