@@ -88,8 +88,9 @@ static double sectorsOf(double rows, int64_t extent, int64_t tile,
     return sectorBytes *
            std::ceil(static_cast<double>(elements) * bytes / sectorBytes);
   };
-  auto whole = static_cast<double>(extent / tile);
-  return rows * (whole * sectors(tile) + sectors(extent % tile));
+  int64_t whole = extent / tile;
+  return rows *
+         (static_cast<double>(whole) * sectors(tile) + sectors(extent % tile));
 }
 
 double GensorModel::traffic(const GensorState &state, int64_t level) const {
