@@ -28,15 +28,23 @@ bool DietCodeSpace::hasInner(unsigned axis) const { return axis != axes.n; }
 /// Most threads along an axis.
 static int64_t mostAlong(int64_t extent) { return extent + extent / 10; }
 
-int64_t DietCodeSpace::drawInner(unsigned axis, int64_t most,
+bool DietCodeSpace::mayHave(unsigned axis, int64_t threads) const {
+  return threads <= mostAlong(largest[axis]) &&
+         (!options.onlyDivisors || largest[axis] % threads == 0);
+}
+
+int64_t DietCodeSpace::drawInner(unsigned axis, int64_t threads, int64_t most,
                                  std::mt19937_64 &random) const {
   int64_t extent = largest[axis];
-  if (options.perfectTiles) {
+  if (options.onlyDivisors)
+    extent = std::max<int64_t>(1, extent / threads);
+  if (options.perfectTiles || options.onlyDivisors) {
     std::vector<int64_t> divisors;
     for (int64_t size = 1; size <= most; ++size)
       if (extent % size == 0)
         divisors.push_back(size);
-    if (divisors.size() >= fewDivisors || extent <= smallExtent)
+    if (options.onlyDivisors || divisors.size() >= fewDivisors ||
+        extent <= smallExtent)
       return divisors[drawBelow(divisors.size(), random)];
   }
   return 1 + drawBelow(most, random);
@@ -54,12 +62,12 @@ DietCodeSpace::sample(std::mt19937_64 &random) const {
   for (size_t i = 0; i + 1 < order.size(); ++i) {
     std::vector<int64_t> divisors;
     for (int64_t size = 1; size <= left; ++size)
-      if (left % size == 0 && size <= mostAlong(largest[order[i]]))
+      if (left % size == 0 && mayHave(order[i], size))
         divisors.push_back(size);
     kernel[order[i]].threads = divisors[drawBelow(divisors.size(), random)];
     left /= kernel[order[i]].threads;
   }
-  if (left > mostAlong(largest[order.back()]))
+  if (!mayHave(order.back(), left))
     return std::nullopt;
   kernel[order.back()].threads = left;
   for (unsigned axis = 0; axis < numAxes; ++axis) {
@@ -67,10 +75,11 @@ DietCodeSpace::sample(std::mt19937_64 &random) const {
     int64_t rows = ceilDiv(largest[axis], tile.threads);
     if (hasStrips(axis))
       tile.strips =
-          drawInner(axis, std::min(tuning::mostDietCodeStrips, rows), random);
+          drawInner(axis, tile.threads,
+                    std::min(tuning::mostDietCodeStrips, rows), random);
     else if (hasInner(axis))
-      tile.inner =
-          drawInner(axis, std::min(tuning::mostDietCodeInner, rows), random);
+      tile.inner = drawInner(axis, tile.threads,
+                             std::min(tuning::mostDietCodeInner, rows), random);
   }
   return kernel;
 }
@@ -80,7 +89,8 @@ bool DietCodeSpace::isLegal(const MicroKernel &kernel) const {
   for (unsigned axis = 0; axis < numAxes; ++axis) {
     const ThreadTile &tile = kernel[axis];
     threads *= tile.threads;
-    if (tile.threads > mostAlong(largest[axis]) ||
+    if (!mayHave(axis, tile.threads) ||
+        (options.onlyDivisors && largest[axis] % tile.elements() != 0) ||
         tile.strips > (hasStrips(axis) ? tuning::mostDietCodeStrips : 1) ||
         tile.inner > (hasInner(axis) ? tuning::mostDietCodeInner : 1))
       return false;
@@ -109,10 +119,11 @@ MicroKernel DietCodeSpace::mutate(const MicroKernel &kernel,
     int64_t rows = std::max<int64_t>(1, ceilDiv(bounds[axis], tile.threads));
     if (hasStrips(axis))
       tile.strips =
-          drawInner(axis, std::min(tuning::mostDietCodeStrips, rows), random);
+          drawInner(axis, tile.threads,
+                    std::min(tuning::mostDietCodeStrips, rows), random);
     else
-      tile.inner =
-          drawInner(axis, std::min(tuning::mostDietCodeInner, rows), random);
+      tile.inner = drawInner(axis, tile.threads,
+                             std::min(tuning::mostDietCodeInner, rows), random);
     return result;
   }
   // Levels that a factor may move between; blocks follow from the others.

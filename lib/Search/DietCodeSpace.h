@@ -34,6 +34,9 @@ struct DietCodeSpaceOptions {
   bool perfectTiles = true;
   /// Whether threads may change when a micro-kernel is mutated.
   bool mutateThreads = false;
+  /// Whether block tiles of all axes divide the largest extents, as those of
+  /// searches for one shape do: threads, and tiles of what these leave.
+  bool onlyDivisors = false;
 };
 
 class DietCodeSpace {
@@ -61,7 +64,11 @@ private:
   /// Whether an axis has inner tiles; strips.
   bool hasInner(unsigned axis) const;
   bool hasStrips(unsigned axis) const { return axis == axes.n; }
-  int64_t drawInner(unsigned axis, int64_t most, std::mt19937_64 &random) const;
+  /// Draws a strip count or inner tile of so many threads.
+  int64_t drawInner(unsigned axis, int64_t threads, int64_t most,
+                    std::mt19937_64 &random) const;
+  /// Whether the axis may have so many threads.
+  bool mayHave(unsigned axis, int64_t threads) const;
 
   const ContractionAxes axes;
   const DietCodeSpaceOptions options;

@@ -5,8 +5,10 @@
 // docs/dietcode.md compares this with the paper.
 //
 //===----------------------------------------------------------------------===//
+#include "DietCodeBaselines.h"
+#include "DietCodePlan.h"
+#include "DietCodeTransfer.h"
 #include "DietCodeTuner.h"
-#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
@@ -26,14 +28,45 @@ enum class VoteDispatch {
 };
 
 struct StrategyOptions : DietCodeOptions {
-  int64_t instances = 8;
+  int64_t instances = 8, buckets = 16;
   VoteDispatch dispatch = VoteDispatch::Tree;
+  DietCodeMode mode = DietCodeMode::Joint;
+  /// Files of learned models; empty: none.
+  std::string transferFrom, saveModel;
 };
 } // namespace
+
+/// Says what is wrong with the file of a learned model.
+static llvm::Error checkLearnedModel(llvm::StringRef path) {
+  if (path.empty())
+    return llvm::Error::success();
+  return readLearnedModel(path, DietCodeTuner::featureNames()).takeError();
+}
 
 static const OptionTable<StrategyOptions> &ownOptions() {
   using Options = StrategyOptions;
   static const OptionTable<StrategyOptions> table = {
+      option("dietcode-mode", &Options::mode,
+             "Search of 'dietcode' for all shapes together, or as its peers "
+             "do: a search 'per-shape'; the kernel of the 'largest' one for "
+             "all, also with 'loop-partitioning' or 'global-padding'; or one "
+             "kernel a 'bucket'",
+             {{"joint", DietCodeMode::Joint},
+              {"per-shape", DietCodeMode::PerShape},
+              {"largest", DietCodeMode::Largest},
+              {"loop-partitioning", DietCodeMode::LoopPartitioning},
+              {"bucket", DietCodeMode::Bucket},
+              {"global-padding", DietCodeMode::GlobalPadding}}),
+      option("buckets", &Options::buckets,
+             "Buckets of equal width that 'bucket' cuts the main axis into, at "
+             "most")
+          .within(1, 256),
+      option("transfer-from", &Options::transferFrom,
+             "File of a learned model, of another device, that 'dietcode' goes "
+             "on from")
+          .checkedBy(checkLearnedModel),
+      option("save-model", &Options::saveModel,
+             "File that what 'dietcode' learned is written to"),
       option("instances", &Options::instances,
              "Sizes of the main axis that 'dietcode' searches for together")
           .within(1, 256),
@@ -121,6 +154,14 @@ static std::vector<WeightedShape> instancesOf(const Workload &workload,
   return shapes;
 }
 
+/// Null where the context has none.
+static llvm::Expected<std::unique_ptr<LoggingMeasurer>>
+openMeasurer(const SearchProblem &problem, const SearchContext &context) {
+  if (!context.measurer)
+    return nullptr;
+  return context.openMeasurer(problem.device);
+}
+
 /// Asks a measurer.
 static DietCodeTuner::Timer timerOf(Measurer &measurer) {
   return [&](llvm::ArrayRef<MeasurementRequest> requests) {
@@ -180,9 +221,8 @@ public:
 
 private:
   void reportCounts(Plan &plan) const;
-  /// A variant of a family for operands of any alignment.
-  std::optional<KernelFamily> unalignedOf(const KernelFamily &family) const;
-  /// The same of the best micro-kernel for a shape that has such a variant.
+  /// A variant for operands of any alignment of the best micro-kernel for a
+  /// shape that has one.
   std::optional<KernelFamily> anyUnaligned(llvm::ArrayRef<int64_t> shape);
 
   std::string measurerName() const {
@@ -241,38 +281,14 @@ void DietCodeRanker::describe(const RankedShape &ranked, ShapeReport &report) {
 
 void DietCodeRanker::reportCounts(Plan &plan) const {
   const DietCodeTuner::Counts &counts = tuner->counts;
-  bool isMeasured = measurer != nullptr;
+  reportTuning(problem, counts, shapes.size(), tuner->kernels().size(),
+               tuner->numPrograms(), measurerName(), plan);
   auto add = [&](llvm::StringRef name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
-  add("instances", static_cast<double>(shapes.size()));
-  add("drawn", static_cast<double>(counts.drawn));
-  add("rejected_by_path", static_cast<double>(counts.rejectedByPath));
-  add("looked_at", static_cast<double>(counts.predicted));
-  add("rounds", static_cast<double>(counts.rounds));
-  add("micro_kernels", static_cast<double>(tuner->kernels().size()));
-  add("measured", isMeasured ? static_cast<double>(counts.measured) : 0);
-  if (isMeasured)
-    add("measured_programs", static_cast<double>(tuner->numPrograms()));
-  add("failed", static_cast<double>(counts.failed));
-  add("verified", static_cast<double>(counts.verified));
-  add("revoted", static_cast<double>(counts.revoted));
   add("ragged_runs", static_cast<double>(counts.ragged));
   add("occupancy_k", tuner->occupancy().k);
   add("occupancy_k_error", counts.kStandardError);
-  plan.measurer = measurerName();
-  if (!isMeasured)
-    plan.remarks.push_back(
-        "nothing was measured: predictions of the cost model '" +
-        problem.costModel.name().str() + "' stand in");
-}
-
-std::optional<KernelFamily>
-DietCodeRanker::unalignedOf(const KernelFamily &family) const {
-  for (const KernelFamily &variant : family.path().unalignedVariants(family))
-    if (!problem.isRejected(variant) && isFeasible(problem, variant))
-      return variant;
-  return std::nullopt;
 }
 
 std::optional<KernelFamily>
@@ -283,19 +299,15 @@ DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
     return std::nullopt;
   }
   for (const RankedFamily &program : ranked->programs)
-    if (auto variant = unalignedOf(table.families[program.family]))
+    if (auto variant = unalignedOf(problem, table.families[program.family]))
       return variant;
   return std::nullopt;
 }
 
 llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   const Workload &workload = problem.workload;
-  bool needsAlignment = set.alignment > 1;
-  int64_t most = problem.options.maxKernels;
-  if (needsAlignment)
-    most = std::max<int64_t>(1, most / 2);
   llvm::Expected<std::vector<unsigned>> votes =
-      tuner->choose(static_cast<size_t>(most));
+      tuner->choose(static_cast<size_t>(mostAligned(problem, set.alignment)));
   if (!votes)
     return votes.takeError();
   Plan plan;
@@ -316,55 +328,25 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   // Beyond a closed range, that of its largest shape.
   plan.generalFamily = voted.back().vote;
   plan.unalignedGeneralFamily = plan.generalFamily;
-  size_t numAligned = plan.families.size();
-  if (needsAlignment) {
-    std::vector<std::optional<unsigned>> unaligned;
-    std::optional<unsigned> any;
-    for (size_t i = 0; i < numAligned; ++i) {
-      std::optional<unsigned> &entry = unaligned.emplace_back();
-      if (std::optional<KernelFamily> variant = unalignedOf(plan.families[i])) {
-        entry = plan.families.size();
-        any = any.value_or(*entry);
-        plan.families.push_back(std::move(*variant));
-      }
-    }
-    // None of the chosen ones: another that was measured, the best first.
-    if (!any)
-      if (std::optional<KernelFamily> variant =
-              anyUnaligned(shapes.back().shape)) {
-        any = plan.families.size();
-        plan.families.push_back(std::move(*variant));
-      }
-    if (!any)
-      return llvm::createStringError(
-          "strategy 'dietcode': none of the micro-kernels of workload '" +
-          workload.name + "' takes operands of any alignment");
-    plan.unalignedGeneralFamily = unaligned[plan.generalFamily].value_or(*any);
-    for (DispatchEntry entry : plan.entries) {
-      entry.family = unaligned[entry.family].value_or(*any);
-      plan.unalignedEntries.push_back(std::move(entry));
-    }
-  }
+  if (set.alignment > 1)
+    if (llvm::Error error = addUnalignedFamilies(
+            problem, plan, [&] { return anyUnaligned(shapes.back().shape); }))
+      return error;
   plan.statistics.push_back({"shapes", static_cast<double>(shapes.size())});
   reportCounts(plan);
   plan.statistics.push_back(
       {"leaves", static_cast<double>(plan.entries.size())});
   plan.statistics.push_back(
       {"families", static_cast<double>(plan.families.size())});
-  for (auto [index, of] : llvm::enumerate(shapes)) {
-    ShapePrediction prediction;
-    prediction.shape = of.shape;
-    prediction.family =
-        plan.familyFor(of.shape, alignmentOf(workload, of.shape));
-    prediction.microseconds =
-        -problem.predict(plan.families[prediction.family], of.shape).score;
-    // Unaligned shapes have a variant, which was not measured.
-    unsigned kernel = (*votes)[index];
-    if (plan.families[prediction.family] == tuner->kernels()[kernel].family)
-      prediction.measuredMicroseconds =
-          tuner->microseconds(index, kernel).value_or(0);
-    plan.predictions.push_back(std::move(prediction));
-  }
+  // Unaligned shapes have a variant, which was not measured.
+  predictShapes(
+      problem, plan, shapes,
+      [&](size_t index, const KernelFamily &family) -> std::optional<double> {
+        unsigned kernel = (*votes)[index];
+        if (!(family == tuner->kernels()[kernel].family))
+          return std::nullopt;
+        return tuner->microseconds(index, kernel);
+      });
   return plan;
 }
 
@@ -384,14 +366,9 @@ public:
              const SearchContext &context) const override {
     if (!pathOf(problem))
       return rankSinglePrograms(problem, name());
-    llvm::Expected<std::unique_ptr<DietCodeRanker>> ranker =
-        tune(problem, context);
-    if (!ranker)
-      return ranker.takeError();
-    // The path can emit none of its micro-kernels.
-    if (!*ranker)
-      return rankSinglePrograms(problem, name());
-    return std::move(*ranker);
+    if (ownOptions().read(problem.options.own).mode != DietCodeMode::Joint)
+      return rankerOf(problem, tuneBaseline(problem, context));
+    return rankerOf(problem, tune(problem, context));
   }
   llvm::Expected<Plan> search(const SearchProblem &problem,
                               const SearchContext &context) const override;
@@ -403,6 +380,20 @@ private:
   /// Null where the path can emit no micro-kernel.
   llvm::Expected<std::unique_ptr<DietCodeRanker>>
   tune(const SearchProblem &problem, const SearchContext &context) const;
+  llvm::Expected<std::unique_ptr<DietCodeBaseline>>
+  tuneBaseline(const SearchProblem &problem,
+               const SearchContext &context) const;
+  /// The ranker, or where there is none that of all strategies.
+  template <typename Ranker>
+  llvm::Expected<std::unique_ptr<ProgramRanker>>
+  rankerOf(const SearchProblem &problem,
+           llvm::Expected<std::unique_ptr<Ranker>> ranker) const {
+    if (!ranker)
+      return ranker.takeError();
+    if (!*ranker)
+      return rankSinglePrograms(problem, name());
+    return std::move(*ranker);
+  }
 };
 } // namespace
 
@@ -428,20 +419,39 @@ DietCodeStrategy::tune(const SearchProblem &problem,
   StrategyOptions own = ownOptions().read(problem.options.own);
   std::vector<WeightedShape> shapes =
       instancesOf(problem.workload, own.instances);
-  std::unique_ptr<LoggingMeasurer> measurer;
-  if (context.measurer) {
-    llvm::Expected<std::unique_ptr<LoggingMeasurer>> opened =
-        context.openMeasurer(problem.device);
-    if (!opened)
-      return opened.takeError();
-    measurer = std::move(*opened);
+  llvm::Expected<std::unique_ptr<LoggingMeasurer>> opened =
+      openMeasurer(problem, context);
+  if (!opened)
+    return opened.takeError();
+  std::unique_ptr<LoggingMeasurer> measurer = std::move(*opened);
+  LearnedModel source;
+  if (!own.transferFrom.empty()) {
+    llvm::Expected<LearnedModel> read =
+        readLearnedModel(own.transferFrom, DietCodeTuner::featureNames());
+    if (!read)
+      return read.takeError();
+    source = std::move(*read);
   }
   auto tuner = std::make_unique<DietCodeTuner>(
       problem, *pathOf(problem), shapes, own,
       measurer ? timerOf(*measurer) : predictionsOf(problem),
       measurer != nullptr, seedOf({own.seed}, context.seed));
+  if (!own.transferFrom.empty())
+    tuner->transferFrom(source);
   if (llvm::Error error = tuner->run())
     return error;
+  if (!own.saveModel.empty()) {
+    llvm::Expected<LearnedModel> model =
+        tuner->learned(measurer ? measurer->name() : "");
+    if (!model)
+      return llvm::joinErrors(
+          llvm::createStringError("option 'save-model': expected a measurer "
+                                  "and throughput-model=trees"),
+          model.takeError());
+    if (llvm::Error error = writeLearnedModel(own.saveModel, *model,
+                                              DietCodeTuner::featureNames()))
+      return error;
+  }
   if (tuner->kernels().empty())
     return nullptr;
   CandidateSet set;
@@ -467,10 +477,50 @@ DietCodeStrategy::tune(const SearchProblem &problem,
       std::move(tuner), std::move(kernels));
 }
 
+llvm::Expected<std::unique_ptr<DietCodeBaseline>>
+DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
+                               const SearchContext &context) const {
+  StrategyOptions own = ownOptions().read(problem.options.own);
+  if (!own.transferFrom.empty() || !own.saveModel.empty())
+    return llvm::createStringError("options 'transfer-from' and 'save-model': "
+                                   "expected dietcode-mode=joint");
+  // Peers measure a program of the shape itself.
+  own.measureAt = MeasureAt::Instance;
+  llvm::Expected<std::unique_ptr<LoggingMeasurer>> measurer =
+      openMeasurer(problem, context);
+  if (!measurer)
+    return measurer.takeError();
+  LoggingMeasurer *asked = measurer->get();
+  auto makeTuner = [&](llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors,
+                       size_t searches) {
+    StrategyOptions one = own;
+    one.onlyDivisors = onlyDivisors;
+    if (asked)
+      one.trials = std::clamp<int64_t>(
+          context.budget / static_cast<int64_t>(searches), 1, one.trials);
+    return std::make_unique<DietCodeTuner>(
+        problem, *pathOf(problem), shape, one,
+        asked ? timerOf(*asked) : predictionsOf(problem), asked != nullptr,
+        seedOf(shape.front().shape, seedOf({own.seed}, context.seed)));
+  };
+  return DietCodeBaseline::create(problem, own.mode, own.buckets,
+                                  instancesOf(problem.workload, own.instances),
+                                  std::move(*measurer), makeTuner);
+}
+
 llvm::Expected<Plan>
 DietCodeStrategy::search(const SearchProblem &problem,
                          const SearchContext &context) const {
   StrategyOptions own = ownOptions().read(problem.options.own);
+  if (own.mode != DietCodeMode::Joint && pathOf(problem)) {
+    llvm::Expected<std::unique_ptr<DietCodeBaseline>> baseline =
+        tuneBaseline(problem, context);
+    if (!baseline)
+      return baseline.takeError();
+    if (*baseline)
+      return (*baseline)->plan;
+    return RankedStrategy::search(problem, context);
+  }
   if (own.dispatch == VoteDispatch::Planner || !pathOf(problem))
     return RankedStrategy::search(problem, context);
   llvm::Expected<std::unique_ptr<DietCodeRanker>> ranker =

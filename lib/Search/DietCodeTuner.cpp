@@ -101,7 +101,7 @@ double DietCodeTuner::score(const TunedKernel &kernel,
 // Features
 //===----------------------------------------------------------------------===//
 
-llvm::ArrayRef<llvm::StringLiteral> DietCodeTuner::featureNames() {
+static llvm::ArrayRef<llvm::StringLiteral> blockFeatureNames() {
   static constexpr llvm::StringLiteral names[] = {
       "block_m",
       "block_n",
@@ -133,6 +133,16 @@ llvm::ArrayRef<llvm::StringLiteral> DietCodeTuner::featureNames() {
   return names;
 }
 
+llvm::ArrayRef<llvm::StringLiteral> DietCodeTuner::featureNames() {
+  static const std::vector<llvm::StringLiteral> names = [] {
+    std::vector<llvm::StringLiteral> all;
+    llvm::append_range(all, blockFeatureNames());
+    llvm::append_range(all, deviceFeatureNames());
+    return all;
+  }();
+  return names;
+}
+
 std::vector<float> DietCodeTuner::featuresOf(const KernelFamily &family) const {
   const Workload &workload = problem.workload;
   BlockWork work = path.work(workload, family, 0, problem.device);
@@ -161,7 +171,7 @@ std::vector<float> DietCodeTuner::featuresOf(const KernelFamily &family) const {
     return static_cast<float>(std::log2(std::max(value, 1.0)));
   };
   double threadsM = bm / rm, threadsN = bn / rn;
-  return {
+  std::vector<float> features = {
       log(bm), log(bn), log(u.blockTile[axes.k]), log(batch), log(rm), log(rn),
       log(needs.threads), log(threadsM), log(threadsN),
       // Strips: columns of a thread, which `DietCodeSpace` has no others.
@@ -174,6 +184,8 @@ std::vector<float> DietCodeTuner::featuresOf(const KernelFamily &family) const {
       static_cast<float>(bm * bn / (bm + bn)), log(work.epilogueInstructions),
       static_cast<float>(family.alignment()),
       static_cast<float>(work.fma / (work.fma + work.otherInstructions + 1))};
+  llvm::append_range(features, deviceFeatures(problem.device));
+  return features;
 }
 
 DietCodeTuner::Key DietCodeTuner::keyOf(const MicroKernel &tiles) {
@@ -192,6 +204,10 @@ const TunedKernel *DietCodeTuner::lookUp(const MicroKernel &tiles) {
       path.threadFamily(problem.workload, tiles, alignment);
   if (!family || problem.isRejected(*family) || !isFeasible(problem, *family)) {
     ++counts.rejectedByPath;
+    return nullptr;
+  }
+  if (admits && !admits(*family)) {
+    ++counts.notAdmitted;
     return nullptr;
   }
   it->second = std::make_unique<TunedKernel>(
@@ -284,30 +300,65 @@ llvm::Error DietCodeTuner::measure(llvm::ArrayRef<const TunedKernel *> chosen) {
   return fatal;
 }
 
-llvm::Error DietCodeTuner::train() {
-  if (!learns || options.model == ThroughputModel::None ||
-      measured.size() < tuning::dietCodeLeastRows)
-    return llvm::Error::success();
-  double best = 0;
-  for (const TunedKernel &kernel : measured)
-    best = std::max(best, fullThroughput(kernel));
-  if (best <= 0)
-    return llvm::Error::success();
-  TrainingRows rows;
-  rows.numFeatures = featureNames().size();
+LearnedModel DietCodeTuner::rowsOfMeasured() const {
+  LearnedModel rows;
   for (const TunedKernel &kernel : measured) {
-    double normalised = fullThroughput(kernel) / best;
-    if (normalised <= 0)
+    double throughput = fullThroughput(kernel);
+    if (throughput <= 0)
       continue;
     llvm::append_range(rows.features, kernel.features);
-    rows.labels.push_back(static_cast<float>(std::log(normalised)));
-    rows.weights.push_back(static_cast<float>(normalised));
+    rows.throughputs.push_back(throughput);
   }
+  return rows;
+}
+
+TrainingRows DietCodeTuner::trainingRows() const {
+  TrainingRows rows;
+  rows.numFeatures = featureNames().size();
+  LearnedModel own = rowsOfMeasured();
+  appendRows(own, source, 1, rows);
+  if (source)
+    appendRows(*source, source, sourceWeight(own.size(), source->size()), rows);
+  return rows;
+}
+
+llvm::Error DietCodeTuner::train() {
+  size_t least = source ? 1 : tuning::dietCodeLeastRows;
+  if (!learns || options.model == ThroughputModel::None ||
+      measured.size() < least)
+    return llvm::Error::success();
+  TrainingRows rows = trainingRows();
+  if (rows.size() == 0)
+    return llvm::Error::success();
   llvm::Expected<BoostedTrees> trees = trainer->train(rows, {});
   if (!trees)
     return trees.takeError();
   model = std::move(*trees);
   return llvm::Error::success();
+}
+
+llvm::Expected<LearnedModel>
+DietCodeTuner::learned(llvm::StringRef measurer) const {
+  LearnedModel result = rowsOfMeasured();
+  if (!trainer || result.size() == 0)
+    return llvm::createStringError("nothing was learned of workload '" +
+                                   problem.workload.name + "'");
+  result.device = problem.device.name;
+  result.workload = problem.workload.name;
+  result.measurer = measurer.str();
+  if (source) {
+    result.texts = source->texts;
+    result.ensembles = source->ensembles;
+  }
+  llvm::Expected<std::string> text = trainer->trainJson(trainingRows(), {});
+  if (!text)
+    return text.takeError();
+  llvm::Expected<BoostedTrees> trees = BoostedTrees::parse(*text);
+  if (!trees)
+    return trees.takeError();
+  result.texts.push_back(std::move(*text));
+  result.ensembles.push_back(std::move(*trees));
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -349,13 +400,15 @@ llvm::Error DietCodeTuner::rate(std::vector<Individual> &population) {
     double base = 1;
     if (!learns)
       base = standIns[&kernel] / peak;
-    else if (model)
-      base = std::exp(model->predict(kernel.features));
+    else if (model || source)
+      base = std::exp((model ? model->predict(kernel.features) : 0) +
+                      (source ? source->predict(kernel.features) : 0));
     double most = 0;
     for (const WeightedShape &of : shapes)
       most = std::max(most, base * share(kernel.family, of.shape));
     // Without a model every prediction of Cost_M is 1.
-    individual.fitness = learns && !model ? 1 : std::pow(most, power);
+    bool isKnown = !learns || model || source;
+    individual.fitness = isKnown ? std::pow(most, power) : 1;
     ++counts.predicted;
   }
   return llvm::Error::success();

@@ -20,6 +20,7 @@
 
 #include "DietCodeModel.h"
 #include "DietCodeSpace.h"
+#include "DietCodeTransfer.h"
 #include "FTuner/Learn/TreeTrainer.h"
 #include "FTuner/Search/SearchContext.h"
 #include <functional>
@@ -93,6 +94,14 @@ public:
                 uint64_t seed);
 
   llvm::Error run();
+  /// Micro-kernels that the search may have; empty: all that can be emitted.
+  std::function<bool(const KernelFamily &)> admits;
+  /// Before `run`, and where the tuner learns: goes on from what was learned on
+  /// another device. The model outlives the tuner.
+  void transferFrom(const LearnedModel &model) { source = &model; }
+  /// What was learned, on top of what was transferred; trains anew. An error
+  /// where nothing was measured, or there is no model.
+  llvm::Expected<LearnedModel> learned(llvm::StringRef measurer) const;
   /// Cost_M: useful FLOP/s, by what was measured of the micro-kernel.
   double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
   /// f_occ · f_pad.
@@ -120,11 +129,13 @@ public:
 
   struct Counts {
     int64_t drawn = 0, rejectedByPath = 0, predicted = 0, measured = 0,
-            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0;
+            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0,
+            notAdmitted = 0;
 
     double kStandardError = 0;
   } counts;
 
+  /// Of a block, and behind them `deviceFeatureNames`.
   static llvm::ArrayRef<llvm::StringLiteral> featureNames();
 
 private:
@@ -146,6 +157,9 @@ private:
   /// Sets the fitness of each.
   llvm::Error rate(std::vector<Individual> &population);
   llvm::Error train();
+  /// What was measured, as the rows of a model without ensembles.
+  LearnedModel rowsOfMeasured() const;
+  TrainingRows trainingRows() const;
   /// Times micro-kernels and adds them to those measured.
   llvm::Error measure(llvm::ArrayRef<const TunedKernel *> chosen);
   std::vector<Shape> shapesToMeasure(const KernelFamily &family) const;
@@ -193,6 +207,8 @@ private:
   int fruitlessRounds = 0;
   std::unique_ptr<TreeTrainer> trainer;
   std::optional<BoostedTrees> model;
+  /// Null where nothing is transferred.
+  const LearnedModel *source = nullptr;
 };
 
 } // namespace ftuner
