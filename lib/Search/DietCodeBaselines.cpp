@@ -386,6 +386,19 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
             addUnalignedFamilies(problem, plan, [&] { return anyUnaligned(); }))
       return error;
   }
+  // What has no size at all: full tiles, and padding.
+  if (KernelFamily &general = plan.families[plan.unalignedGeneralFamily];
+      general.tiles.size() > 1) {
+    KernelFamily single = general;
+    single.tiles.erase(single.tiles.begin());
+    if (static_cast<int64_t>(plan.families.size()) <
+        problem.options.maxKernels) {
+      plan.unalignedGeneralFamily = plan.families.size();
+      plan.families.push_back(std::move(single));
+    } else {
+      general = std::move(single);
+    }
+  }
   reportTuning(problem, counts, instances.size(), numKernels, numPrograms,
                measurer, plan);
   auto add = [&](llvm::StringRef name, auto value) {

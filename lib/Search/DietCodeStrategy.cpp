@@ -424,6 +424,11 @@ DietCodeStrategy::tune(const SearchProblem &problem,
   if (!opened)
     return opened.takeError();
   std::unique_ptr<LoggingMeasurer> measurer = std::move(*opened);
+  if ((!own.transferFrom.empty() || !own.saveModel.empty()) &&
+      (!measurer || own.model == ThroughputModel::None))
+    return llvm::createStringError("options 'transfer-from' and 'save-model': "
+                                   "expected a measurer, and trees as "
+                                   "throughput-model");
   LearnedModel source;
   if (!own.transferFrom.empty()) {
     llvm::Expected<LearnedModel> read =
@@ -441,13 +446,9 @@ DietCodeStrategy::tune(const SearchProblem &problem,
   if (llvm::Error error = tuner->run())
     return error;
   if (!own.saveModel.empty()) {
-    llvm::Expected<LearnedModel> model =
-        tuner->learned(measurer ? measurer->name() : "");
+    llvm::Expected<LearnedModel> model = tuner->learned(measurer->name());
     if (!model)
-      return llvm::joinErrors(
-          llvm::createStringError("option 'save-model': expected a measurer "
-                                  "and throughput-model=trees"),
-          model.takeError());
+      return model.takeError();
     if (llvm::Error error = writeLearnedModel(own.saveModel, *model,
                                               DietCodeTuner::featureNames()))
       return error;
