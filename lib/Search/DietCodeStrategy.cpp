@@ -9,6 +9,7 @@
 #include "DietCodePlan.h"
 #include "DietCodeTransfer.h"
 #include "DietCodeTuner.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/SearchOptions.h"
@@ -33,8 +34,20 @@ struct StrategyOptions : DietCodeOptions {
   DietCodeMode mode = DietCodeMode::Joint;
   /// Files of learned models; empty: none.
   std::string transferFrom, saveModel;
+  /// Sizes of the main axis with commas between, in place of `instances`.
+  std::string instanceSizes;
 };
 } // namespace
+
+static llvm::Expected<std::vector<int64_t>> parseSizes(llvm::StringRef text) {
+  std::vector<int64_t> sizes;
+  for (llvm::StringRef part : llvm::split(text, ','))
+    if (part.trim().getAsInteger(10, sizes.emplace_back()) || sizes.back() < 1)
+      return llvm::createStringError(
+          "expected sizes above 0 with commas between, but got '" + text + "'");
+  llvm::sort(sizes);
+  return sizes;
+}
 
 /// Says what is wrong with the file of a learned model.
 static llvm::Error checkLearnedModel(llvm::StringRef path) {
@@ -70,6 +83,12 @@ static const OptionTable<StrategyOptions> &ownOptions() {
       option("instances", &Options::instances,
              "Sizes of the main axis that 'dietcode' searches for together")
           .within(1, 256),
+      option("instance-sizes", &Options::instanceSizes,
+             "These sizes in place of 'instances', with commas between")
+          .checkedBy([](llvm::StringRef text) {
+            return text.empty() ? llvm::Error::success()
+                                : parseSizes(text).takeError();
+          }),
       option("trials", static_cast<int64_t Options::*>(&Options::trials),
              "Micro-kernels that are measured, or taken as if they were")
           .within(1, 1'000'000),
@@ -126,14 +145,27 @@ static const OptionTable<StrategyOptions> &ownOptions() {
 //===----------------------------------------------------------------------===//
 
 /// Sizes of the main axis in equal steps (of an open range at equal ratios),
-/// for each cell of the others.
-static std::vector<WeightedShape> instancesOf(const Workload &workload,
-                                              int64_t count) {
+/// for each cell of the others; or the sizes that the options name.
+static llvm::Expected<std::vector<WeightedShape>>
+instancesOf(const Workload &workload, const StrategyOptions &own) {
+  int64_t count = own.instances;
   unsigned mainAxis = workload.mainAxis();
   const Axis &axis = workload.axes[mainAxis];
   std::vector<SizeSample> sizes;
   std::optional<int64_t> all = axis.range.count();
-  if (count == 1)
+  if (!own.instanceSizes.empty()) {
+    llvm::Expected<std::vector<int64_t>> named = parseSizes(own.instanceSizes);
+    if (!named)
+      return named.takeError();
+    for (int64_t size : *named) {
+      if (!axis.range.contains(size))
+        return llvm::createStringError(
+            "option 'instance-sizes': expected sizes of axis '" + axis.name +
+            "' of workload '" + workload.name + "', but got " +
+            llvm::Twine(size));
+      sizes.push_back({size, 1});
+    }
+  } else if (count == 1)
     sizes = {{largestSize(axis), 1}};
   else if (!all || !axis.weights.empty() || *all <= count)
     sizes = sampleSizes(axis, count);
@@ -221,8 +253,9 @@ public:
 
 private:
   void reportCounts(Plan &plan) const;
-  /// A variant for operands of any alignment of the best micro-kernel for a
-  /// shape that has one.
+  /// A variant of a family for operands of any alignment.
+  std::optional<KernelFamily> unalignedOf(const KernelFamily &family) const;
+  /// The same of the best micro-kernel for a shape that has such a variant.
   std::optional<KernelFamily> anyUnaligned(llvm::ArrayRef<int64_t> shape);
 
   std::string measurerName() const {
@@ -292,6 +325,14 @@ void DietCodeRanker::reportCounts(Plan &plan) const {
 }
 
 std::optional<KernelFamily>
+DietCodeRanker::unalignedOf(const KernelFamily &family) const {
+  for (const KernelFamily &variant : family.path().unalignedVariants(family))
+    if (!problem.isRejected(variant) && isFeasible(problem, variant))
+      return variant;
+  return std::nullopt;
+}
+
+std::optional<KernelFamily>
 DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
   llvm::Expected<RankedShape> ranked = rank(shape);
   if (!ranked) {
@@ -299,15 +340,19 @@ DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
     return std::nullopt;
   }
   for (const RankedFamily &program : ranked->programs)
-    if (auto variant = unalignedOf(problem, table.families[program.family]))
+    if (auto variant = unalignedOf(table.families[program.family]))
       return variant;
   return std::nullopt;
 }
 
 llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   const Workload &workload = problem.workload;
+  bool needsAlignment = set.alignment > 1;
+  int64_t most = problem.options.maxKernels;
+  if (needsAlignment)
+    most = std::max<int64_t>(1, most / 2);
   llvm::Expected<std::vector<unsigned>> votes =
-      tuner->choose(static_cast<size_t>(mostAligned(problem, set.alignment)));
+      tuner->choose(static_cast<size_t>(most));
   if (!votes)
     return votes.takeError();
   Plan plan;
@@ -328,25 +373,55 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   // Beyond a closed range, that of its largest shape.
   plan.generalFamily = voted.back().vote;
   plan.unalignedGeneralFamily = plan.generalFamily;
-  if (set.alignment > 1)
-    if (llvm::Error error = addUnalignedFamilies(
-            problem, plan, [&] { return anyUnaligned(shapes.back().shape); }))
-      return error;
+  size_t numAligned = plan.families.size();
+  if (needsAlignment) {
+    std::vector<std::optional<unsigned>> unaligned;
+    std::optional<unsigned> any;
+    for (size_t i = 0; i < numAligned; ++i) {
+      std::optional<unsigned> &entry = unaligned.emplace_back();
+      if (std::optional<KernelFamily> variant = unalignedOf(plan.families[i])) {
+        entry = plan.families.size();
+        any = any.value_or(*entry);
+        plan.families.push_back(std::move(*variant));
+      }
+    }
+    // None of the chosen ones: another that was measured, the best first.
+    if (!any)
+      if (std::optional<KernelFamily> variant =
+              anyUnaligned(shapes.back().shape)) {
+        any = plan.families.size();
+        plan.families.push_back(std::move(*variant));
+      }
+    if (!any)
+      return llvm::createStringError(
+          "strategy 'dietcode': none of the micro-kernels of workload '" +
+          workload.name + "' takes operands of any alignment");
+    plan.unalignedGeneralFamily = unaligned[plan.generalFamily].value_or(*any);
+    for (DispatchEntry entry : plan.entries) {
+      entry.family = unaligned[entry.family].value_or(*any);
+      plan.unalignedEntries.push_back(std::move(entry));
+    }
+  }
   plan.statistics.push_back({"shapes", static_cast<double>(shapes.size())});
   reportCounts(plan);
   plan.statistics.push_back(
       {"leaves", static_cast<double>(plan.entries.size())});
   plan.statistics.push_back(
       {"families", static_cast<double>(plan.families.size())});
-  // Unaligned shapes have a variant, which was not measured.
-  predictShapes(
-      problem, plan, shapes,
-      [&](size_t index, const KernelFamily &family) -> std::optional<double> {
-        unsigned kernel = (*votes)[index];
-        if (!(family == tuner->kernels()[kernel].family))
-          return std::nullopt;
-        return tuner->microseconds(index, kernel);
-      });
+  for (auto [index, of] : llvm::enumerate(shapes)) {
+    ShapePrediction prediction;
+    prediction.shape = of.shape;
+    prediction.family =
+        plan.familyFor(of.shape, alignmentOf(workload, of.shape));
+    prediction.microseconds =
+        -problem.predict(plan.families[prediction.family], of.shape).score;
+    // Unaligned shapes have a variant, which was not measured.
+    unsigned kernel = (*votes)[index];
+    if (plan.families[prediction.family] == tuner->kernels()[kernel].family)
+      prediction.measuredMicroseconds =
+          tuner->microseconds(index, kernel).value_or(0);
+    plan.predictions.push_back(std::move(prediction));
+  }
   return plan;
 }
 
@@ -417,8 +492,11 @@ llvm::Expected<std::unique_ptr<DietCodeRanker>>
 DietCodeStrategy::tune(const SearchProblem &problem,
                        const SearchContext &context) const {
   StrategyOptions own = ownOptions().read(problem.options.own);
-  std::vector<WeightedShape> shapes =
-      instancesOf(problem.workload, own.instances);
+  llvm::Expected<std::vector<WeightedShape>> named =
+      instancesOf(problem.workload, own);
+  if (!named)
+    return named.takeError();
+  std::vector<WeightedShape> shapes = std::move(*named);
   llvm::Expected<std::unique_ptr<LoggingMeasurer>> opened =
       openMeasurer(problem, context);
   if (!opened)
@@ -429,20 +507,17 @@ DietCodeStrategy::tune(const SearchProblem &problem,
     return llvm::createStringError("options 'transfer-from' and 'save-model': "
                                    "expected a measurer, and trees as "
                                    "throughput-model");
-  LearnedModel source;
-  if (!own.transferFrom.empty()) {
-    llvm::Expected<LearnedModel> read =
-        readLearnedModel(own.transferFrom, DietCodeTuner::featureNames());
-    if (!read)
-      return read.takeError();
-    source = std::move(*read);
-  }
   auto tuner = std::make_unique<DietCodeTuner>(
       problem, *pathOf(problem), shapes, own,
       measurer ? timerOf(*measurer) : predictionsOf(problem),
       measurer != nullptr, seedOf({own.seed}, context.seed));
-  if (!own.transferFrom.empty())
-    tuner->transferFrom(source);
+  if (!own.transferFrom.empty()) {
+    llvm::Expected<LearnedModel> source =
+        readLearnedModel(own.transferFrom, DietCodeTuner::featureNames());
+    if (!source)
+      return source.takeError();
+    tuner->transferFrom(std::move(*source));
+  }
   if (llvm::Error error = tuner->run())
     return error;
   if (!own.saveModel.empty()) {
@@ -504,9 +579,13 @@ DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
         asked ? timerOf(*asked) : predictionsOf(problem), asked != nullptr,
         seedOf(shape.front().shape, seedOf({own.seed}, context.seed)));
   };
+  llvm::Expected<std::vector<WeightedShape>> shapes =
+      instancesOf(problem.workload, own);
+  if (!shapes)
+    return shapes.takeError();
   return DietCodeBaseline::create(problem, own.mode, own.buckets,
-                                  instancesOf(problem.workload, own.instances),
-                                  std::move(*measurer), makeTuner);
+                                  std::move(*shapes), std::move(*measurer),
+                                  makeTuner);
 }
 
 llvm::Expected<Plan>

@@ -316,9 +316,10 @@ TrainingRows DietCodeTuner::trainingRows() const {
   TrainingRows rows;
   rows.numFeatures = featureNames().size();
   LearnedModel own = rowsOfMeasured();
-  appendRows(own, source, 1, rows);
+  const LearnedModel *base = source ? &*source : nullptr;
+  appendRows(own, base, 1, rows);
   if (source)
-    appendRows(*source, source, sourceWeight(own.size(), source->size()), rows);
+    appendRows(*source, base, sourceWeight(own.size(), source->size()), rows);
   return rows;
 }
 

@@ -97,8 +97,8 @@ public:
   /// Micro-kernels that the search may have; empty: all that can be emitted.
   std::function<bool(const KernelFamily &)> admits;
   /// Before `run`, and where the tuner learns: goes on from what was learned on
-  /// another device. The model outlives the tuner.
-  void transferFrom(const LearnedModel &model) { source = &model; }
+  /// another device.
+  void transferFrom(LearnedModel model) { source = std::move(model); }
   /// What was learned, on top of what was transferred; trains anew. An error
   /// where nothing was measured, or there is no model.
   llvm::Expected<LearnedModel> learned(llvm::StringRef measurer) const;
@@ -207,8 +207,8 @@ private:
   int fruitlessRounds = 0;
   std::unique_ptr<TreeTrainer> trainer;
   std::optional<BoostedTrees> model;
-  /// Null where nothing is transferred.
-  const LearnedModel *source = nullptr;
+  /// None where nothing is transferred.
+  std::optional<LearnedModel> source;
 };
 
 } // namespace ftuner
