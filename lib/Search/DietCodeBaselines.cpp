@@ -96,10 +96,11 @@ struct Search {
   /// The least shape of its bucket; empty without buckets.
   Shape least;
   std::unique_ptr<DietCodeTuner> tuner;
-  /// Of the tuner's micro-kernels.
-  unsigned best = 0;
+  /// Of the tuner's micro-kernels; none where the path can emit none with tiles
+  /// of the shape, or none could be measured.
+  std::optional<unsigned> best;
 
-  const TunedKernel &kernel() const { return tuner->kernels()[best]; }
+  const TunedKernel &kernel() const { return tuner->kernels()[*best]; }
   bool mayHave(const KernelFamily &family) const {
     return least.empty() || haveEqualGrids(family, least, shape.shape);
   }
@@ -115,7 +116,7 @@ public:
     chooseSearches(buckets);
   }
 
-  /// False where the path can emit no micro-kernel.
+  /// False where no search found a micro-kernel.
   llvm::Expected<bool> tune();
   llvm::Expected<Plan> plan(const std::string &measurer);
 
@@ -137,7 +138,8 @@ private:
   const std::vector<WeightedShape> instances;
   DietCodeBaseline::TunerFactory makeTuner;
   std::vector<Search> searches;
-  int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0;
+  int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0,
+          notFound = 0;
   /// Of searches that found nothing, too.
   DietCodeTuner::Counts counts;
 };
@@ -156,12 +158,12 @@ WeightedShape BaselineBuilder::largest() const {
 void BaselineBuilder::chooseSearches(int64_t buckets) {
   if (mode == DietCodeMode::PerShape) {
     for (const WeightedShape &of : instances)
-      searches.push_back({of, {}, nullptr});
+      searches.push_back({of, {}, nullptr, std::nullopt});
     return;
   }
   WeightedShape most = largest();
   if (mode != DietCodeMode::Bucket) {
-    searches.push_back({most, {}, nullptr});
+    searches.push_back({most, {}, nullptr, std::nullopt});
     return;
   }
   unsigned mainAxis = workload.mainAxis();
@@ -172,7 +174,8 @@ void BaselineBuilder::chooseSearches(int64_t buckets) {
   for (int64_t end : bucketEnds(axis, buckets)) {
     searches.push_back({{shapeAt(workload, cell, mainAxis, end), 1},
                         shapeAt(workload, cell, mainAxis, least),
-                        nullptr});
+                        nullptr,
+                        std::nullopt});
     least = end + axis.range.step;
   }
 }
@@ -200,14 +203,15 @@ llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
   if (llvm::Error error = search.tuner->run())
     return error;
   search.tuner->admits = nullptr;
+  bool isFound = !search.tuner->kernels().empty();
+  if (isFound) {
+    llvm::Expected<std::vector<unsigned>> chosen = search.tuner->choose(1);
+    if (!chosen)
+      return chosen.takeError();
+    search.best = chosen->front();
+  }
   addCounts(search.tuner->counts, counts);
-  if (search.tuner->kernels().empty())
-    return false;
-  llvm::Expected<std::vector<unsigned>> chosen = search.tuner->choose(1);
-  if (!chosen)
-    return chosen.takeError();
-  search.best = chosen->front();
-  return true;
+  return isFound;
 }
 
 llvm::Expected<bool> BaselineBuilder::tune() {
@@ -231,49 +235,50 @@ llvm::Expected<bool> BaselineBuilder::tune() {
       if (isFound)
         break;
     }
-    if (!isFound)
-      return false;
+    notFound += !isFound;
   }
-  return true;
+  return notFound < static_cast<int64_t>(searches.size());
 }
 
 std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
-  std::vector<unsigned> own;
-  std::vector<const TunedKernel *> distinct;
-  for (const Search &search : searches) {
-    auto it = llvm::find_if(distinct, [&](const TunedKernel *other) {
-      return other->family == search.kernel().family;
+  // Searches with different micro-kernels, the first of each.
+  std::vector<unsigned> owners;
+  // The column of each search's own.
+  std::vector<std::optional<unsigned>> own;
+  for (unsigned index = 0; index < searches.size(); ++index) {
+    const Search &search = searches[index];
+    std::optional<unsigned> &column = own.emplace_back();
+    if (!search.best)
+      continue;
+    auto it = llvm::find_if(owners, [&](unsigned owner) {
+      return searches[owner].kernel().family == search.kernel().family;
     });
-    own.push_back(it - distinct.begin());
-    if (it == distinct.end())
-      distinct.push_back(&search.kernel());
+    column = it - owners.begin();
+    if (it == owners.end())
+      owners.push_back(index);
   }
-  std::vector<unsigned> firstOwner(distinct.size());
-  for (size_t i = own.size(); i-- > 0;)
-    firstOwner[own[i]] = i;
-  std::vector<unsigned> chosen;
-  if (distinct.size() <= most) {
-    for (unsigned kernel : own)
-      chosen.push_back(firstOwner[kernel]);
-    return chosen;
-  }
-  // Fewer kernels than searches: shapes vote for those of others.
+  // Where there are enough, each has its own; else shapes vote for those of
+  // others, too.
   VoteMatrix scores;
   for (auto [row, search] : llvm::enumerate(searches)) {
     std::vector<double> &rowScores = scores.emplace_back();
-    bool isPadded = search.mayHave(search.kernel().family);
-    for (auto [column, kernel] : llvm::enumerate(distinct))
-      rowScores.push_back(isPadded && !search.mayHave(kernel->family)
-                              ? 0
-                              : searches[firstOwner[column]].tuner->score(
-                                    *kernel, search.shape.shape));
+    bool isPadded = !search.best || search.mayHave(search.kernel().family);
+    for (auto [column, owner] : llvm::enumerate(owners)) {
+      const TunedKernel &kernel = searches[owner].kernel();
+      bool isOut = owners.size() <= most && own[row]
+                       ? own[row] != column
+                       : isPadded && !search.mayHave(kernel.family);
+      rowScores.push_back(
+          isOut ? 0 : searches[owner].tuner->score(kernel, search.shape.shape));
+    }
   }
+  std::vector<unsigned> chosen;
   for (auto [row, vote] : llvm::enumerate(chooseByVotes(scores, most))) {
-    // Where none of the few fits a bucket, the first that serves all.
-    unsigned kernel = vote.value_or(own.back());
+    // Where none of the few fits a bucket, that of the last, which serves all.
     notPadded += !vote.has_value();
-    shared += kernel != own[row];
-    chosen.push_back(firstOwner[kernel]);
+    unsigned column = vote.value_or(owners.size() - 1);
+    shared += own[row] != column;
+    chosen.push_back(owners[column]);
   }
   return chosen;
 }
@@ -329,7 +334,8 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
   int64_t alignment = 1, numPrograms = 0;
   size_t numKernels = 0;
   for (const Search &search : searches) {
-    alignment = std::max(alignment, search.kernel().family.alignment());
+    if (search.best)
+      alignment = std::max(alignment, search.kernel().family.alignment());
     numPrograms += search.tuner->numPrograms();
     numKernels += search.tuner->kernels().size();
   }
@@ -406,8 +412,8 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
   };
   add("searches", searches.size());
   add("without_divisors", withoutDivisors);
-  if (shared > 0)
-    add("shared", shared);
+  add("not_found", notFound);
+  add("shared", shared);
   if (mode == DietCodeMode::Bucket)
     add("not_padded", notPadded);
   if (mode == DietCodeMode::LoopPartitioning)
@@ -423,9 +429,9 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
       problem, plan, instances,
       [&](size_t index, const KernelFamily &family) -> std::optional<double> {
         for (const Search &search : searches)
-          if (search.shape.shape == instances[index].shape &&
+          if (search.best && search.shape.shape == instances[index].shape &&
               search.kernel().family == family)
-            return search.tuner->microseconds(0, search.best);
+            return search.tuner->microseconds(0, *search.best);
         return std::nullopt;
       });
   return plan;

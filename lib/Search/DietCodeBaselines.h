@@ -77,7 +77,8 @@ public:
 
   /// Any mode but `Joint`. `instances` are the shapes that the plan is
   /// predicted for, and the searches of `PerShape`. `measurer` is null where
-  /// predictions stand in. Null where the path can emit no micro-kernel.
+  /// predictions stand in. A search that finds no micro-kernel has that of
+  /// another; null where none finds any.
   static llvm::Expected<std::unique_ptr<DietCodeBaseline>>
   create(const SearchProblem &problem, DietCodeMode mode, int64_t buckets,
          std::vector<WeightedShape> instances,
