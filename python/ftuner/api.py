@@ -61,7 +61,8 @@ def compile(  # noqa: A001
         )
         return _describe(library, text, description, pipeline)
 
-    if not cache:
+    # A learned model is a file that is read or written beside the result.
+    if not cache or {"transfer_from", "save_model"} & options.keys():
         folder = tempfile.TemporaryDirectory(prefix="ftuner-")
         build(Path(folder.name))
         module = Module(Path(folder.name, compile_cache.LIBRARY), text.weights)
