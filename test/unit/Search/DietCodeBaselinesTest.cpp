@@ -127,16 +127,16 @@ TEST_F(DietCodeBaselinesTest, LoopPartitioningPadsLessThanARowOfThreads) {
 
 TEST_F(DietCodeBaselinesTest, ABucketComputesItsEndForEverySize) {
   SearchProblem p = problem(dense, "bucket");
-  p.options.maxKernels = 64;
+  p.options.own["buckets"] = int64_t(4);
   llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
   ASSERT_TRUE(static_cast<bool>(plan));
   EXPECT_EQ(*statistic(*plan, "not_padded"), 0);
-  ASSERT_EQ(plan->entries.size(), 16u);
+  ASSERT_EQ(plan->entries.size(), 4u);
   for (int64_t rows = 1; rows <= 128; ++rows) {
     const KernelFamily &family =
         plan->families[plan->familyFor({rows, 2304, 768})];
     int64_t computed = rows + partitionShape(family, {rows, 2304, 768}).padded;
-    EXPECT_GE(computed, ceilBy(rows, 8)) << rows;
+    EXPECT_GE(computed, ceilBy(rows, 32)) << rows;
   }
 }
 
@@ -153,11 +153,12 @@ TEST_F(DietCodeBaselinesTest, ABucketPadsAllAxesOfItsSymbol) {
   EXPECT_EQ(*statistic(*plan, "not_padded"), 0);
   for (int64_t size = 1; size <= 64; ++size) {
     int64_t end = ceilBy(size, 16);
-    Shape shape = {size, size, 64, 12}, padded = {end, end, 64, 12};
+    Shape shape = {size, size, 64, 12};
     // Rows of some sizes are not aligned.
     const KernelFamily &family =
         plan->families[plan->familyFor(shape, alignmentOf(nt, shape))];
-    EXPECT_TRUE(haveEqualGrids(family, shape, padded)) << size;
+    for (unsigned axis : {0, 1})
+      EXPECT_GE(ceilBy(size, family.tiles.front()[axis]), end) << size;
   }
 }
 
