@@ -223,6 +223,22 @@ def test_calibration_file_is_part_of_the_key(tmp_path: Path) -> None:
     assert len(cache.list()) == 3 and named.library_path != first
 
 
+def test_learned_models_are_not_cached(tmp_path: Path) -> None:
+    """What a compilation writes beside its result is written again."""
+    model = tmp_path / "model.json"
+    for _ in range(2):
+        ftuner.compile(
+            MATMUL,
+            emulate=True,
+            strategy="dietcode",
+            measurer="model:latency",
+            trials=16,
+            save_model=str(model),
+        )
+        model.unlink()
+    assert not cache.list()
+
+
 def test_compiler_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = cache.key_of({})
     prefix = tmp_path / "prefix"
