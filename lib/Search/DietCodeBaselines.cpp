@@ -4,7 +4,7 @@
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/STLExtras.h"
-#include <set>
+#include "llvm/ADT/Sequence.h"
 
 using namespace ftuner;
 
@@ -112,7 +112,9 @@ public:
                   int64_t buckets, std::vector<WeightedShape> instances,
                   DietCodeBaseline::TunerFactory makeTuner)
       : problem(problem), workload(problem.workload), mode(mode),
-        instances(std::move(instances)), makeTuner(makeTuner) {
+        instances(std::move(instances)), makeTuner(makeTuner),
+        mayBreakAlignment(guaranteedAlignment(workload) <
+                          reachableAlignment(workload)) {
     chooseSearches(buckets);
   }
 
@@ -123,8 +125,10 @@ public:
 private:
   void chooseSearches(int64_t buckets);
   WeightedShape largest() const;
-  /// False where nothing can be emitted, with tiles of that kind.
-  llvm::Expected<bool> tune(Search &search, bool onlyDivisors, bool isPadded);
+  /// False where nothing can be emitted, with tiles of that kind. `isStrict`:
+  /// each size of the search's bucket has as many blocks, and where sizes break
+  /// the alignment of accesses there is a variant of the same tile for them.
+  llvm::Expected<bool> tune(Search &search, bool onlyDivisors, bool isStrict);
   /// Of each search, whose micro-kernel serves its shape.
   std::vector<unsigned> chooseKernels(size_t most);
   void reportCopies(Plan &plan);
@@ -137,6 +141,8 @@ private:
   const DietCodeMode mode;
   const std::vector<WeightedShape> instances;
   DietCodeBaseline::TunerFactory makeTuner;
+  /// Whether sizes may be such that rows are not aligned for wide accesses.
+  const bool mayBreakAlignment;
   std::vector<Search> searches;
   int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0,
           notFound = 0;
@@ -193,12 +199,26 @@ static void addCounts(const DietCodeTuner::Counts &of,
   sum.revoted += of.revoted;
 }
 
+/// Whether operands of any alignment have a variant of the same blocks.
+static bool hasUnalignedVariant(const SearchProblem &problem,
+                                const KernelFamily &family) {
+  std::optional<KernelFamily> variant = unalignedOf(problem, family);
+  return variant &&
+         llvm::all_of(llvm::seq<unsigned>(0, family.tiles.front().size()),
+                      [&](unsigned axis) {
+                        return family.isReduceAxis(axis) ||
+                               variant->tiles.front()[axis] ==
+                                   family.tiles.front()[axis];
+                      });
+}
+
 llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
-                                           bool isPadded) {
+                                           bool isStrict) {
   search.tuner = makeTuner(search.shape, onlyDivisors, searches.size());
-  if (isPadded)
-    search.tuner->admits = [&search](const KernelFamily &family) {
-      return search.mayHave(family);
+  if (isStrict)
+    search.tuner->admits = [this, &search](const KernelFamily &family) {
+      return search.mayHave(family) &&
+             (!mayBreakAlignment || hasUnalignedVariant(problem, family));
     };
   if (llvm::Error error = search.tuner->run())
     return error;
@@ -217,23 +237,27 @@ llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
 llvm::Expected<bool> BaselineBuilder::tune() {
   for (Search &search : searches) {
     bool isBucket = !search.least.empty();
+    // Buckets would rather have any tiles than compute less than their ends,
+    // others rather divisors than a variant of the same tile.
+    struct Attempt {
+      bool onlyDivisors, isStrict;
+    } attempts[] = {{true, true},
+                    {!isBucket, isBucket},
+                    {isBucket, !isBucket},
+                    {false, false}};
     bool isFound = false;
-    for (bool isPadded : {true, false}) {
-      if (isPadded && !isBucket)
+    for (auto [onlyDivisors, isStrict] : attempts) {
+      if (isStrict && !isBucket && !mayBreakAlignment)
         continue;
-      for (bool onlyDivisors : {true, false}) {
-        llvm::Expected<bool> found = tune(search, onlyDivisors, isPadded);
-        if (!found)
-          return found.takeError();
-        if (!*found)
-          continue;
-        isFound = true;
-        withoutDivisors += !onlyDivisors;
-        notPadded += isBucket && !isPadded;
-        break;
-      }
-      if (isFound)
-        break;
+      llvm::Expected<bool> found = tune(search, onlyDivisors, isStrict);
+      if (!found)
+        return found.takeError();
+      if (!*found)
+        continue;
+      isFound = true;
+      withoutDivisors += !onlyDivisors;
+      notPadded += isBucket && !isStrict;
+      break;
     }
     notFound += !isFound;
   }
