@@ -4,6 +4,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace ftuner;
 
@@ -42,6 +43,18 @@ int64_t ftuner::largestSize(const Axis &axis) {
   return endOf(axis, openRangeEnd);
 }
 
+/// Sizes ≥ 1 of positive weight in the axis's histogram, ascending; none if
+/// there are more than `most`.
+static std::vector<int64_t> listedSizes(const Axis &axis, int64_t most) {
+  std::vector<int64_t> sizes;
+  for (const SizeWeight &entry : axis.weights)
+    if (entry.weight > 0 && entry.size >= 1)
+      sizes.push_back(entry.size);
+  if (static_cast<int64_t>(sizes.size()) > most)
+    sizes.clear();
+  return sizes;
+}
+
 /// Shares of the axis's histogram: an entry belongs to the sample below it.
 static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
   if (axis.weights.empty())
@@ -75,13 +88,17 @@ std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
       samples.push_back({size, 1});
   } else {
     double ratio = static_cast<double>(last) / first;
-    for (int64_t i = 0; i < limit; ++i) {
-      double target = first * std::pow(ratio, double(i) / (limit - 1));
+    std::vector<int64_t> sizes = listedSizes(axis, limit - 2);
+    int64_t numOthers = limit - sizes.size();
+    for (int64_t i = 0; i < numOthers; ++i) {
+      double target = first * std::pow(ratio, double(i) / (numOthers - 1));
       int64_t index = std::llround((target - first) / step);
-      int64_t size = first + std::clamp<int64_t>(index, 0, count - 1) * step;
-      if (samples.empty() || size > samples.back().size)
-        samples.push_back({size, 1});
+      sizes.push_back(first + std::clamp<int64_t>(index, 0, count - 1) * step);
     }
+    llvm::sort(sizes);
+    sizes.erase(llvm::unique(sizes), sizes.end());
+    for (int64_t size : sizes)
+      samples.push_back({size, 1});
   }
   applyHistogram(axis, samples);
   return samples;
@@ -158,11 +175,32 @@ struct AxisCell {
 /// takes 1.2 to 1.8 times as long.
 static constexpr unsigned kCellsOfOne = 12, kCellsOfSeveral = 3;
 
+/// The sizes between whose geometric middles the cells of an axis lie. Listed
+/// sizes stand for themselves, in place of the size that stands for them.
+static std::vector<int64_t> cellSizes(const Axis &axis, unsigned count,
+                                      llvm::ArrayRef<int64_t> listed) {
+  std::vector<int64_t> sizes = representativeSizes(axis, count);
+  std::set<int64_t> replaced;
+  for (int64_t size : listed)
+    replaced.insert(*std::min_element(
+        sizes.begin(), sizes.end(), [&](int64_t a, int64_t b) {
+          return std::abs(std::log(double(a) / size)) <
+                 std::abs(std::log(double(b) / size));
+        }));
+  llvm::erase_if(sizes, [&](int64_t size) { return replaced.count(size) > 0; });
+  sizes.insert(sizes.end(), listed.begin(), listed.end());
+  llvm::sort(sizes);
+  return sizes;
+}
+
 /// Cells of a dynamic axis, at most `count` and those of `beyond` if it is
 /// open, which fill all sizes from 0 on, with a sum of weights of about one.
+/// With a histogram of at most kCellsOfOne sizes, these have cells of their own
+/// and count in addition.
 static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
                                      llvm::ArrayRef<int64_t> beyond) {
-  std::vector<int64_t> sizes = representativeSizes(axis, count);
+  std::vector<int64_t> sizes =
+      cellSizes(axis, count, listedSizes(axis, kCellsOfOne));
   if (axis.range.isOpen())
     for (int64_t size : beyond)
       if (int64_t next =

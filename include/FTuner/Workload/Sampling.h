@@ -32,7 +32,8 @@ int64_t smallestSize(const Axis &axis);
 int64_t largestSize(const Axis &axis);
 
 /// Ascending sizes ≥ 1 of the axis: all if there are at most `limit` (≥ 2),
-/// else at most `limit`, with the smallest and the largest among them.
+/// else at most `limit`, with the smallest and the largest among them, and
+/// those of the declared histogram if it has at most `limit` - 2.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
 /// Sizes of a constant ratio (as far as the step allows) from one end of an
@@ -58,7 +59,9 @@ struct ShapeCell {
 };
 
 /// Cells between the geometric middles of representative sizes, for every
-/// combination of axes. An axis with the symbols of another has no cells of its
+/// combination of axes. The sizes of a short histogram are representative, so
+/// an axis can be declared to have a few sizes, such as 768, 2304 and 3072. An
+/// axis with the symbols of another has no cells of its
 /// own: its size follows.
 std::vector<ShapeCell> shapeCells(const Workload &workload, unsigned mainAxis);
 

@@ -1,6 +1,7 @@
 //===- SamplingTest.cpp - Sizes that a search looks at --------------------===//
 #include "FTuner/Workload/Sampling.h"
 #include "FTuner/Workload/Contraction.h"
+#include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 
 using namespace ftuner;
@@ -102,10 +103,36 @@ TEST(ShapeCells, AxesOfOneSymbolFollowEachOther) {
             (Shape{848, 53, 64, 64}));
 }
 
+TEST(SampleSizes, HoldTheSizesOfAShortHistogram) {
+  Axis weighted = axis({1, 1000000});
+  weighted.weights = {{1000, 1}, {2303, 0}, {123457, 1}};
+  std::vector<SizeSample> samples = sampleSizes(weighted, 16);
+  EXPECT_LE(samples.size(), 16u);
+  EXPECT_EQ(samples.front().size, 1);
+  EXPECT_EQ(samples.back().size, 1000000);
+  double listed = 0;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_TRUE(i == 0 || samples[i - 1].size < samples[i].size);
+    EXPECT_NE(samples[i].size, 2303);
+    if (samples[i].size == 1000 || samples[i].size == 123457)
+      listed += samples[i].weight;
+  }
+  EXPECT_DOUBLE_EQ(listed, 1);
+  // There are as many as without a histogram where it has too many sizes.
+  weighted.weights.clear();
+  for (int64_t size = 1; size < 100; ++size)
+    weighted.weights.push_back({size, 1});
+  EXPECT_EQ(sampleSizes(weighted, 16).size(),
+            sampleSizes(axis({1, 1000000}), 16).size());
+}
+
 TEST(ShapeCells, WeighAsTheHistograms) {
   // Cells of N: to 45, to 362, and beyond; of K three equal ones.
   Workload workload = Workload::matmul({1, 4}, {16, 1024}, {1, std::nullopt});
-  workload.axes[1].weights = {{16, 1}, {45, 2}, {46, 3}, {362, 4}, {1024, 30}};
+  for (int64_t i = 0; i < 20; ++i)
+    workload.axes[1].weights.push_back({16 + i, 0.15});
+  for (SizeWeight entry : {SizeWeight{46, 3}, {362, 4}, {1024, 30}})
+    workload.axes[1].weights.push_back(entry);
   double total = 0;
   for (const ShapeCell &cell : shapeCells(workload, matmulAxes.m)) {
     total += cell.weight;
@@ -119,4 +146,29 @@ TEST(ShapeCells, WeighAsTheHistograms) {
     EXPECT_GT(cell.weight, 0);
     EXPECT_TRUE(cell.representative[1] == 16 || cell.weight < 0.001);
   }
+}
+
+TEST(ShapeCells, SizesOfAShortHistogramStandForThemselves) {
+  Workload workload =
+      Workload::matmul({1, 4}, {100, 4096}, SizeRange::fixed(64));
+  workload.axes[1].weights = {{768, 1}, {1000, 1}, {3072, 2}};
+  std::vector<int64_t> sizes;
+  std::vector<ShapeCell> cells = shapeCells(workload, matmulAxes.m);
+  for (const ShapeCell &cell : cells) {
+    int64_t n = cell.representative[1];
+    sizes.push_back(n);
+    EXPECT_TRUE(cell.box[1].contains(n));
+    double weight = n == 3072 ? 0.5 : n == 768 || n == 1000 ? 0.25 : 0;
+    EXPECT_NEAR(cell.weight, weight, 1e-3) << n;
+  }
+  EXPECT_TRUE(llvm::is_sorted(sizes));
+  for (int64_t size : {100, 768, 1000, 3072, 4096})
+    EXPECT_TRUE(llvm::is_contained(sizes, size)) << size;
+  for (int64_t n : {0, 1, 876, 877, 2000, 3072, 10000})
+    EXPECT_EQ(llvm::count_if(cells,
+                             [&](const ShapeCell &cell) {
+                               return cell.box[1].contains(n);
+                             }),
+              1)
+        << n;
 }
