@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import torch._inductor.config
 
 import ftuner.torch as ft
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What Inductor compiled before, and for other files of tests, is not found: passes run."""
-    with pytest.MonkeyPatch.context() as patch:
+    """What Inductor compiled before, and for other files of tests, is not found: passes run.
+
+    It does not compile programs to try the vectors of this processor either, which takes seconds.
+    """
+    known = torch._inductor.config.patch({"cpp.vec_isa_ok": True})
+    with pytest.MonkeyPatch.context() as patch, known:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
         yield
 
