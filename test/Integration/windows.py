@@ -284,7 +284,7 @@ def run(tests, windows):
 
 
 def main():
-    tests, options = harness.start(__doc__, harness.random_cases(24))
+    tests, options = harness.start(__doc__, harness.random_cases(16))
     harness.add_random_cases(tests, options, lambda seed: Windows(random.Random(seed)), run)
     tests.finish()
 
