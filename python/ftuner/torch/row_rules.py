@@ -481,8 +481,16 @@ def _rms_norm(
     return y, _rounded(steps, scale, _kind(node, 1))
 
 
-@_rule(aten.native_group_norm.default)
-def _group_norm(
+#: Norms whose statistics are scaled and shifted by channel, and the dimensions that statistics have: of
+#: images and groups, of channels.
+_STATISTICS_OF_CHANNELS: dict[Any, slice] = {
+    aten.native_group_norm.default: slice(2),
+    aten._native_batch_norm_legit.no_stats: slice(1, 2),
+}
+
+
+@_rule(*_STATISTICS_OF_CHANNELS)
+def _norm_of_channels(
     a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     steps = a.steps
@@ -492,28 +500,9 @@ def _group_norm(
         a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
         _kind(node, 0),
     )  # fmt: skip
-    # Statistics are of images and groups.
+    dims = _STATISTICS_OF_CHANNELS[node.target]
     mean, scale = (
-        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[:2])
-        for number, one in ((1, mean), (2, scale))
-    )
-    return y, mean, scale
-
-
-@_rule(aten._native_batch_norm_legit.no_stats)
-def _norm_of_batch(
-    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    steps = a.steps
-    variance, mean = _variance(steps, x, 0)
-    scale = _scale_of(steps, variance, eps)
-    y = _affine(
-        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
-        _kind(node, 0),
-    )  # fmt: skip
-    # Statistics are of channels.
-    mean, scale = (
-        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[1:2])
+        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[dims])
         for number, one in ((1, mean), (2, scale))
     )
     return y, mean, scale
