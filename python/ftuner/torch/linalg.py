@@ -14,7 +14,7 @@ where the epilogue says so.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 #: Extent of a loop: an int, or the name of a symbol.
@@ -118,6 +118,54 @@ class ProductFunction:
         return _Printer(self).text()
 
 
+def tensor_type(sizes: Iterable[Size], element: str) -> str:
+    """The type of a tensor; sizes that have names are dynamic."""
+    return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
+
+
+def argument_text(number: int, sizes: Sequence[Size], element: str) -> str:
+    """A tensor argument in a function's signature, with the names of its sizes."""
+    text = f"%arg{number}: {tensor_type(sizes, element)}"
+    if all(isinstance(size, int) for size in sizes):
+        return text
+    shape = ", ".join(f'"{size}"' if isinstance(size, str) else str(size) for size in sizes)
+    return f"{text} {{ukernel.shape = [{shape}]}}"
+
+
+def size_lines(size: str, number: int, dim: int, type_: str) -> list[str]:
+    """Reads a symbol from a dimension of an argument of that type."""
+    return [
+        f"    %dim_{size} = arith.constant {dim} : index",
+        f"    %{size} = tensor.dim %arg{number}, %dim_{size} : {type_}",
+    ]
+
+
+def module_text(
+    name: str,
+    symbols: Iterable[tuple[str, Range]],
+    arguments: Sequence[str],
+    num_scalars: int,
+    results: str,
+    lines: Iterable[str],
+) -> str:
+    """A module of one function, whose last arguments are scalars of f32. `results`: its types."""
+    ranges = ", ".join(f"{symbol} = {range_}" for symbol, range_ in symbols)
+    attributes = f" attributes {{ukernel.symbols = {{{ranges}}}}}" if ranges else ""
+    scalars = [f"%scalar{number}: f32" for number in range(num_scalars)]
+    signature = ",\n      ".join([*arguments, *scalars])
+    return "\n".join(
+        [
+            f"module{attributes} {{",
+            f"  func.func @{name}(",
+            f"      {signature}) -> {results} {{",
+            *lines,
+            "  }",
+            "}",
+            "",
+        ]
+    )
+
+
 def format_constant(value: float) -> str:
     """A constant of f32, exact."""
     (bits,) = struct.unpack("<I", struct.pack("<f", _round_to_f32(value)))
@@ -148,40 +196,25 @@ class _Printer:
         header = [
             f"    %{name} = arith.constant {value} : f32" for value, name in self.constants.items()
         ]
-        symbols = ", ".join(f"{name} = {range_}" for name, range_ in function.symbols)
-        attributes = f" attributes {{ukernel.symbols = {{{symbols}}}}}" if symbols else ""
-        arguments = ",\n      ".join(
-            [self.argument(number, loops) for number, loops in enumerate(function.arguments)]
-            + [f"%scalar{number}: f32" for number in range(function.num_scalars)]
-        )
-        return "\n".join(
-            [
-                f"module{attributes} {{",
-                f"  func.func @{function.name}(",
-                f"      {arguments}) -> {result_type} {{",
-                *header,
-                *body,
-                "  }",
-                "}",
-                "",
-            ]
+        return module_text(
+            function.name,
+            function.symbols,
+            [self.argument(number, loops) for number, loops in enumerate(function.arguments)],
+            function.num_scalars,
+            result_type,
+            [*header, *body],
         )
 
     def tensor_type(self, loops: Sequence[int], element: str) -> str:
-        sizes = (self.function.loops[loop] for loop in loops)
-        return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
+        return tensor_type([self.function.loops[loop] for loop in loops], element)
 
     def argument_type(self, number: int) -> str:
         function = self.function
         return self.tensor_type(function.arguments[number], function.types[number])
 
     def argument(self, number: int, loops: Sequence[int]) -> str:
-        sizes = [self.function.loops[loop] for loop in loops]
-        text = f"%arg{number}: {self.argument_type(number)}"
-        if all(isinstance(size, int) for size in sizes):
-            return text
-        shape = ", ".join(f'"{size}"' if isinstance(size, str) else str(size) for size in sizes)
-        return f"{text} {{ukernel.shape = [{shape}]}}"
+        function = self.function
+        return argument_text(number, [function.loops[loop] for loop in loops], function.types[number])
 
     def map(self, loops: Sequence[int], count: int) -> str:
         names = ", ".join(f"d{loop}" for loop in range(count))
@@ -252,11 +285,7 @@ class _Printer:
                 continue
             seen.add(size)
             number, dim = function.source_of(size)
-            argument_type = self.argument_type(number)
-            lines += [
-                f"    %dim_{size} = arith.constant {dim} : index",
-                f"    %{size} = tensor.dim %arg{number}, %dim_{size} : {argument_type}",
-            ]
+            lines += size_lines(size, number, dim, self.argument_type(number))
         return lines
 
     def generic(

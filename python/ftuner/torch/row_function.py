@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .linalg import Instruction, Range, Size, Value, format_constant
+from .linalg import (
+    Instruction, Range, Size, Value, argument_text, format_constant, module_text, size_lines, tensor_type,
+)  # fmt: skip
 
 #: Values of instructions: the number of elements of a row (f32), the position of an element in its row
 #: (i32), the last position that a kernel knows (i32), a boolean that is false.
@@ -112,47 +114,34 @@ class _Printer:
             self.operator(number, operator)
         types = ", ".join(self.tensor_type(one.loops, one.kind) for one in function.results)
         results = ", ".join(f"%{one.name}" for one in function.results)
-        symbols = ", ".join(f"{name} = {range_}" for name, range_ in function.symbols)
-        attributes = f" attributes {{ukernel.symbols = {{{symbols}}}}}" if symbols else ""
-        arguments = ",\n      ".join(
-            [self.argument(number) for number in range(len(function.arguments))]
-            + [f"%scalar{number}: f32" for number in range(function.num_scalars)]
-        )
         constants = [
             f"    {name} = arith.constant {text} : {kind}"
             for (text, kind), name in self.constants.items()
         ]
-        return "\n".join(
+        return module_text(
+            function.name,
+            function.symbols,
+            [self.argument(number) for number in range(len(function.arguments))],
+            function.num_scalars,
+            f"({types})",
             [
-                f"module{attributes} {{",
-                f"  func.func @{function.name}(",
-                f"      {arguments}) -> ({types}) {{",
                 *constants,
                 *self.sizes(),
                 *(f"    {name} = {text}" for text, name in self.empties.items()),
                 *self.lines,
                 f"    return {results} : {types}",
-                "  }",
-                "}",
-                "",
-            ]
+            ],
         )
 
     # Types, sizes and constants
 
     def tensor_type(self, loops: Sequence[int], kind: str) -> str:
-        sizes = (self.function.loops[loop] for loop in loops)
-        return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{kind}>"
+        return tensor_type([self.function.loops[loop] for loop in loops], kind)
 
     def argument(self, number: int) -> str:
         function = self.function
-        loops = function.arguments[number]
-        sizes = [function.loops[loop] for loop in loops]
-        text = f"%arg{number}: {self.tensor_type(loops, function.types[number])}"
-        if all(isinstance(size, int) for size in sizes):
-            return text
-        shape = ", ".join(f'"{size}"' if isinstance(size, str) else str(size) for size in sizes)
-        return f"{text} {{ukernel.shape = [{shape}]}}"
+        sizes = [function.loops[loop] for loop in function.arguments[number]]
+        return argument_text(number, sizes, function.types[number])
 
     def sizes(self) -> list[str]:
         """Each symbol, from the first argument that has it, and the length of a row."""
@@ -163,10 +152,7 @@ class _Printer:
                 continue
             number, dim = function.source_of(size)
             kind = self.tensor_type(function.arguments[number], function.types[number])
-            lines += [
-                f"    %dim_{size} = arith.constant {dim} : index",
-                f"    %{size} = tensor.dim %arg{number}, %dim_{size} : {kind}",
-            ]
+            lines += size_lines(size, number, dim, kind)
         length = function.loops[-1]
         if isinstance(length, str) and any(map(self.counts, function.operators)):
             lines += [
