@@ -9,7 +9,7 @@ one symbol of the function, with the range that the shape environment knows.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -81,6 +81,56 @@ def weighted(extent: Extent, sizes: Range, of_symbols: Mapping[str, Histogram]) 
     return replace(sizes, weights=of_extent(extent, of_symbols, sizes.lower, sizes.upper))
 
 
+@dataclass(frozen=True)
+class NamedLoops:
+    """The loops of a function, each one for a group of a region's loops."""
+
+    #: By the first loop of each group, in the function's order.
+    extents: dict[Loop, Extent]
+    #: The loops of the region whose product each extent is.
+    parts: dict[Extent, list[Extent]]
+    #: Names of extents that are no numbers.
+    names: dict[Extent, str]
+
+    @classmethod
+    def of(
+        cls, layout: lay.Layout, groups: Mapping[Loop, Sequence[Loop]], heads: Sequence[Loop]
+    ) -> NamedLoops:
+        """heads: the first loops of the groups that the function has."""
+        parts = {head: [layout.extents[loop] for loop in groups[head]] for head in heads}
+        extents = {head: lay.product(parts[head]) for head in heads}
+        names: dict[Extent, str] = {}
+        for extent in extents.values():
+            if not isinstance(extent, int):
+                names.setdefault(extent, f"d{len(names)}")
+        return cls(extents, {extents[head]: parts[head] for head in heads}, names)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The extent of each loop."""
+        extents = self.extents.values()
+        return tuple(one if isinstance(one, int) else self.names[one] for one in extents)
+
+    def numbers(self, walk: Iterable[Loop]) -> tuple[int, ...]:
+        """The function's loops among those of the region, by their places."""
+        place = {head: number for number, head in enumerate(self.extents)}
+        return tuple(place[loop] for loop in walk if loop in place)
+
+    def shape(self, numbers: Iterable[int]) -> list[Extent]:
+        """The extents of loops of these places."""
+        extents = list(self.extents.values())
+        return [extents[number] for number in numbers]
+
+    def ranges(
+        self, shape_env: ShapeEnv | None, of_symbols: Mapping[str, Histogram]
+    ) -> tuple[tuple[str, Range], ...]:
+        """The range of each name."""
+        return tuple(
+            (name, weighted(extent, range_of(extent, shape_env), of_symbols))
+            for extent, name in self.names.items()
+        )
+
+
 def import_region(
     region: Region,
     shape_env: ShapeEnv | None,
@@ -107,43 +157,25 @@ def import_region(
     }
     result_heads = [loop for loop in walks[-1] if loop in groups]
     heads = [*result_heads, region.reduce]
-    extents = {
-        head: lay.product([layout.extents[loop] for loop in groups[head]]) for head in heads
-    }
-    symbols: dict[Extent, str] = {}
-    for head in heads:
-        if not isinstance(extents[head], int):
-            symbols.setdefault(extents[head], f"d{len(symbols)}")
-    loops: tuple[Size, ...] = tuple(
-        extent if isinstance(extent, int) else symbols[extent]
-        for extent in (extents[head] for head in heads)
-    )
-    number = {head: position for position, head in enumerate(heads)}
-
-    def numbers(walk: list[Loop]) -> tuple[int, ...]:
-        return tuple(number[loop] for loop in walk if loop in number)
-
+    named = NamedLoops.of(layout, groups, heads)
     function = ProductFunction(
         name=region.name,
-        loops=loops,
-        lhs=numbers(walks[0]),
-        rhs=numbers(walks[1]),
-        extras=tuple(numbers(walk) for walk in walks[2:-1]),
+        loops=named.sizes,
+        lhs=named.numbers(walks[0]),
+        rhs=named.numbers(walks[1]),
+        extras=tuple(named.numbers(walk) for walk in walks[2:-1]),
         num_scalars=len(region.scalars),
         epilogue=tuple(region.emitter.instructions),
         result=region.result,
-        symbols=tuple(
-            (name, weighted(extent, range_of(extent, shape_env), of_symbols))
-            for extent, name in symbols.items()
-        ),
+        symbols=named.ranges(shape_env, of_symbols),
         types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
         result_type=TYPES[region.exit.meta["val"].dtype],
     )
     if dynamic and (rows := function.rows_of_weight) is not None:
-        extent = extents[heads[rows]]
+        (extent,) = named.shape([rows])
         if not isinstance(extent, int):
             # The row that PyTorch compiles another graph for is one of the sizes.
-            name = symbols[extent]
+            name = named.names[extent]
             sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
             function = replace(function, symbols=((name, sizes),))
         if extent == 1:
@@ -156,13 +188,9 @@ def import_region(
     return ImportedRegion(
         region=region,
         function=function,
-        argument_shapes=[
-            [extents[heads[number]] for number in loops] for loops in function.arguments
-        ],
-        result_shape=[extents[head] for head in result_heads],
-        parts={
-            extents[head]: [layout.extents[loop] for loop in groups[head]] for head in heads
-        },
+        argument_shapes=[named.shape(loops) for loops in function.arguments],
+        result_shape=[named.extents[head] for head in result_heads],
+        parts=named.parts,
     )
 
 

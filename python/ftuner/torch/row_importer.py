@@ -13,9 +13,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from . import layout as lay
 from .histograms import Histogram
-from .importer import Call, MakeCall, SizeFinder, range_of, weighted
+from .importer import Call, MakeCall, NamedLoops, SizeFinder, range_of
 from .layout import Dims, Extent
-from .linalg import Size
 from .partition import NotTaken, aten, join_loops
 from .row_function import Operand, Operator, RowFunction
 from .row_regions import RowRegion
@@ -69,26 +68,13 @@ def import_rows(
     has_position = any(step.combine == "arith.minsi" for step in steps)
     if has_position and groups[head_of_row] != row:
         raise NotTaken("a position among dimensions that lie in another order")
-    extents = {
-        head: lay.product([layout.extents[loop] for loop in groups[head]]) for head in heads
-    }
-    length = extents[head_of_row]
+    named = NamedLoops.of(layout, groups, heads)
+    length = named.extents[head_of_row]
     if any(map(_is_extreme, region.nodes)):
         if range_of(length, shape_env).lower < 1:
             raise NotTaken("an extreme of rows that may have no element")
-    symbols: dict[Extent, str] = {}
-    for head in heads:
-        if not isinstance(extents[head], int):
-            symbols.setdefault(extents[head], f"d{len(symbols)}")
-    loops: tuple[Size, ...] = tuple(
-        extent if isinstance(extent, int) else symbols[extent]
-        for extent in (extents[head] for head in heads)
-    )
-    number = {head: position for position, head in enumerate(heads)}
-
     def numbers(tensor: Dims) -> tuple[int, ...]:
-        walk = (loop for loops in layout.resolve(tensor) for loop in loops)
-        return tuple(number[loop] for loop in walk if loop in number)
+        return named.numbers(loop for loops in layout.resolve(tensor) for loop in loops)
 
     def operand(tensor: Tensor) -> Operand:
         kind, place = tensor.name[0], tensor.name.lstrip("argt")
@@ -98,32 +84,23 @@ def import_rows(
     operators, names = _operators(steps, region.results, operand, numbers)
     function = RowFunction(
         name=region.name,
-        loops=loops,
+        loops=named.sizes,
         arguments=tuple(numbers(source.dims) for source in region.sources),
         types=tuple(KINDS[source.node.meta["val"].dtype] for source in region.sources),
         num_scalars=len(region.scalars),
         operators=operators,
         results=tuple(replace(operand(one), name=names(one.name)) for one in region.results),
-        symbols=tuple(
-            (name, weighted(extent, range_of(extent, shape_env), of_symbols))
-            for extent, name in symbols.items()
-        ),
+        symbols=named.ranges(shape_env, of_symbols),
     )
     given = {loop for walk in function.arguments for loop in walk}
-    if any(loop not in given for loop in range(len(loops))):
+    if any(loop not in given for loop in range(len(heads))):
         raise NotTaken("a size that no operand has")
     return ImportedRows(
         region=region,
         function=function,
-        argument_shapes=[
-            [extents[heads[number]] for number in walk] for walk in function.arguments
-        ],
-        result_shapes=[
-            [extents[heads[number]] for number in result.loops] for result in function.results
-        ],
-        parts={
-            extents[head]: [layout.extents[loop] for loop in groups[head]] for head in heads
-        },
+        argument_shapes=[named.shape(walk) for walk in function.arguments],
+        result_shapes=[named.shape(result.loops) for result in function.results],
+        parts=named.parts,
     )
 
 
