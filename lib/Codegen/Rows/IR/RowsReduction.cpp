@@ -1,0 +1,398 @@
+//===- RowsReduction.cpp - Reductions of rows -----------------------------===//
+#include "FTuner/Codegen/IR/WarpShuffle.h"
+#include "RowsEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+SmallVector<RowBody, 0> RowsEmitter::bodiesOf(Region &region,
+                                              bool hasAccumulator) {
+  SmallVector<RowBody, 0> bodies;
+  for (int64_t row = 0; row < schedule.laneRows; ++row) {
+    Values known = ofRow[row];
+    for (const RowNumbers &numbers : results)
+      known.push_back(numbers[row]);
+    if (hasAccumulator)
+      known.push_back(Value());
+    bodies.emplace_back(b, region, known, positionOf(row));
+  }
+  return bodies;
+}
+
+Value RowsEmitter::neutralOf(unsigned reduction) {
+  return arith::ConstantOp::create(
+      b, *arith::getNeutralElement(op.getCombiningOp(reduction)));
+}
+
+Value RowsEmitter::combine(unsigned reduction, Value lhs, Value rhs) {
+  Operation *combined = b.clone(*op.getCombiningOp(reduction));
+  combined->setOperands({lhs, rhs});
+  return combined->getResult(0);
+}
+
+RowNumbers RowsEmitter::combine(unsigned reduction, const RowNumbers &lhs,
+                                const RowNumbers &rhs) {
+  if (lhs.empty())
+    return rhs;
+  if (rhs.empty())
+    return lhs;
+  return llvm::map_to_vector(llvm::zip_equal(lhs, rhs), [&](auto pair) {
+    return combine(reduction, std::get<0>(pair), std::get<1>(pair));
+  });
+}
+
+void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
+                               RowNumbers &numbers) {
+  auto compute = [&] {
+    RowNumbers next = numbers;
+    for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
+      int64_t row = laneRowOf(neighbour);
+      Values arguments = elementOf(access, neighbour);
+      arguments.push_back(next[row]);
+      next[row] =
+          bodies[row].apply(arguments, numberOf(access, neighbour)).front();
+    }
+    return next;
+  };
+  if (!access.isInside) {
+    numbers = compute();
+    return;
+  }
+  if (bodies.front().isSpeculatable()) {
+    for (auto [number, next] : llvm::zip_equal(numbers, compute()))
+      number = arith::SelectOp::create(b, access.isInside, next, number);
+    return;
+  }
+  auto ifOp = scf::IfOp::create(b, TypeRange(ValueRange(numbers)),
+                                access.isInside, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, compute());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, numbers);
+  numbers.assign(ifOp.result_begin(), ifOp.result_end());
+}
+
+RowNumbers RowsEmitter::reduceUnit(unsigned reduction, ArrayRef<RowBody> bodies,
+                                   const Unit &unit) {
+  RowNumbers numbers(bodies.size(), neutralOf(reduction));
+  for (const Access &access : unit)
+    reduceAccess(bodies, access, numbers);
+  return numbers;
+}
+
+RowNumbers RowsEmitter::reduceTree(unsigned reduction,
+                                   MutableArrayRef<RowNumbers> numbers) {
+  for (size_t distance = numbers.size() / 2; distance > 0; distance /= 2)
+    for (size_t i = 0; i < distance; ++i)
+      numbers[i] = combine(reduction, numbers[i], numbers[i + distance]);
+  return numbers.front();
+}
+
+/// Operations that update accumulators commute, so all lanes get the same bits.
+Value RowsEmitter::reduceLanes(unsigned reduction, Value value,
+                               int64_t numLanes, int64_t leastDistance) {
+  for (int64_t distance = numLanes / 2; distance >= leastDistance;
+       distance /= 2)
+    value = combine(reduction, value, shuffleXor(b, value, distance));
+  return value;
+}
+
+RowNumbers RowsEmitter::reduceChunk(unsigned reduction,
+                                    ArrayRef<RowBody> bodies,
+                                    ArrayRef<Unit> units) {
+  // Lanes' numbers of places at a distance of at least `lanes` first.
+  SmallVector<RowNumbers> places(layout.roundUnits());
+  for (auto [place, unit] : llvm::zip(places, units))
+    place = reduceUnit(reduction, bodies, unit);
+  Value number = reduceTree(reduction, places).front();
+  return {reduceLanes(reduction, number, schedule.lanes)};
+}
+
+/// Each reduction has its own numbers, so no barrier need keep one from
+/// overwriting what is read for another. A single one has two of them, for rows
+/// in turn.
+Value RowsEmitter::exchangeMemory(unsigned reduction, Type type,
+                                  int64_t numbers) {
+  auto workgroup =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto view =
+      MemRefType::get({numbers}, type, MemRefLayoutAttrInterface(), workgroup);
+  Value offset = math.constant(layout.exchangeBytes() * reduction);
+  if (rowNumber && op.getReductions().size() == 1)
+    offset = math.mul(math.rem(rowNumber, 2), layout.exchangeBytes());
+  return memref::ViewOp::create(b, view, tile.sharedMemory, offset,
+                                ValueRange());
+}
+
+/// Along memory, one number of the slots that lanes of a row's warps have: slot
+/// s is lane s's of warp s mod `warps`.
+Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
+  constexpr int64_t numSlots = RowsLayout::numPlaces;
+  if (schedule.warps == 1) {
+    SmallVector<RowNumbers> numbers;
+    for (Value slot : slots)
+      numbers.push_back({slot});
+    return reduceLanes(reduction, reduceTree(reduction, numbers).front(),
+                       schedule.lanes, layout.slices);
+  }
+  Value own = slots.front();
+  Value memory = exchangeMemory(reduction, own.getType(),
+                                schedule.rowsAtOnce() * numSlots);
+  Value first = math.mul(rowGroup, numSlots);
+  Value index = math.add(first, lane);
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                            math.rem(lane, layout.allWarps()), warpOfAll);
+  auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    memref::StoreOp::create(b, own, memory, index);
+  }
+  gpu::BarrierOp::create(b);
+  // Of the slots of others in the lane's place the slice's own one.
+  if (layout.slices > 1)
+    index = math.add(
+        first, math.add(math.mul(math.div(lane, layout.slices), layout.slices),
+                        tile.slice));
+  return reduceLanes(reduction, memref::LoadOp::create(b, memory, index),
+                     numSlots, layout.slices);
+}
+
+/// Across memory, one number of those of the warps, for each of a lane's rows.
+RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
+                                       const RowNumbers &own) {
+  if (schedule.warps == 1)
+    return own;
+  Value memory = exchangeMemory(reduction, own.front().getType(),
+                                schedule.rowsAtOnce() * schedule.warps);
+  // Of one row of each lane at a time, which are neighbours then.
+  auto indexOf = [&](Value ofWarp, int64_t row) {
+    Value first = math.mul(ofWarp, schedule.rowsAtOnce());
+    return math.add(math.add(first, row * schedule.rowLanes()), rowGroup);
+  };
+  for (auto [row, number] : llvm::enumerate(own))
+    memref::StoreOp::create(b, number, memory,
+                            indexOf(warp, static_cast<int64_t>(row)));
+  gpu::BarrierOp::create(b);
+  SmallVector<RowNumbers> numbers(schedule.warps);
+  for (int64_t other = 0; other < schedule.warps; ++other)
+    for (int64_t row = 0; row < schedule.laneRows; ++row)
+      numbers[other].push_back(memref::LoadOp::create(
+          b, memory, indexOf(math.constant(other), row)));
+  return reduceTree(reduction, numbers);
+}
+
+SmallVector<RowsEmitter::Unit> RowsEmitter::unitsOfRow() {
+  int64_t length =
+      ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
+  int64_t roundUnits = layout.roundUnits();
+  SmallVector<Unit> units;
+  for (int64_t unit = 0; unit < schedule.heldUnits; ++unit) {
+    int64_t round = unit / roundUnits;
+    Value first = math.constant(round * layout.round());
+    // Rows may end before a unit that is held.
+    bool isWhole = !ShapedType::isDynamic(length) &&
+                   (round + 1) * layout.round() <= length;
+    units.push_back(unitAt(unitIndex(first, unit % roundUnits), isWhole));
+  }
+  return units;
+}
+
+/// Of rows that are held whole. What the number of a slot or place is, the
+/// layout tells: none of it depends on the row's length at run time.
+RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
+                                   ArrayRef<RowBody> bodies) {
+  int64_t roundUnits = layout.roundUnits();
+  SmallVector<RowNumbers> slots(layout.warpSlots());
+  if (layout.isAcross()) {
+    for (auto [number, unit] : llvm::enumerate(held)) {
+      RowNumbers &slot = slots[number % roundUnits];
+      slot = combine(reduction, slot, reduceUnit(reduction, bodies, unit));
+    }
+    return exchangeAcross(reduction, reduceTree(reduction, slots));
+  }
+  for (size_t first = 0, round = 0; first < held.size();
+       first += roundUnits, ++round) {
+    RowNumbers &slot = slots[round % slots.size()];
+    ArrayRef<Unit> units = ArrayRef(held).drop_front(first);
+    slot =
+        combine(reduction, slot,
+                reduceChunk(reduction, bodies, units.take_front(roundUnits)));
+  }
+  if (schedule.warps == 1)
+    return reduceTree(reduction, slots);
+  // All lanes of a warp have the numbers of its slots: lane s takes that of
+  // slot s.
+  Value own = neutralOf(reduction);
+  Value number = math.div(lane, schedule.warps);
+  for (auto [slot, numbers] : llvm::enumerate(slots)) {
+    if (numbers.empty())
+      continue;
+    Value isOwn =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number,
+                              math.constant(static_cast<int64_t>(slot)));
+    own = arith::SelectOp::create(b, isOwn, numbers.front(), own);
+  }
+  return {exchangeSlots(reduction, own)};
+}
+
+/// A round, which begins at element `start` of the row, into the slots of a
+/// lane: along memory slot s is lane s mod `lanes`'s, across memory the warp's,
+/// of all of a lane's rows.
+void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
+                            ArrayRef<Unit> units, Value start,
+                            MutableArrayRef<Value> slots) {
+  if (layout.isAcross()) {
+    for (auto [number, unit] : llvm::enumerate(units)) {
+      MutableArrayRef<Value> slot = slots.slice(
+          number % layout.warpSlots() * schedule.laneRows, schedule.laneRows);
+      RowNumbers numbers = combine(reduction, RowNumbers(slot),
+                                   reduceUnit(reduction, bodies, unit));
+      llvm::copy(numbers, slot.begin());
+    }
+    return;
+  }
+  Value chunk = reduceChunk(reduction, bodies, units).front();
+  Value number =
+      math.add(math.div(start, RowsLayout::numPlaces * layout.unit), warpOfAll);
+  Value mine = math.rem(number, RowsLayout::numPlaces);
+  for (auto [place, slot] : llvm::enumerate(slots)) {
+    Value own = math.add(lane, static_cast<int64_t>(place) * schedule.lanes);
+    Value isOwn = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, mine, own);
+    slot = arith::SelectOp::create(b, isOwn, combine(reduction, slot, chunk),
+                                   slot);
+  }
+}
+
+RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
+                                       ArrayRef<RowBody> bodies) {
+  int64_t roundUnits = layout.roundUnits();
+  Values slots(layout.isAcross() ? layout.warpSlots() * schedule.laneRows
+                                 : roundUnits,
+               neutralOf(reduction));
+  slots = forEachRound(
+      slots, /*isBackwards=*/false,
+      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+        foldRound(reduction, bodies, units, start, state);
+      });
+  return mergeSlots(reduction, slots);
+}
+
+/// One number of those that a lane's slots have: of the row, or of the slice.
+RowNumbers RowsEmitter::mergeSlots(unsigned reduction, ArrayRef<Value> slots) {
+  if (!layout.isAcross())
+    return {exchangeSlots(reduction, slots)};
+  SmallVector<RowNumbers> numbers;
+  for (size_t first = 0; first < slots.size(); first += schedule.laneRows)
+    numbers.emplace_back(slots.slice(first, schedule.laneRows));
+  return exchangeAcross(reduction, reduceTree(reduction, numbers));
+}
+
+void RowsEmitter::emitReduction(unsigned reduction) {
+  SmallVector<RowBody, 0> bodies =
+      bodiesOf(op.getReductions()[reduction], /*hasAccumulator=*/true);
+  RowNumbers numbers = isStreamed ? reduceStreamed(reduction, bodies)
+                                  : reduceHeld(reduction, bodies);
+  if (numbers.empty())
+    numbers.assign(schedule.laneRows, neutralOf(reduction));
+  results.push_back(numbers);
+}
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// Of a slice's number of one of a lane's rows.
+Values RowsEmitter::stateIndices(unsigned reduction, Value slice,
+                                 int64_t laneRow) {
+  Values indices = indicesOf(op.getStateNumber(reduction), Value(), laneRow);
+  indices.front() =
+      math.add(indices.front(), math.mul(slice, tile.extents.front()));
+  return indices;
+}
+
+void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
+  // Along memory the lanes of the slice's slots have its number.
+  Value own =
+      layout.isAcross() ? warp : math.add(math.mul(warp, layout.slots()), lane);
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
+                            layout.isAcross() ? math.constant(0) : tile.slice);
+  if (hasRow)
+    isOwn = arith::AndIOp::create(b, hasRow, isOwn);
+  auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  for (auto [row, number] : llvm::enumerate(numbers))
+    memref::StoreOp::create(
+        b, number, tile.operands[op.getStateNumber(reduction)],
+        stateIndices(reduction, tile.slice, static_cast<int64_t>(row)));
+}
+
+RowNumbers RowsEmitter::mergeState(unsigned reduction) {
+  Value state = tile.operands[op.getStateNumber(reduction)];
+  auto load = [&](Value slice, int64_t row) -> Value {
+    return memref::LoadOp::create(b, state,
+                                  stateIndices(reduction, slice, row));
+  };
+  if (!layout.isAcross())
+    return {reduceLanes(reduction, load(math.rem(lane, layout.slices), 0),
+                        layout.slices)};
+  SmallVector<RowNumbers> numbers(layout.slices);
+  for (int64_t slice = 0; slice < layout.slices; ++slice)
+    for (int64_t row = 0; row < schedule.laneRows; ++row)
+      numbers[slice].push_back(load(math.constant(slice), row));
+  return reduceTree(reduction, numbers);
+}
+
+/// One pass for all reductions of a phase, or what follows the last one.
+void RowsEmitter::emitPhase(unsigned phase) {
+  SmallVector<unsigned> own;
+  SmallVector<SmallVector<RowBody, 0>> bodies;
+  Values slots;
+  auto perReduction = static_cast<size_t>(
+      layout.isAcross() ? layout.warpSlots() * schedule.laneRows
+                        : layout.roundUnits());
+  for (auto [reduction, of] : llvm::enumerate(op.getPhases())) {
+    if (of < phase) {
+      results.push_back(mergeState(reduction));
+      continue;
+    }
+    if (of == phase) {
+      own.push_back(reduction);
+      bodies.push_back(bodiesOf(op.getReductions()[reduction],
+                                /*hasAccumulator=*/true));
+      slots.append(perReduction, neutralOf(reduction));
+    }
+    // Nothing in this phase asks for it.
+    results.emplace_back(schedule.laneRows, neutralOf(reduction));
+  }
+  if (own.empty()) {
+    storeValues();
+    emitMap();
+    return;
+  }
+  slots = forEachRound(
+      slots, /*isBackwards=*/false,
+      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+        for (auto [number, reduction] : llvm::enumerate(own))
+          foldRound(reduction, bodies[number], units, start,
+                    state.slice(number * perReduction, perReduction));
+      });
+  for (auto [number, reduction] : llvm::enumerate(own))
+    storeState(reduction,
+               mergeSlots(reduction, ArrayRef(slots).slice(
+                                         number * perReduction, perReduction)));
+}
