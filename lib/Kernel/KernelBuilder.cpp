@@ -174,41 +174,97 @@ ftuner::buildKernel(OpBuilder &builder, ukernel::OperatorOpInterface op,
   return kernel;
 }
 
-FailureOr<EmittedKernel>
-ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
-                       ukernel::FamilyAttr family, StringRef name,
-                       const DeviceSpec &device, StringAttr workload) {
+/// The first slice of buffers that nothing needs but the operators of launches.
+static SmallVector<Value, 1> firstSlices(OpBuilder &b,
+                                         ukernel::OperatorOpInterface op) {
   SmallVector<Value, 1> states;
-  ukernel::OperatorOpInterface computed = op;
-  if (op.supportsSlices() && family.getSplit() != 1 && !op.hasTensors()) {
-    // The first slice of buffers that nothing here needs.
-    for (const SliceBuffer &buffer : sliceBuffersOf(op))
-      states.push_back(UnrealizedConversionCastOp::create(
-                           b, op.getLoc(),
-                           MemRefType::get(buffer.type.getShape().drop_front(),
-                                           buffer.type.getElementType()),
-                           ValueRange())
-                           .getResult(0));
-    computed = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, states));
-  }
+  for (const SliceBuffer &buffer : sliceBuffersOf(op))
+    states.push_back(UnrealizedConversionCastOp::create(
+                         b, op.getLoc(),
+                         MemRefType::get(buffer.type.getShape().drop_front(),
+                                         buffer.type.getElementType()),
+                         ValueRange())
+                         .getResult(0));
+  return states;
+}
+
+/// Builds and emits the kernel of one launch.
+static FailureOr<EmittedKernel>
+emitLaunch(OpBuilder &b, ukernel::OperatorOpInterface op,
+           ukernel::FamilyAttr family, StringRef name, const DeviceSpec &device,
+           StringAttr workload) {
   FailureOr<ukernel::KernelOp> kernel =
-      buildKernel(b, computed, family, name, workload);
-  if (!states.empty()) {
-    // With what it made for itself: constants that it starts from.
-    SmallVector<Operation *> made;
-    for (Value operand : computed->getOperands())
-      if (!llvm::is_contained(op->getOperands(), operand) &&
-          !llvm::is_contained(made, operand.getDefiningOp()))
-        made.push_back(operand.getDefiningOp());
-    computed->erase();
-    for (Operation *operation : made)
-      operation->erase();
-  }
+      buildKernel(b, op, family, name, workload);
   if (failed(kernel))
     return failure();
   FailureOr<EmittedKernel> emitted = failure();
   if (succeeded(verify(*kernel)))
     emitted = emitKernel(*kernel, device);
   kernel->erase();
+  return emitted;
+}
+
+/// Erases the operator of a launch with what it made for itself: constants that
+/// it starts from.
+static void eraseLaunch(ukernel::OperatorOpInterface launch,
+                        ukernel::OperatorOpInterface of, ValueRange states) {
+  SmallVector<Operation *> made;
+  for (Value operand : launch->getOperands())
+    if (!llvm::is_contained(of->getOperands(), operand) &&
+        !llvm::is_contained(states, operand) &&
+        !llvm::is_contained(made, operand.getDefiningOp()))
+      made.push_back(operand.getDefiningOp());
+  launch->erase();
+  for (Operation *operation : made)
+    operation->erase();
+}
+
+static bool hasSlices(ukernel::OperatorOpInterface op,
+                      ukernel::FamilyAttr family) {
+  return op.supportsSlices() && family.getSplit() != 1 && !op.hasTensors();
+}
+
+FailureOr<EmittedKernel>
+ftuner::buildGpuModule(OpBuilder &b, ukernel::OperatorOpInterface op,
+                       ukernel::FamilyAttr family, StringRef name,
+                       const DeviceSpec &device, StringAttr workload) {
+  if (!hasSlices(op, family))
+    return emitLaunch(b, op, family, name, device, workload);
+  SmallVector<Value, 1> states = firstSlices(b, op);
+  auto slice = cast<ukernel::OperatorOpInterface>(op.buildSlice(b, states));
+  FailureOr<EmittedKernel> emitted =
+      emitLaunch(b, slice, family, name, device, workload);
+  eraseLaunch(slice, op, states);
+  for (Value state : states)
+    state.getDefiningOp()->erase();
+  return emitted;
+}
+
+FailureOr<SmallVector<EmittedKernel, 1>>
+ftuner::buildLaterGpuModules(OpBuilder &b, ukernel::OperatorOpInterface op,
+                             ukernel::FamilyAttr family, StringRef name,
+                             const DeviceSpec &device) {
+  SmallVector<EmittedKernel, 1> emitted;
+  if (!hasSlices(op, family) || !op.mergesInKernels())
+    return emitted;
+  SmallVector<Value, 1> states = firstSlices(b, op);
+  bool failedOnce = false;
+  for (auto [number, operation] :
+       llvm::enumerate(op.buildLaterSlices(b, states))) {
+    auto launch = cast<ukernel::OperatorOpInterface>(operation);
+    FailureOr<EmittedKernel> kernel = failure();
+    if (!failedOnce)
+      kernel = emitLaunch(b, launch, family,
+                          (name + "_" + Twine(number + 1)).str(), device, {});
+    if (succeeded(kernel))
+      emitted.push_back(std::move(*kernel));
+    else
+      failedOnce = true;
+    eraseLaunch(launch, op, states);
+  }
+  for (Value state : states)
+    state.getDefiningOp()->erase();
+  if (failedOnce)
+    return failure();
   return emitted;
 }

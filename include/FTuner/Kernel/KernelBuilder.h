@@ -82,6 +82,14 @@ buildGpuModule(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
                ukernel::FamilyAttr family, llvm::StringRef name,
                const DeviceSpec &device, mlir::StringAttr workload = {});
 
+/// The kernels of the launches behind that one, which merge the slices and go
+/// on (`mergesInKernels`), in order, with "_1", "_2", … behind the name; none
+/// of a family without slices, or whose slices a fallback kernel sums.
+mlir::FailureOr<llvm::SmallVector<EmittedKernel, 1>>
+buildLaterGpuModules(mlir::OpBuilder &b, ukernel::OperatorOpInterface op,
+                     ukernel::FamilyAttr family, llvm::StringRef name,
+                     const DeviceSpec &device);
+
 } // namespace ftuner
 
 #endif // FTUNER_KERNEL_KERNELBUILDER_H

@@ -86,7 +86,13 @@ KernelCompiler::compile(ArrayRef<Job> jobs) {
       answers.push_back(error.take());
       continue;
     }
+    auto later = buildLaterGpuModules(b, job.op, *family, job.name, device);
+    if (failed(later)) {
+      answers.push_back(error.take());
+      continue;
+    }
     CompiledKernel kernel;
+    kernel.later.resize(later->size());
     kernel.entry = emitted->module->getAttrOfType<ukernel::EntryAttr>(
         ukernel::UKernelDialect::kEntryAttrName);
     kernel.signature = std::move(emitted->signature);
@@ -104,10 +110,9 @@ KernelCompiler::compile(ArrayRef<Job> jobs) {
       all->push_back(kernel->clone());
   llvm::Expected<PtxModule> ptx = translate(*all);
   if (ptx) {
-    for (auto [number, kernel] : llvm::zip_equal(emittedJobs, ptx->kernels)) {
-      answers[number]->ptx = std::move(kernel);
-      answers[number]->target = ptx->target;
-    }
+    auto next = ptx->kernels.begin();
+    for (size_t number : emittedJobs)
+      next = answers[number]->take(next, ptx->target);
     return answers;
   }
   llvm::consumeError(ptx.takeError());
@@ -118,8 +123,7 @@ KernelCompiler::compile(ArrayRef<Job> jobs) {
       answers[number] = alone.takeError();
       continue;
     }
-    answers[number]->ptx = std::move(alone->kernels.front());
-    answers[number]->target = std::move(alone->target);
+    answers[number]->take(alone->kernels.begin(), alone->target);
   }
   return answers;
 }

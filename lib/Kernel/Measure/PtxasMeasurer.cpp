@@ -3,6 +3,7 @@
 #include "FTuner/PTX/Ptxas.h"
 
 #include "mlir/IR/Threading.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace ftuner;
@@ -21,14 +22,22 @@ void PtxasMeasurer::measureKernels(
       answer.failure = llvm::toString(kernels[index].takeError());
       return;
     }
-    llvm::Expected<PtxResources> found =
-        measureResources(ptxas, kernels[index]->ptx, kernels[index]->target);
-    if (!found) {
-      answer.failure = llvm::toString(found.takeError());
-      return;
+    int64_t registers = 0, spillBytes = 0;
+    std::vector<const PtxKernel *> launches = {&kernels[index]->ptx};
+    for (const PtxKernel &later : kernels[index]->later)
+      launches.push_back(&later);
+    for (const PtxKernel *kernel : launches) {
+      llvm::Expected<PtxResources> found =
+          measureResources(ptxas, *kernel, kernels[index]->target);
+      if (!found) {
+        answer.failure = llvm::toString(found.takeError());
+        return;
+      }
+      registers = std::max(registers, found->registersPerThread);
+      spillBytes += found->spillBytes();
     }
-    answer.measurement.registersPerThread = found->registersPerThread;
-    answer.measurement.spillBytes = found->spillBytes();
+    answer.measurement.registersPerThread = registers;
+    answer.measurement.spillBytes = spillBytes;
   };
   parallelFor(jobs.front().op->getContext(), 0, jobs.size(), assemble);
 }

@@ -112,6 +112,59 @@ TEST_F(MeasurersTest, SaysOfEachKernelWhyItWasNotAssembled) {
             std::string::npos);
 }
 
+/// A softmax of rows that four blocks share out: the extreme, the sum, and what
+/// follows are a launch each.
+static const char *const kSlicedRows = R"(
+  #all = affine_map<(m, r) -> (m, r)>
+  ukernel.plan @p <families = [
+      #ukernel.family<#ukernel.rows<rows = 1, lane_rows = 1, lanes = 32, warps = 1, held_units = 0, access = 1>,
+                      axis = 0, tiles = [[1, 128]], reduce = [1], split = 4>],
+    choices = [], general = 0, unaligned_general = 0>
+  func.func @f(%x: memref<?x4096xf32>, %y: memref<?x4096xf32>) {
+    ukernel.row_reduction plan(@p) ins(%x : memref<?x4096xf32>) outs(%y : memref<?x4096xf32>) maps = [#all, #all]
+    reduce {
+    ^bb0(%a: f32, %acc: f32):
+      %n = arith.maximumf %acc, %a : f32
+      ukernel.yield %n : f32
+    }, {
+    ^bb0(%a: f32, %r0: f32, %acc: f32):
+      %d = arith.subf %a, %r0 : f32
+      %e = math.exp %d : f32
+      %n = arith.addf %acc, %e : f32
+      ukernel.yield %n : f32
+    } values {
+    ^bb0(%r0: f32, %r1: f32):
+      ukernel.yield
+    } map {
+    ^bb0(%a: f32, %r0: f32, %r1: f32):
+      %d = arith.subf %a, %r0 : f32
+      %e = math.exp %d : f32
+      %q = arith.divf %e, %r1 : f32
+      ukernel.yield %q : f32
+    }
+    return
+  })";
+
+TEST_F(MeasurersTest, SpillsOfAllLaunchesAddUp) {
+  auto rows = mlir::parseSourceString<mlir::ModuleOp>(kSlicedRows, &context);
+  ASSERT_TRUE(rows);
+  auto op = *(*rows)->getRegion(0).getOps<mlir::func::FuncOp>().begin();
+  auto softmax = *op.getBody().getOps<ukernel::OperatorOpInterface>().begin();
+  auto plan = *rows->getOps<ukernel::PlanOp>().begin();
+  MeasurementRequest request = {
+      &operators.add(softmax, "softmax"),
+      toKernelFamily(plan.getPlan().getFamilies().front()),
+      {1, 4096}};
+  PtxasMeasurer measurer(operators, compiler, FTUNER_FAKE_PTXAS);
+  // 24 bytes that are stored and loaded, by each kernel.
+  setenv("SPILL", "all", /*overwrite=*/1);
+  auto answers = measurer.measure({request});
+  unsetenv("SPILL");
+  ASSERT_TRUE(bool(answers[0])) << failure(answers[0]);
+  EXPECT_EQ(answers[0]->registersPerThread, 96);
+  EXPECT_EQ(answers[0]->spillBytes, 3 * 48);
+}
+
 //===----------------------------------------------------------------------===//
 // GPU
 //===----------------------------------------------------------------------===//

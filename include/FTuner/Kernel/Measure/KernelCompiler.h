@@ -9,17 +9,31 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/Error.h"
 #include <functional>
+#include <vector>
 
 namespace ftuner {
 
 /// A kernel, compiled as the pipeline compiles it.
 struct CompiledKernel {
   PtxKernel ptx;
+  /// Those of later launches, which merge slices (`buildLaterGpuModules`).
+  std::vector<PtxKernel> later;
   /// The device's architecture, exact if a kernel that was compiled with this
   /// one needs that.
   PtxTarget target;
   ukernel::EntryAttr entry;
   KernelSignature signature;
+
+  /// Takes the PTX of all launches from consecutive kernels; returns what is
+  /// behind them.
+  std::vector<PtxKernel>::iterator take(std::vector<PtxKernel>::iterator next,
+                                        const PtxTarget &of) {
+    target = of;
+    ptx = std::move(*next++);
+    for (PtxKernel &kernel : later)
+      kernel = std::move(*next++);
+    return next;
+  }
 };
 
 /// Compiles families of operators for one device.

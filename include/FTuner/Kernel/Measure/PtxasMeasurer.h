@@ -7,7 +7,9 @@
 namespace ftuner {
 
 /// Compiles kernels and assembles them: registers and spills of a thread, no
-/// times. They do not depend on the shape, so each kernel is assembled once.
+/// times. They do not depend on the shape, so each kernel is assembled once. Of
+/// rows that blocks share out in slices: the most registers of all launches,
+/// and the sum of what they spill.
 class PtxasMeasurer final : public Measurer {
 public:
   /// `ptxas` is the path of the assembler (`findPtxas`). The registry and the
