@@ -69,6 +69,10 @@ def _bert_large(layers, small, is_layer):
     return _bert(layers, small, is_layer, width=1024, heads=16)
 
 
+def _bert_small(layers, small, is_layer, width=512, heads=8):
+    return _bert(layers, small, is_layer, width=width, heads=heads)
+
+
 def _bert_encoder(layers, small, is_layer):
     """The layers alone, with a mask of each query and key that is added to the scores."""
     from transformers.models.bert.modeling_bert import BertEncoder
@@ -160,6 +164,7 @@ class Model:
 MODELS = {
     "bert_base": Model("BERT-base", 12, _bert),
     "bert_large": Model("BERT-large", 24, _bert_large),
+    "bert_small": Model("BERT-small", 4, _bert_small),
     "bert_encoder": Model("encoder of BERT-base, with a mask", 12, _bert_encoder),
     "gpt2": Model("GPT-2", 12, _gpt2),
     # Of 32: each further one needs a GB for its weights.
@@ -170,14 +175,16 @@ MODELS = {
 }
 
 
-def build(name: str, layers: int | None = None, small: bool = False, is_layer: bool = False) -> Built:
+def build(
+    name: str, layers: int | None = None, small: bool = False, is_layer: bool = False, **config: Any
+) -> Built:
     """A model with random weights in f32, of so many layers, or one layer of it behind its embeddings.
 
-    small: with 48 or 64 channels.
+    small: with 48 or 64 channels. config: of a model that takes it, `width` and `heads` of bert_small.
     """
     torch.manual_seed(0)
     model = MODELS[name]
-    built = model.make(1 if is_layer else layers or model.layers, small, is_layer)
+    built = model.make(1 if is_layer else layers or model.layers, small, is_layer, **config)
     built.module.eval().requires_grad_(False)
     return built
 
