@@ -374,6 +374,9 @@ def draw(pyplot, rows, path):
                 axis.scatter(row["seconds"], row[f"{judge}_ratio"], marker=marker, edgecolors=colour,
                              facecolors=colour if row["plans"] == ONE else "none")
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(pyplot.matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(pyplot.matplotlib.ticker.FormatStrFormatter("%g"))
+        axis.xaxis.set_minor_locator(pyplot.matplotlib.ticker.NullLocator())
         axis.set_title(case, fontsize=8)
         axis.grid(alpha=0.3)
     for axis in list(axes.flat)[len(cases):]:
