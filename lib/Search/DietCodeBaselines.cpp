@@ -455,7 +455,8 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
         for (const Search &search : searches)
           if (search.best && search.shape.shape == instances[index].shape &&
               search.kernel().family == family)
-            return search.tuner->microseconds(0, *search.best);
+            return search.tuner->microseconds(search.shape.shape,
+                                              {*search.best, false});
         return std::nullopt;
       });
   return plan;

@@ -1,5 +1,6 @@
 //===- DietCodeModel.cpp - Occupancy, padding and votes -------------------===//
 #include "DietCodeModel.h"
+#include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
@@ -54,9 +55,12 @@ FittedK ftuner::fitK(llvm::ArrayRef<RaggedRun> runs) {
   return fitted;
 }
 
-/// The cover if each shape names its `count` best.
-static std::vector<unsigned> coverOf(const VoteMatrix &scores, size_t count) {
-  std::map<unsigned, std::vector<size_t>> voters;
+/// The shapes that vote for each micro-kernel.
+using Voters = std::map<unsigned, std::vector<size_t>>;
+
+/// The voters if each shape names its `count` best.
+static Voters votersOfBest(const VoteMatrix &scores, size_t count) {
+  Voters voters;
   for (size_t shape = 0; shape < scores.size(); ++shape) {
     const std::vector<double> &row = scores[shape];
     std::vector<unsigned> order(row.size());
@@ -68,6 +72,24 @@ static std::vector<unsigned> coverOf(const VoteMatrix &scores, size_t count) {
       if (row[kernel] > 0)
         voters[kernel].push_back(shape);
   }
+  return voters;
+}
+
+/// The same if each names all that lose at most a share of its best.
+static Voters votersWithin(const VoteMatrix &scores, double loss) {
+  Voters voters;
+  for (size_t shape = 0; shape < scores.size(); ++shape) {
+    const std::vector<double> &row = scores[shape];
+    double least = (1 - loss) * *llvm::max_element(row);
+    for (unsigned kernel = 0; kernel < row.size(); ++kernel)
+      if (row[kernel] > 0 && row[kernel] >= least)
+        voters[kernel].push_back(shape);
+  }
+  return voters;
+}
+
+static std::vector<unsigned> coverOf(const VoteMatrix &scores,
+                                     const Voters &voters) {
   std::vector<bool> isCovered(scores.size());
   std::vector<unsigned> cover;
   while (true) {
@@ -86,20 +108,89 @@ static std::vector<unsigned> coverOf(const VoteMatrix &scores, size_t count) {
     if (!best)
       return cover;
     cover.push_back(*best);
-    for (size_t shape : voters[*best])
+    for (size_t shape : voters.at(*best))
       isCovered[shape] = true;
   }
 }
 
-std::vector<std::optional<unsigned>>
-ftuner::chooseByVotes(const VoteMatrix &scores, size_t most) {
-  size_t numKernels = scores.empty() ? 0 : scores.front().size();
-  std::vector<unsigned> cover;
-  for (size_t count = 1; count <= numKernels; ++count) {
-    cover = coverOf(scores, count);
-    if (cover.size() <= most)
-      break;
+/// Steps of the share that votes may lose.
+static constexpr int numLossSteps = 200;
+
+/// Exchanges members of a cover for others while what shapes lose falls: its
+/// mean square, and how many lose a share that is noticed.
+static void exchangeMembers(const VoteMatrix &shares,
+                            std::vector<unsigned> &cover) {
+  // Others that are among the best of some shape.
+  std::set<unsigned> others;
+  for (const auto &[kernel, shapes] : votersOfBest(shares, cover.size()))
+    others.insert(kernel);
+  std::vector<double> rest(shares.size());
+  auto shareWithout = [&](size_t place) {
+    for (auto [shape, row] : llvm::enumerate(shares)) {
+      rest[shape] = 0;
+      for (auto [other, kernel] : llvm::enumerate(cover))
+        if (other != place)
+          rest[shape] = std::max(rest[shape], row[kernel]);
+    }
+  };
+  bool hasChanged = true;
+  for (int pass = 0; hasChanged && pass < tuning::dietCodeExchanges; ++pass) {
+    hasChanged = false;
+    for (size_t place = 0; place < cover.size(); ++place) {
+      shareWithout(place);
+      auto sumWith = [&](unsigned kernel) {
+        double total = 0;
+        for (auto [shape, row] : llvm::enumerate(shares)) {
+          double loss = 1 - std::max(rest[shape], row[kernel]);
+          total -= loss * loss;
+          if (loss > tuning::dietCodeNoticed)
+            total -= tuning::dietCodeNoticedCost;
+        }
+        return total;
+      };
+      double sum = sumWith(cover[place]);
+      for (unsigned kernel : others)
+        if (double found = sumWith(kernel); found > sum + 1e-12) {
+          sum = found;
+          cover[place] = kernel;
+          hasChanged = true;
+        }
+    }
   }
+}
+
+/// The first cover that is small enough, or the last one.
+static std::vector<unsigned> smallCover(const VoteMatrix &scores, size_t most,
+                                        Votes votes) {
+  std::vector<unsigned> cover;
+  if (votes == Votes::Best) {
+    size_t numKernels = scores.empty() ? 0 : scores.front().size();
+    for (size_t count = 1; count <= numKernels; ++count) {
+      cover = coverOf(scores, votersOfBest(scores, count));
+      if (cover.size() <= most)
+        break;
+    }
+    return cover;
+  }
+  VoteMatrix shares = scores;
+  for (std::vector<double> &row : shares)
+    if (double best = *llvm::max_element(row); best > 0)
+      for (double &score : row)
+        score /= best;
+  for (int step = 0; step <= numLossSteps; ++step) {
+    double loss = double(step) / numLossSteps;
+    cover = coverOf(shares, votersWithin(shares, loss));
+    if (cover.size() > most)
+      continue;
+    exchangeMembers(shares, cover);
+    break;
+  }
+  return cover;
+}
+
+std::vector<std::optional<unsigned>>
+ftuner::chooseByVotes(const VoteMatrix &scores, size_t most, Votes votes) {
+  std::vector<unsigned> cover = smallCover(scores, most, votes);
   // No number of votes covers all with few enough: those that cover most.
   if (cover.size() > most)
     cover.resize(most);

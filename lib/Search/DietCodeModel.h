@@ -66,13 +66,22 @@ FittedK fitK(llvm::ArrayRef<RaggedRun> runs);
 /// not serve the shape.
 using VoteMatrix = std::vector<std::vector<double>>;
 
-/// The micro-kernel of each shape, of at most `most` ones: each shape votes for
-/// its n best, and a greedy cover takes the micro-kernel with the most
-/// throughput of uncovered shapes that voted for it; n is the least that gives
-/// few enough. Each shape then has the best of the cover. A shape without any
-/// has none.
-std::vector<std::optional<unsigned>> chooseByVotes(const VoteMatrix &scores,
-                                                   size_t most);
+/// For what a shape votes.
+enum class Votes {
+  /// Its n best micro-kernels; n is the least that gives a small enough cover.
+  Best,
+  /// All that lose at most a share of its best one's throughput; the share is
+  /// the least that does. Members of the cover are then exchanged while that
+  /// lowers what shapes lose, by mean square and by how many notice it.
+  Near,
+};
+
+/// The micro-kernel of each shape, of at most `most` ones. A greedy cover takes
+/// the micro-kernel with the most throughput, by `Near` as a share of the
+/// shape's best, of uncovered shapes that voted for it. Each shape then has the
+/// best of the cover. A shape without any has none.
+std::vector<std::optional<unsigned>>
+chooseByVotes(const VoteMatrix &scores, size_t most, Votes votes = Votes::Best);
 
 /// A shape and its vote.
 struct VotedShape {

@@ -132,6 +132,20 @@ static const OptionTable<StrategyOptions> &ownOptions() {
              "before it counts as a vote that was made again")
           .within(0, 10),
       option(
+          "fitness", static_cast<Fitness Options::*>(&Options::fitness),
+          "What the evolution looks for: cost over that of each shape's "
+          "best so far ('relative'), or throughput ('absolute')",
+          {{"relative", Fitness::Relative}, {"absolute", Fitness::Absolute}}),
+      option("votes", static_cast<Votes Options::*>(&Options::votes),
+             "Micro-kernels that a size votes for: its n 'best', or all that "
+             "are 'near' its best; so many that few cover all sizes",
+             {{"near", Votes::Near}, {"best", Votes::Best}}),
+      option(
+          "vote-sizes", static_cast<VoteSizes Options::*>(&Options::voteSizes),
+          "Which sizes vote for micro-kernels: all of the 'range', or the "
+          "'instances' that were searched for",
+          {{"range", VoteSizes::Range}, {"instances", VoteSizes::Instances}}),
+      option(
           "vote-dispatch", &Options::dispatch,
           "Which sizes a micro-kernel serves: by a decision 'tree' over "
           "votes, or by the 'planner' of all strategies",
@@ -253,9 +267,11 @@ public:
 
 private:
   void reportCounts(Plan &plan) const;
-  /// A variant of a family for operands of any alignment.
-  std::optional<KernelFamily> unalignedOf(const KernelFamily &family) const;
-  /// The same of the best micro-kernel for a shape that has such a variant.
+  /// The shapes that vote: those that were searched for, or samples of the
+  /// range.
+  std::vector<Voter> voters() const;
+  /// The variant, for operands of any alignment, of the best micro-kernel for a
+  /// shape that has one.
   std::optional<KernelFamily> anyUnaligned(llvm::ArrayRef<int64_t> shape);
 
   std::string measurerName() const {
@@ -325,14 +341,6 @@ void DietCodeRanker::reportCounts(Plan &plan) const {
 }
 
 std::optional<KernelFamily>
-DietCodeRanker::unalignedOf(const KernelFamily &family) const {
-  for (const KernelFamily &variant : family.path().unalignedVariants(family))
-    if (!problem.isRejected(variant) && isFeasible(problem, variant))
-      return variant;
-  return std::nullopt;
-}
-
-std::optional<KernelFamily>
 DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
   llvm::Expected<RankedShape> ranked = rank(shape);
   if (!ranked) {
@@ -340,55 +348,84 @@ DietCodeRanker::anyUnaligned(llvm::ArrayRef<int64_t> shape) {
     return std::nullopt;
   }
   for (const RankedFamily &program : ranked->programs)
-    if (auto variant = unalignedOf(table.families[program.family]))
+    if (const auto &variant =
+            tuner->unalignedOf(kernels[table.candidateOf(program.family)]))
       return variant;
   return std::nullopt;
 }
 
+std::vector<Voter> DietCodeRanker::voters() const {
+  std::vector<Voter> result;
+  if (tuner->voteSizes() == VoteSizes::Instances) {
+    for (const WeightedShape &of : shapes)
+      result.push_back({of});
+    return result;
+  }
+  const Workload &workload = problem.workload;
+  RangeSamples samples(workload);
+  for (auto [shape, weight] : llvm::zip_equal(samples.shapes, samples.weights))
+    result.push_back(
+        {{shape, weight},
+         set.alignment > 1 && alignmentOf(workload, shape) < set.alignment});
+  return result;
+}
+
 llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   const Workload &workload = problem.workload;
+  std::vector<Voter> voters = this->voters();
+  auto isUnaligned = [](const Voter &voter) { return voter.isUnaligned; };
   bool needsAlignment = set.alignment > 1;
+  // Sizes may break the alignment, and variants of the choices serve them.
+  bool followsVariants = needsAlignment && llvm::none_of(voters, isUnaligned) &&
+                         guaranteedAlignment(workload) < set.alignment;
   int64_t most = problem.options.maxKernels;
-  if (needsAlignment)
+  if (followsVariants)
     most = std::max<int64_t>(1, most / 2);
-  llvm::Expected<std::vector<unsigned>> votes =
-      tuner->choose(static_cast<size_t>(most));
-  if (!votes)
-    return votes.takeError();
-  Plan plan;
-  std::vector<VotedShape> voted;
-  std::vector<unsigned> chosen;
-  for (auto [of, kernel] : llvm::zip_equal(shapes, *votes)) {
-    if (!llvm::is_contained(chosen, kernel)) {
-      chosen.push_back(kernel);
-      plan.families.push_back(tuner->kernels()[kernel].family);
-    }
-    voted.push_back({of.shape, of.weight,
-                     unsigned(llvm::find(chosen, kernel) - chosen.begin())});
-  }
+  else if (needsAlignment && llvm::none_of(voters, isUnaligned))
+    most = std::max<int64_t>(1, most - 1);
+  llvm::Expected<std::vector<ProgramChoice>> choices =
+      tuner->choose(voters, static_cast<size_t>(most),
+                    tuner->voteSizes() == VoteSizes::Range);
+  if (!choices)
+    return choices.takeError();
+
   std::vector<SizeRange> space;
   for (const Axis &axis : workload.axes)
     space.push_back({axis.range.min, axis.range.max, 1});
-  plan.entries = boxesOfVotes(voted, space);
-  // Beyond a closed range, that of its largest shape.
-  plan.generalFamily = voted.back().vote;
+  Plan plan;
+  std::map<std::pair<unsigned, bool>, unsigned> families;
+  std::vector<VotedShape> aligned, unaligned;
+  for (auto [voter, choice] : llvm::zip_equal(voters, *choices)) {
+    auto [it, isNew] = families.try_emplace({choice.kernel, choice.isUnaligned},
+                                            plan.families.size());
+    if (isNew)
+      plan.families.push_back(tuner->familyOf(choice));
+    (voter.isUnaligned ? unaligned : aligned)
+        .push_back({voter.shape, voter.weight, it->second});
+  }
+  // Beyond a closed range, the family of the largest shape.
+  plan.entries = boxesOfVotes(aligned.empty() ? unaligned : aligned, space);
+  plan.generalFamily = (aligned.empty() ? unaligned : aligned).back().vote;
   plan.unalignedGeneralFamily = plan.generalFamily;
-  size_t numAligned = plan.families.size();
-  if (needsAlignment) {
-    std::vector<std::optional<unsigned>> unaligned;
+  if (!unaligned.empty()) {
+    plan.unalignedEntries = boxesOfVotes(unaligned, space);
+    plan.unalignedGeneralFamily = unaligned.back().vote;
+  } else if (needsAlignment) {
+    // Variants of what was chosen, or of the general family alone.
+    std::map<unsigned, unsigned> variants;
     std::optional<unsigned> any;
-    for (size_t i = 0; i < numAligned; ++i) {
-      std::optional<unsigned> &entry = unaligned.emplace_back();
-      if (std::optional<KernelFamily> variant = unalignedOf(plan.families[i])) {
-        entry = plan.families.size();
-        any = any.value_or(*entry);
-        plan.families.push_back(std::move(*variant));
+    for (const auto &[choice, family] : std::map(families)) {
+      if (!followsVariants && family != plan.generalFamily)
+        continue;
+      if (const auto &variant = tuner->unalignedOf(choice.first)) {
+        any = variants[family] = plan.families.size();
+        plan.families.push_back(*variant);
       }
     }
     // None of the chosen ones: another that was measured, the best first.
     if (!any)
       if (std::optional<KernelFamily> variant =
-              anyUnaligned(shapes.back().shape)) {
+              anyUnaligned(voters.back().shape)) {
         any = plan.families.size();
         plan.families.push_back(std::move(*variant));
       }
@@ -396,30 +433,35 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
       return llvm::createStringError(
           "strategy 'dietcode': none of the micro-kernels of workload '" +
           workload.name + "' takes operands of any alignment");
-    plan.unalignedGeneralFamily = unaligned[plan.generalFamily].value_or(*any);
-    for (DispatchEntry entry : plan.entries) {
-      entry.family = unaligned[entry.family].value_or(*any);
-      plan.unalignedEntries.push_back(std::move(entry));
-    }
+    auto variantOf = [&](unsigned family) {
+      auto it = variants.find(family);
+      return it == variants.end() ? *any : it->second;
+    };
+    plan.unalignedGeneralFamily = variantOf(plan.generalFamily);
+    if (followsVariants)
+      for (DispatchEntry entry : plan.entries) {
+        entry.family = variantOf(entry.family);
+        plan.unalignedEntries.push_back(std::move(entry));
+      }
   }
-  plan.statistics.push_back({"shapes", static_cast<double>(shapes.size())});
+  plan.statistics.push_back({"shapes", static_cast<double>(voters.size())});
   reportCounts(plan);
   plan.statistics.push_back(
       {"leaves", static_cast<double>(plan.entries.size())});
   plan.statistics.push_back(
       {"families", static_cast<double>(plan.families.size())});
-  for (auto [index, of] : llvm::enumerate(shapes)) {
+  for (auto [voter, choice] : llvm::zip_equal(voters, *choices)) {
     ShapePrediction prediction;
-    prediction.shape = of.shape;
+    prediction.shape = voter.shape;
     prediction.family =
-        plan.familyFor(of.shape, alignmentOf(workload, of.shape));
-    prediction.microseconds =
-        -problem.predict(plan.families[prediction.family], of.shape).score;
-    // Unaligned shapes have a variant, which was not measured.
-    unsigned kernel = (*votes)[index];
-    if (plan.families[prediction.family] == tuner->kernels()[kernel].family)
+        plan.familyFor(voter.shape, alignmentOf(workload, voter.shape));
+    const KernelFamily &family = plan.families[prediction.family];
+    prediction.microseconds = -problem.predict(family, voter.shape).score;
+    // Predictions may stand in, and unaligned shapes may have a variant that
+    // was not measured.
+    if (measurer && family == tuner->familyOf(choice))
       prediction.measuredMicroseconds =
-          tuner->microseconds(index, kernel).value_or(0);
+          tuner->microseconds(voter.shape, choice).value_or(0);
     plan.predictions.push_back(std::move(prediction));
   }
   return plan;

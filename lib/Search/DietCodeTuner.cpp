@@ -392,21 +392,39 @@ llvm::Error DietCodeTuner::rate(std::vector<Individual> &population) {
                      ceilDiv(static_cast<int64_t>(measured.size()),
                              static_cast<int64_t>(tuning::dietCodeLeastRows))) +
                  1;
+  // Predicted f_MK, in FLOP/s.
+  double best = 0;
+  for (const TunedKernel &kernel : measured)
+    best = std::max(best, fullThroughput(kernel));
+  auto predicted = [&](const TunedKernel &kernel) {
+    if (!learns)
+      return standIns[&kernel];
+    if (!model && !source)
+      return peak;
+    // Relative to the best; of a source alone, to the peak.
+    return (best > 0 ? best : peak) *
+           std::exp((model ? model->predict(kernel.features) : 0) +
+                    (source ? source->predict(kernel.features) : 0));
+  };
+  // What the cost of a shape is compared with: the best that was measured.
+  std::vector<double> reference(shapes.size(), peak);
+  if (options.fitness == Fitness::Relative && !measured.empty())
+    for (auto [of, most] : llvm::zip_equal(shapes, reference)) {
+      most = 0;
+      for (const TunedKernel &kernel : measured)
+        most = std::max(most, score(kernel, of.shape));
+    }
   for (Individual &individual : population) {
     if (!individual.kernel) {
       individual.fitness = 0;
       continue;
     }
     const TunedKernel &kernel = *individual.kernel;
-    double base = 1;
-    if (!learns)
-      base = standIns[&kernel] / peak;
-    else if (model || source)
-      base = std::exp((model ? model->predict(kernel.features) : 0) +
-                      (source ? source->predict(kernel.features) : 0));
-    double most = 0;
-    for (const WeightedShape &of : shapes)
-      most = std::max(most, base * share(kernel.family, of.shape));
+    double throughput = predicted(kernel), most = 0;
+    for (auto [of, least] : llvm::zip_equal(shapes, reference))
+      if (least > 0)
+        most =
+            std::max(most, throughput * share(kernel.family, of.shape) / least);
     // Without a model every prediction of Cost_M is 1.
     bool isKnown = !learns || model || source;
     individual.fitness = isKnown ? std::pow(most, power) : 1;
@@ -560,82 +578,339 @@ llvm::Error DietCodeTuner::run() {
 // Choice
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t most) {
-  // Useful FLOP/s of what was timed for its shape; 0 for what failed.
-  std::map<std::pair<size_t, unsigned>, double> verified;
-  std::vector<RaggedRun> ragged;
-  while (true) {
-    VoteMatrix scores;
-    for (auto [row, of] : llvm::enumerate(shapes)) {
-      std::vector<double> &rowScores = scores.emplace_back();
-      for (auto [column, kernel] : llvm::enumerate(measured)) {
-        auto known = verified.find({row, unsigned(column)});
-        rowScores.push_back(known != verified.end() ? known->second
-                            : kernel.runs.empty()   ? 0
-                                                    : score(kernel, of.shape));
-      }
+DietCodeTuner::ProgramKey
+DietCodeTuner::programOf(ProgramChoice choice,
+                         llvm::ArrayRef<int64_t> shape) const {
+  ProgramKey key{choice, {}};
+  const BlockTile &tile = measured[choice.kernel].family.tiles.front();
+  for (auto [axis, extent] : llvm::enumerate(shape))
+    key.tiles.push_back(ceilDiv(extent, tile[axis]));
+  return key;
+}
+
+const std::optional<KernelFamily> &DietCodeTuner::unalignedOf(unsigned kernel) {
+  auto [it, isNew] = unalignedVariants.try_emplace(kernel);
+  if (!isNew)
+    return it->second;
+  const KernelFamily &family = measured[kernel].family;
+  for (const KernelFamily &variant : family.path().unalignedVariants(family))
+    if (!problem.isRejected(variant) && isFeasible(problem, variant)) {
+      it->second = variant;
+      break;
     }
-    std::vector<unsigned> chosen;
-    std::vector<size_t> asked;
-    std::vector<MeasurementRequest> requests;
-    for (auto [row, kernel] : llvm::enumerate(chooseByVotes(scores, most))) {
-      if (!kernel)
+  return it->second;
+}
+
+std::optional<double> DietCodeTuner::microseconds(llvm::ArrayRef<int64_t> shape,
+                                                  ProgramChoice choice) const {
+  auto it = verified.find(programOf(choice, shape));
+  if (!learns || it == verified.end() ||
+      llvm::ArrayRef<int64_t>(it->second.shape) != shape)
+    return std::nullopt;
+  return it->second.microseconds;
+}
+
+/// How near two shapes are: 1 for the same, less than 0.1 where their extents
+/// differ by a factor of four.
+static double nearness(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
+  double square = 0;
+  for (auto [x, y] : llvm::zip_equal(a, b)) {
+    double steps = std::log2(static_cast<double>(x) / static_cast<double>(y));
+    square += steps * steps;
+  }
+  return std::exp(-square / 2);
+}
+
+VoteMatrix DietCodeTuner::scoresOf(llvm::ArrayRef<Voter> voters) {
+  bool isMixed = llvm::any_of(
+      voters, [](const Voter &voter) { return voter.isUnaligned; });
+  size_t numColumns = measured.size() * (isMixed ? 2 : 1);
+  // What was verified of each program, and of all of them.
+  std::vector<std::vector<const VerifiedProgram *>> own(numColumns);
+  std::vector<const VerifiedProgram *> all[2];
+  std::vector<bool> hasFailed(numColumns);
+  for (const auto &[key, program] : verified) {
+    size_t column =
+        key.choice.kernel + (key.choice.isUnaligned ? measured.size() : 0);
+    if (column >= numColumns)
+      continue;
+    if (program.failed)
+      hasFailed[column] = true;
+    if (!program.microseconds)
+      continue;
+    own[column].push_back(&program);
+    all[key.choice.isUnaligned].push_back(&program);
+  }
+  bool corrects = options.votes == Votes::Near;
+  // Of trees, or else a mean of programs by how near they are to a shape.
+  std::map<ProgramKey, double> known;
+  auto commonAt = [&](const ProgramKey &key, const Shape &shape) {
+    auto [it, isNew] = known.try_emplace(key, 0);
+    if (!isNew || !corrects)
+      return it->second;
+    if (residuals) {
+      it->second = residuals->predict(residualFeatures(key));
+    } else {
+      double sum = 0, weights = 1;
+      for (const VerifiedProgram *program : all[key.choice.isUnaligned]) {
+        double weight = nearness(shape, program->shape);
+        sum += weight * program->residual;
+        weights += weight;
+      }
+      it->second = sum / weights;
+    }
+    return it->second;
+  };
+  VoteMatrix scores;
+  for (const Voter &voter : voters) {
+    std::vector<double> &row = scores.emplace_back(numColumns, 0.0);
+    for (unsigned column = 0; column < numColumns; ++column) {
+      ProgramChoice choice = choiceOf(column);
+      const TunedKernel &kernel = measured[choice.kernel];
+      if (kernel.runs.empty() || hasFailed[column] ||
+          (voter.isUnaligned && !choice.isUnaligned) ||
+          (choice.isUnaligned && !unalignedOf(choice.kernel)))
+        continue;
+      ProgramKey key = programOf(choice, voter.shape);
+      if (auto it = verified.find(key);
+          it != verified.end() && it->second.microseconds) {
+        row[column] = flopsOf(voter.shape) / (*it->second.microseconds * 1e-6);
+        continue;
+      }
+      double residual = commonAt(key, voter.shape);
+      if (corrects && !own[column].empty()) {
+        // What others of this micro-kernel took beyond that.
+        double sum = 0, weights = 0.1;
+        for (const VerifiedProgram *program : own[column]) {
+          double weight = nearness(voter.shape, program->shape);
+          sum += weight *
+                 (program->residual -
+                  commonAt(programOf(choice, program->shape), program->shape));
+          weights += weight;
+        }
+        residual += sum / weights;
+      }
+      row[column] = score(kernel, voter.shape) * std::exp(residual);
+    }
+  }
+  return scores;
+}
+
+std::vector<float>
+DietCodeTuner::residualFeatures(const ProgramKey &key) const {
+  const TunedKernel &kernel = measured[key.choice.kernel];
+  std::vector<float> features = kernel.features;
+  double blocks = 1;
+  for (auto [axis, count] : llvm::enumerate(key.tiles)) {
+    features.push_back(static_cast<float>(std::log2(
+        static_cast<double>(count * kernel.family.tiles.front()[axis]))));
+    if (!kernel.family.isReduceAxis(axis))
+      blocks *= static_cast<double>(count);
+  }
+  auto sms = static_cast<double>(problem.device.smCount);
+  features.push_back(static_cast<float>(std::log2(blocks)));
+  features.push_back(static_cast<float>(std::log2(std::ceil(blocks / sms))));
+  features.push_back(
+      static_cast<float>(busyShare(blocks, problem.device.smCount)));
+  features.push_back(key.choice.isUnaligned);
+  return features;
+}
+
+llvm::Error DietCodeTuner::trainResiduals() {
+  size_t numVerified = llvm::count_if(verified, [](const auto &entry) {
+    return entry.second.microseconds.has_value();
+  });
+  if (!trainer || options.votes != Votes::Near ||
+      numVerified < tuning::dietCodeResidualRows)
+    return llvm::Error::success();
+  TrainingRows rows;
+  auto add = [&](const ProgramKey &key, double residual) {
+    std::vector<float> features = residualFeatures(key);
+    rows.numFeatures = features.size();
+    llvm::append_range(rows.features, features);
+    rows.labels.push_back(static_cast<float>(residual));
+    rows.weights.push_back(1);
+  };
+  // Where f_MK is measured nothing is left.
+  for (unsigned index = 0; index < measured.size(); ++index)
+    for (const TimedRun &run : measured[index].runs)
+      add(programOf({index, false}, run.shape), 0);
+  for (const auto &[key, program] : verified)
+    if (program.microseconds)
+      add(key, program.residual);
+  TreeOptions own;
+  own.maxDepth = tuning::dietCodeResidualDepth;
+  own.eta = 0.1;
+  own.maxRounds = tuning::dietCodeResidualTrees;
+  own.minChildWeight = 2;
+  llvm::Expected<BoostedTrees> trees = trainer->train(rows, own);
+  if (!trees)
+    return trees.takeError();
+  residuals = std::move(*trees);
+  return llvm::Error::success();
+}
+
+llvm::Error DietCodeTuner::verify(llvm::ArrayRef<Voter> voters,
+                                  const VoteMatrix &scores,
+                                  const AskedPrograms &asked) {
+  std::vector<MeasurementRequest> requests;
+  for (const auto &[key, row] : asked)
+    requests.push_back(
+        {&problem.workload, familyOf(key.choice), voters[row].shape});
+  llvm::Error fatal = llvm::Error::success();
+  for (auto [request, entry, time] :
+       llvm::zip_equal(requests, asked, timer(requests))) {
+    const auto &[key, row] = entry;
+    const TunedKernel &kernel = measured[key.choice.kernel];
+    VerifiedProgram &program = verified[key];
+    program.shape = voters[row].shape;
+    if (!time) {
+      llvm::Error error = time.takeError();
+      // What was not measured speaks against nobody.
+      program.failed = !error.isA<NotMeasured>();
+      counts.failed += program.failed;
+      if (error.isA<MeasurerFailed>())
+        fatal = llvm::joinErrors(std::move(fatal), std::move(error));
+      else
+        llvm::consumeError(std::move(error));
+      continue;
+    }
+    ++counts.verified;
+    timed.insert(MeasurementLog::keyOf(request));
+    program.microseconds = *time;
+    double found = flopsOf(program.shape) / (*time * 1e-6);
+    unsigned column =
+        key.choice.kernel + (key.choice.isUnaligned ? measured.size() : 0);
+    counts.revoted += found * (1 + options.tolerance) < scores[row][column];
+    double surprise = std::log(found / scores[row][column]);
+    squaredSurprises += surprise * surprise;
+    ++numSurprises;
+    if (!key.choice.isUnaligned)
+      addRaggedRun(kernel, program.shape, found);
+  }
+  if (fatal)
+    return fatal;
+  if (ragged.size() >= tuning::dietCodeRaggedRuns) {
+    FittedK fitted = fitK(ragged);
+    occupancyFactor.k = fitted.k;
+    counts.kStandardError = fitted.standardError;
+  }
+  counts.ragged = static_cast<int64_t>(ragged.size());
+  // As the k of today predicts.
+  for (auto &[key, program] : verified)
+    if (program.microseconds)
+      program.residual =
+          std::log(flopsOf(program.shape) / (*program.microseconds * 1e-6) /
+                   score(measured[key.choice.kernel], program.shape));
+  return trainResiduals();
+}
+
+DietCodeTuner::AskedPrograms DietCodeTuner::rivals(llvm::ArrayRef<Voter> voters,
+                                                   const VoteMatrix &scores,
+                                                   size_t most) {
+  struct Rival {
+    double gain = 0;
+    size_t row = 0;
+  };
+  std::map<ProgramKey, Rival> found;
+  // By how much a program may be faster than expected.
+  double hope = std::exp(std::sqrt(
+      squaredSurprises / std::max(1.0, static_cast<double>(numSurprises))));
+  for (auto [row, voter] : llvm::enumerate(voters)) {
+    double best = 0;
+    std::vector<std::pair<unsigned, ProgramKey>> unknown;
+    double least = *llvm::max_element(scores[row]) / hope;
+    for (unsigned column = 0; column < scores[row].size(); ++column) {
+      double score = scores[row][column];
+      if (score < least || score == 0)
+        continue;
+      ProgramKey key = programOf(choiceOf(column), voter.shape);
+      if (verified.count(key))
+        best = std::max(best, score);
+      else
+        unknown.push_back({column, std::move(key)});
+    }
+    for (auto &[column, key] : unknown) {
+      double hoped = scores[row][column] * hope;
+      if (hoped <= best)
+        continue;
+      auto [it, isNew] = found.try_emplace(std::move(key), Rival{0, row});
+      it->second.gain += voter.weight * (1 - best / hoped);
+      if (flopsOf(voters[it->second.row].shape) < flopsOf(voter.shape))
+        it->second.row = row;
+    }
+  }
+  std::vector<std::pair<ProgramKey, Rival>> sorted(found.begin(), found.end());
+  llvm::stable_sort(sorted, [](const auto &a, const auto &b) {
+    return a.second.gain > b.second.gain;
+  });
+  AskedPrograms asked;
+  for (auto &[key, rival] : llvm::ArrayRef(sorted).take_front(most))
+    asked[key] = rival.row;
+  return asked;
+}
+
+llvm::Expected<std::vector<ProgramChoice>>
+DietCodeTuner::choose(llvm::ArrayRef<Voter> voters, size_t most,
+                      bool triesRivals) {
+  int64_t rivalsLeft = 0;
+  if (triesRivals)
+    rivalsLeft = static_cast<int64_t>(tuning::dietCodeRivals *
+                                      static_cast<double>(options.trials));
+  while (true) {
+    VoteMatrix scores = scoresOf(voters);
+    std::vector<ProgramChoice> chosen;
+    // Each program once, for the largest shape that chose it.
+    AskedPrograms asked;
+    for (auto [row, column] :
+         llvm::enumerate(chooseByVotes(scores, most, options.votes))) {
+      if (!column)
         return llvm::createStringError(
             "strategy 'dietcode': no micro-kernel that it measured runs every "
             "shape of workload '" +
             problem.workload.name + "'");
-      chosen.push_back(*kernel);
-      if (!learns || verified.count({row, *kernel}))
+      ProgramChoice choice = choiceOf(*column);
+      chosen.push_back(choice);
+      const Shape &shape = voters[row].shape;
+      ProgramKey key = programOf(choice, shape);
+      if (verified.count(key))
         continue;
-      asked.push_back(row);
-      requests.push_back(
-          {&problem.workload, measured[*kernel].family, shapes[row].shape});
+      auto [it, isNew] = asked.try_emplace(std::move(key), row);
+      if (!isNew && flopsOf(voters[it->second].shape) < flopsOf(shape))
+        it->second = row;
     }
-    if (requests.empty())
+    if (asked.empty() && rivalsLeft > 0) {
+      asked = rivals(voters, scores,
+                     std::min<size_t>(rivalsLeft, tuning::dietCodeBatch));
+      rivalsLeft -= static_cast<int64_t>(asked.size());
+    }
+    if (asked.empty())
       return chosen;
-    llvm::Error fatal = llvm::Error::success();
-    for (auto [index, time] : llvm::enumerate(timer(requests))) {
-      size_t row = asked[index];
-      unsigned kernel = chosen[row];
-      double expected = scores[row][kernel];
-      double &found = verified[{row, kernel}];
-      if (!time) {
-        llvm::Error error = time.takeError();
-        // What was not measured speaks against nobody.
-        found = error.isA<NotMeasured>() ? expected : 0;
-        counts.failed += !error.isA<NotMeasured>();
-        if (error.isA<MeasurerFailed>())
-          fatal = llvm::joinErrors(std::move(fatal), std::move(error));
-        else
-          llvm::consumeError(std::move(error));
-        continue;
-      }
-      ++counts.verified;
-      timed.insert(MeasurementLog::keyOf(requests[index]));
-      verifiedTimes[{row, kernel}] = *time;
-      found = flopsOf(shapes[row].shape) / (*time * 1e-6);
-      counts.revoted += found * (1 + options.tolerance) < expected;
-      addRaggedRun(measured[kernel], shapes[row].shape, found, ragged);
-    }
-    if (fatal)
-      return std::move(fatal);
-    if (ragged.size() >= tuning::dietCodeRaggedRuns) {
-      FittedK fitted = fitK(ragged);
-      occupancyFactor.k = fitted.k;
-      counts.kStandardError = fitted.standardError;
-    }
-    counts.ragged = static_cast<int64_t>(ragged.size());
+    if (llvm::Error error = verify(voters, scores, asked))
+      return std::move(error);
   }
 }
 
+llvm::Expected<std::vector<unsigned>> DietCodeTuner::choose(size_t most) {
+  std::vector<Voter> voters;
+  for (const WeightedShape &of : shapes)
+    voters.push_back({of});
+  llvm::Expected<std::vector<ProgramChoice>> choices = choose(voters, most);
+  if (!choices)
+    return choices.takeError();
+  std::vector<unsigned> kernels;
+  for (ProgramChoice choice : *choices)
+    kernels.push_back(choice.kernel);
+  return kernels;
+}
+
 void DietCodeTuner::addRaggedRun(const TunedKernel &kernel,
-                                 llvm::ArrayRef<int64_t> shape, double found,
-                                 std::vector<RaggedRun> &runs) const {
+                                 llvm::ArrayRef<int64_t> shape, double found) {
   double blocks = blocksOf(kernel.family, shape);
   double share = busyShare(blocks, problem.device.smCount);
   if (share >= tuning::dietCodeRaggedShare)
     return;
   // What the last wave alone explains.
   double occupancy = occupancyFactor.of(blocks, problem.device.smCount);
-  runs.push_back({share, score(kernel, shape) / occupancy / found});
+  ragged.push_back({share, score(kernel, shape) / occupancy / found});
 }

@@ -5,10 +5,10 @@
 //     until `trials` micro-kernels are measured
 //       a population of drawn micro-kernels and of the best measured ones
 //       evolves over some generations: the fitness of a micro-kernel is the
-//       greatest Cost_M (DietCodeModel.h) over the shapes, to a power that
-//       grows with what was measured; roulette, mutation, no crossover
-//       the fittest that were not measured, and some drawn ones, are measured
-//       the model of f_MK learns from all measurements
+//       greatest Cost_M (DietCodeModel.h) over the shapes, each by its best so
+//       far, to a power that grows with what was measured; roulette, mutation,
+//       no crossover the fittest that were not measured, and some drawn ones,
+//       are measured the model of f_MK learns from all measurements
 //
 // f_MK is a model of boosted trees of what the codegen path says of a block;
 // before there are 100 rows every prediction is 1. Without a measurer the cost
@@ -26,6 +26,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace ftuner {
 
@@ -44,6 +45,22 @@ enum class ThroughputModel {
   None,
 };
 
+/// How fit a micro-kernel is: by its greatest Cost_M over the shapes.
+enum class Fitness {
+  /// As a share of the best that was measured for the shape.
+  Relative,
+  /// In FLOP/s: large shapes count more.
+  Absolute,
+};
+
+/// Which sizes choose among measured micro-kernels.
+enum class VoteSizes {
+  /// The shapes that were searched for.
+  Instances,
+  /// All sizes of the range: a prediction costs nothing.
+  Range,
+};
+
 struct DietCodeOptions : DietCodeSpaceOptions {
   int64_t trials = 1000;
   int64_t seed = 0;
@@ -55,6 +72,9 @@ struct DietCodeOptions : DietCodeSpaceOptions {
   /// Share by which a measured program may be slower than predicted before it
   /// counts as a vote that was made again.
   double tolerance = 0.1;
+  Fitness fitness = Fitness::Relative;
+  VoteSizes voteSizes = VoteSizes::Range;
+  Votes votes = Votes::Near;
 };
 
 /// A shape and its weight.
@@ -67,6 +87,18 @@ struct WeightedShape {
 struct TimedRun {
   Shape shape;
   double microseconds = 0;
+};
+
+/// A shape that chooses. `isUnaligned`: its rows are not aligned for what the
+/// micro-kernels ask, so that their variants alone can serve it.
+struct Voter : WeightedShape {
+  bool isUnaligned = false;
+};
+
+/// A micro-kernel by its number, or its variant for operands of any alignment.
+struct ProgramChoice {
+  unsigned kernel = 0;
+  bool isUnaligned = false;
 };
 
 struct TunedKernel {
@@ -106,25 +138,36 @@ public:
   double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
   /// f_occ · f_pad.
   double share(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
-  /// The choice of each shape among `kernels`, verified: what is chosen is
-  /// timed for its shape, which then votes by that time; what fails loses the
-  /// vote. Fits k to the programs that are timed. Ends when every choice is
-  /// verified. An error if a shape has no micro-kernel.
+  /// The choice of each voter among `kernels` and their variants, of at most
+  /// `most`, verified: what is chosen is timed, and the voter then votes by
+  /// that time; what fails loses the vote. A program is timed once for all
+  /// shapes of the same blocks and steps, since it pads them alike. With votes
+  /// of a whole range, rivals of choices are timed, too (`rivals`). Fits k to
+  /// the programs that are timed. Ends when every choice is verified. An error
+  /// if a voter has no micro-kernel.
+  llvm::Expected<std::vector<ProgramChoice>>
+  choose(llvm::ArrayRef<Voter> voters, size_t most, bool triesRivals = false);
+  /// The choices of the shapes that were searched for, by `kernels`.
   llvm::Expected<std::vector<unsigned>> choose(size_t most);
 
-  /// The time of a choice for the shape of that number; none where `choose`
-  /// did not time it.
-  std::optional<double> microseconds(size_t shape, unsigned kernel) const {
-    auto it = verifiedTimes.find({shape, kernel});
-    if (it == verifiedTimes.end())
-      return std::nullopt;
-    return it->second;
+  /// The micro-kernel's variant for operands of any alignment; none where it
+  /// cannot be.
+  const std::optional<KernelFamily> &unalignedOf(unsigned kernel);
+
+  /// The measured time of a choice for a shape; none where `choose` did not ask
+  /// for it, or predictions stand in.
+  std::optional<double> microseconds(llvm::ArrayRef<int64_t> shape,
+                                     ProgramChoice choice) const;
+  const KernelFamily &familyOf(ProgramChoice choice) {
+    return choice.isUnaligned ? *unalignedOf(choice.kernel)
+                              : measured[choice.kernel].family;
   }
 
   /// Programs that have a time.
   int64_t numPrograms() const { return static_cast<int64_t>(timed.size()); }
 
   const std::vector<TunedKernel> &kernels() const { return measured; }
+  VoteSizes voteSizes() const { return options.voteSizes; }
   const OccupancyFactor &occupancy() const { return occupancyFactor; }
 
   struct Counts {
@@ -165,7 +208,41 @@ private:
   std::vector<Shape> shapesToMeasure(const KernelFamily &family) const;
   /// Adds a program whose last wave was ragged, with its useful FLOP/s.
   void addRaggedRun(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape,
-                    double found, std::vector<RaggedRun> &runs) const;
+                    double found);
+  /// A program for all shapes of as many blocks and steps along each axis.
+  struct ProgramKey {
+    ProgramChoice choice;
+    Shape tiles;
+    bool operator<(const ProgramKey &other) const {
+      return std::tie(choice.kernel, choice.isUnaligned, tiles) <
+             std::tie(other.choice.kernel, other.choice.isUnaligned,
+                      other.tiles);
+    }
+  };
+  /// A program and the voter that it is timed for.
+  using AskedPrograms = std::map<ProgramKey, size_t>;
+  ProgramKey programOf(ProgramChoice choice,
+                       llvm::ArrayRef<int64_t> shape) const;
+  /// Of a column of a matrix of votes: micro-kernels, then their variants.
+  ProgramChoice choiceOf(unsigned column) const {
+    auto count = static_cast<unsigned>(measured.size());
+    return {column % count, column >= count};
+  }
+  /// Useful FLOP/s of each program for each voter: what was verified, or a
+  /// prediction that what was verified corrects.
+  VoteMatrix scoresOf(llvm::ArrayRef<Voter> voters);
+  /// Programs that may be better than what was verified, by the root mean
+  /// square of errors of predictions so far: at most `most` that would gain
+  /// most over all voters.
+  AskedPrograms rivals(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
+                       size_t most);
+  /// What a program is like beside its block, for `residuals`.
+  std::vector<float> residualFeatures(const ProgramKey &key) const;
+  /// Has trees learn what verified programs took beyond what was predicted.
+  llvm::Error trainResiduals();
+  /// Times programs of choices. `scores`: what was expected.
+  llvm::Error verify(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
+                     const AskedPrograms &asked);
   double blocksOf(const KernelFamily &family,
                   llvm::ArrayRef<int64_t> shape) const;
   double flopsOf(llvm::ArrayRef<int64_t> shape) const;
@@ -200,8 +277,21 @@ private:
   std::set<std::string> timed;
   /// What was asked for, whether it could be measured or not.
   std::set<Key> seen;
-  /// By shape and micro-kernel.
-  std::map<std::pair<size_t, unsigned>, double> verifiedTimes;
+  /// What was asked for a choice.
+  struct VerifiedProgram {
+    Shape shape;
+    /// None: it failed, or could not be measured.
+    std::optional<double> microseconds;
+    bool failed = false;
+    /// Logarithm of the useful FLOP/s found over those predicted.
+    double residual = 0;
+  };
+  std::map<ProgramKey, VerifiedProgram> verified;
+  std::vector<RaggedRun> ragged;
+  /// Of logarithms of useful FLOP/s found over those expected.
+  double squaredSurprises = 0;
+  int64_t numSurprises = 0;
+  std::map<unsigned, std::optional<KernelFamily>> unalignedVariants;
   /// Rounds in a row in which nothing was measured: the budget is spent, or the
   /// table has none of these.
   int fruitlessRounds = 0;
@@ -209,6 +299,8 @@ private:
   std::optional<BoostedTrees> model;
   /// None where nothing is transferred.
   std::optional<LearnedModel> source;
+  /// Of logarithms of useful FLOP/s found over those predicted.
+  std::optional<BoostedTrees> residuals;
 };
 
 } // namespace ftuner

@@ -86,6 +86,9 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"perfect-tiles", false},
                             {"mutate-threads", true},
                             {"vote-tolerance", 0.22},
+                            {"fitness", std::string("absolute")},
+                            {"votes", std::string("best")},
+                            {"vote-sizes", std::string("instances")},
                             {"vote-dispatch", std::string("planner")}};
   OptionValues given = {
       {"top-k", int64_t(2)},
