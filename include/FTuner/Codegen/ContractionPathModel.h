@@ -21,6 +21,7 @@
 #ifndef FTUNER_CODEGEN_CONTRACTIONPATHMODEL_H
 #define FTUNER_CODEGEN_CONTRACTIONPATHMODEL_H
 
+#include "FTuner/Codegen/ContractionAst.h"
 #include "FTuner/Codegen/ContractionModel.h"
 #include "FTuner/Codegen/TensorFactors.h"
 #include "FTuner/Schedule/CodegenModel.h"
@@ -152,7 +153,21 @@ public:
     return checkRegisters(workload, family, schedule);
   }
 
+  void describeBlock(const Workload &workload, const KernelFamily &family,
+                     unsigned part, llvm::ArrayRef<int64_t> shape,
+                     const DeviceSpec &device, ProgramAst &ast) const final {
+    ContractionLoops loops = contractionLoops(workload, family, part, device);
+    addBatchLoops(workload, family, part,
+                  ScheduleT::of(family.schedule).workersAlongBatch(), loops);
+    describeContractionBlock(workload, family, part, shape, loops, ast);
+  }
+
 protected:
+  /// The loops of a part's blocks but for those along batch axes.
+  virtual ContractionLoops contractionLoops(const Workload &workload,
+                                            const KernelFamily &family,
+                                            unsigned part,
+                                            const DeviceSpec &device) const = 0;
   /// Whether kernels read packed operands.
   virtual bool takesPackedFactors() const { return false; }
   /// Whether kernels read factors by windows over the loops of fused axes.

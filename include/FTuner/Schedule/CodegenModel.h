@@ -21,6 +21,8 @@
 
 namespace ftuner {
 
+class ProgramAst;
+
 /// What one block of a family needs of the device: the larger of its parts.
 struct KernelResources {
   int64_t threads = 0;
@@ -220,6 +222,14 @@ public:
   /// device.
   virtual BlockWork work(const Workload &workload, const KernelFamily &family,
                          unsigned part, const DeviceSpec &device) const = 0;
+  /// Adds the loops and statements of a block of a part to a tree whose open
+  /// loops are the grid (ProgramAst.h). The family must pass `check` for the
+  /// device. By default each worker computes its tile from global memory, point
+  /// by point.
+  virtual void describeBlock(const Workload &workload,
+                             const KernelFamily &family, unsigned part,
+                             llvm::ArrayRef<int64_t> shape,
+                             const DeviceSpec &device, ProgramAst &ast) const;
   /// Peak rate of the pipes that compute the workload, in FLOP/s.
   virtual double peakFlops(const Workload &workload,
                            const DeviceSpec &device) const = 0;

@@ -105,6 +105,9 @@ public:
   }
 
 protected:
+  ContractionLoops contractionLoops(const Workload &workload,
+                                    const KernelFamily &family, unsigned part,
+                                    const DeviceSpec &device) const override;
   bool takesWindows() const override { return true; }
   bool takesBatchTiles() const override { return true; }
 
@@ -254,6 +257,47 @@ llvm::Error MmaModel::checkCopies(const Workload &workload,
                         ? " in " + std::to_string(mma.warpsBatch) + " groups"
                         : ""));
   return llvm::Error::success();
+}
+
+ContractionLoops MmaModel::contractionLoops(const Workload &workload,
+                                            const KernelFamily &family,
+                                            unsigned part,
+                                            const DeviceSpec &device) const {
+  MmaSchedule mma = MmaSchedule::of(family.schedule);
+  MmaLayout layout = mmaLayout(workload, family.tiles[part], mma);
+  MmaInstruction instruction =
+      *findMmaInstruction(multipliedType(workload), device);
+  ContractionAxes axes = family.contractionAxes();
+  ContractionLoops loops;
+  // A lane has elements of every eighth row, and pairs of columns.
+  constexpr int64_t kLaneRows = 8, kLaneColumns = 4;
+  auto addAlong = [&](const MmaSide &side, int64_t length, int64_t lanes,
+                      int64_t neighbours) {
+    unsigned axis = axes.space(side.factor);
+    loops.threads.push_back(
+        {"warp", side.warps, LoopBinding::Thread, axis, side.warpExtent()});
+    loops.threads.push_back(
+        {"lane", lanes, LoopBinding::Thread, axis, neighbours});
+    loops.points.push_back({"instruction", side.warpExtent() / length,
+                            LoopBinding::Unrolled, axis, length});
+    loops.instruction.push_back({"element", length / lanes,
+                                 LoopBinding::Vectorized, axis,
+                                 neighbours == 1 ? lanes : 1});
+  };
+  addAlong(layout.rows, instruction.rows, kLaneRows, /*neighbours=*/1);
+  addAlong(layout.columns, /*length=*/8, kLaneColumns, /*neighbours=*/2);
+  loops.depth.push_back({"k", layout.bk / instruction.depth,
+                         LoopBinding::Unrolled, axes.k, instruction.depth,
+                         /*isReduction=*/true});
+  loops.instructionDepth.push_back({"k", instruction.depth,
+                                    LoopBinding::Vectorized, axes.k, 1,
+                                    /*isReduction=*/true});
+  for (unsigned factor : {0, 1})
+    loops.copies[factor] = {layout.tileOf(factor), layout.elementBytes,
+                            layout.threads(),
+                            copyOf(workload, family, part, factor).vectorWidth};
+  loops.isStaged = true;
+  return loops;
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- RowsModel.cpp - What the rows path can emit ------------------------===//
 #include "FTuner/Codegen/Rows/RowsSchedule.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "RowsAst.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
@@ -311,6 +312,14 @@ public:
   }
   BlockWork work(const Workload &workload, const KernelFamily &family,
                  unsigned part, const DeviceSpec &device) const override;
+  void describeBlock(const Workload &workload, const KernelFamily &family,
+                     unsigned, llvm::ArrayRef<int64_t> shape,
+                     const DeviceSpec &, ProgramAst &ast) const override {
+    describeRowsBlock(workload,
+                      RowsLayout(workload, RowsSchedule::of(family.schedule),
+                                 family.reduceSplit),
+                      shape, ast);
+  }
   double peakFlops(const Workload &, const DeviceSpec &device) const override {
     return device.fp32Tflops * 1e12;
   }

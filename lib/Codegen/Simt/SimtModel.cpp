@@ -132,6 +132,10 @@ public:
     return work;
   }
 
+  ContractionLoops contractionLoops(const Workload &workload,
+                                    const KernelFamily &family, unsigned part,
+                                    const DeviceSpec &device) const override;
+
   std::optional<Schedule>
   withVirtualThreads(const Schedule &schedule,
                      std::array<int64_t, 2> strips) const override {
@@ -421,6 +425,40 @@ llvm::Error SimtModel::checkCopies(const Workload &workload,
                    llvm::Twine(device.maxThreadsPerBlock) + ", but got " +
                    llvm::Twine(simt.threads()));
   return llvm::Error::success();
+}
+
+ContractionLoops SimtModel::contractionLoops(const Workload &workload,
+                                             const KernelFamily &family,
+                                             unsigned part,
+                                             const DeviceSpec &device) const {
+  SimtSchedule simt = SimtSchedule::of(family.schedule);
+  SimtLayout layout = simtLayout(workload, family.tiles[part], simt);
+  ContractionAxes axes = family.contractionAxes();
+  ContractionLoops loops;
+  auto addAlong = [&](unsigned axis, int64_t threads, int64_t elements,
+                      llvm::ArrayRef<LaneChunk> chunks) {
+    // Strips that are not all alike count as single elements.
+    int64_t width = chunks.front().stride;
+    if (elements % width != 0)
+      width = 1;
+    loops.threads.push_back(
+        {"thread", threads, LoopBinding::Thread, axis, width});
+    loops.points.push_back({"strip", elements / width,
+                            LoopBinding::VirtualThread, axis, threads * width});
+    loops.points.push_back({"point", width, LoopBinding::Unrolled, axis, 1});
+  };
+  addAlong(axes.m, layout.gm, layout.rm, layout.rowChunks());
+  addAlong(axes.n, layout.gn, layout.rn, layout.columnChunks());
+  int64_t run = layout.unrolledDepth(device);
+  if (run < layout.bk)
+    loops.depth.push_back({"run", layout.bk / run, LoopBinding::Serial, axes.k,
+                           run, /*isReduction=*/true});
+  loops.depth.push_back(
+      {"k", run, LoopBinding::Unrolled, axes.k, 1, /*isReduction=*/true});
+  for (unsigned factor : {0, 1})
+    loops.copies[factor] = {layout.factor(factor), kSharedElementBytes,
+                            layout.threads(), simt.vectorWidth};
+  return loops;
 }
 
 } // namespace

@@ -157,6 +157,9 @@ public:
   }
 
 protected:
+  ContractionLoops contractionLoops(const Workload &workload,
+                                    const KernelFamily &family, unsigned part,
+                                    const DeviceSpec &device) const override;
   bool takesPackedFactors() const override { return true; }
 
   llvm::Error checkWorkload(const Workload &workload,
@@ -205,6 +208,59 @@ private:
 
   llvm::Error checkPackedFactor(const Workload &workload) const;
 };
+
+ContractionLoops WgmmaModel::contractionLoops(const Workload &workload,
+                                              const KernelFamily &family,
+                                              unsigned part,
+                                              const DeviceSpec &) const {
+  WgmmaSchedule wgmma = WgmmaSchedule::of(family.schedule);
+  WgmmaLayout layout = wgmmaLayout(workload, family, part);
+  ContractionAxes axes = family.contractionAxes();
+  ContractionLoops loops;
+  const BlockTile &tile = family.tiles[part];
+  for (auto [axis, blocks] :
+       {std::pair(axes.m, layout.clusterM), std::pair(axes.n, layout.clusterN)})
+    if (blocks > 1)
+      loops.threads.push_back(
+          {"cluster", blocks, LoopBinding::Grid, axis, tile[axis] / blocks});
+  // A lane has elements of every eighth row of its warp's sixteen, and pairs of
+  // columns.
+  constexpr int64_t kLaneRows = 8, kLaneColumns = 4, kColumns = 8;
+  unsigned rows = axes.space(layout.rows.factor),
+           columns = axes.space(layout.columns.factor);
+  loops.threads.push_back({"warpgroup", layout.rows.warpgroups,
+                           LoopBinding::Thread, rows,
+                           layout.rows.warpgroupExtent()});
+  loops.threads.push_back({"warpgroup", layout.columns.warpgroups,
+                           LoopBinding::Thread, columns,
+                           layout.columns.warpgroupExtent()});
+  loops.threads.push_back({"warp", kWgmmaWarps, LoopBinding::Thread, rows,
+                           kWgmmaRows / kWgmmaWarps});
+  loops.threads.push_back({"lane", kLaneRows, LoopBinding::Thread, rows, 1});
+  loops.threads.push_back(
+      {"lane", kLaneColumns, LoopBinding::Thread, columns, 2});
+  loops.points.push_back({"instruction", layout.instructions(),
+                          LoopBinding::Unrolled, rows, kWgmmaRows});
+  loops.instruction.push_back(
+      {"element", 2, LoopBinding::Vectorized, rows, kLaneRows});
+  loops.instruction.push_back({"element",
+                               layout.columns.warpgroupExtent() / kColumns,
+                               LoopBinding::Vectorized, columns, kColumns});
+  loops.instruction.push_back(
+      {"element", 2, LoopBinding::Vectorized, columns, 1});
+  int64_t depth = kWgmmaDepthBytes / layout.elementBytes;
+  loops.depth.push_back({"k", layout.depths(), LoopBinding::Unrolled, axes.k,
+                         depth, /*isReduction=*/true});
+  loops.instructionDepth.push_back(
+      {"k", depth, LoopBinding::Vectorized, axes.k, 1, /*isReduction=*/true});
+  for (unsigned factor : {0, 1})
+    loops.copies[factor] = {
+        layout.tileOf(factor), layout.elementBytes, layout.copyingThreads(),
+        factorCopy(workload, wgmma.accessBytes, factor).vectorWidth,
+        !layout.copiesByThreads(factor)};
+  loops.isStaged = true;
+  return loops;
+}
 
 } // namespace
 

@@ -1,0 +1,235 @@
+//===- RowsAst.cpp - Loops of a block of rows -----------------------------===//
+#include "RowsAst.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace ftuner;
+
+namespace {
+class RowsDescriber {
+public:
+  RowsDescriber(const Workload &workload, const RowsLayout &layout,
+                llvm::ArrayRef<int64_t> shape, ProgramAst &ast)
+      : workload(workload), layout(layout), schedule(layout.schedule),
+        shape(shape), ast(ast), rows(workload),
+        isHeld(layout.slices == 1 &&
+               shape[layout.rowAxis] <= layout.heldElements()) {}
+
+  void describe();
+
+private:
+  bool isAlongRow(const Computation &computation) const {
+    return computation.axes.contains(layout.rowAxis);
+  }
+  /// The loops over a row's elements that a thread has, and of accesses.
+  llvm::SmallVector<AstLoop, 6> elementLoops() const;
+  llvm::SmallVector<AstLoop, 6> threadLoops() const;
+  unsigned addGlobal(unsigned operand) {
+    return ast.addBuffer(globalBuffer(workload, operand, shape));
+  }
+  unsigned addRegisters(llvm::StringRef name, ElementType type, bool isRow);
+  void collect(unsigned computation, llvm::SmallVectorImpl<unsigned> &used,
+               llvm::SmallVectorImpl<unsigned> &operands) const;
+  void addReads(AstStatement &statement, llvm::ArrayRef<unsigned> operands);
+  void describeLoads();
+  void describePass(unsigned computation);
+  void describeReduction(unsigned computation);
+  void describeRowComputation(unsigned computation);
+
+  const Workload &workload;
+  const RowsLayout &layout;
+  const RowsSchedule &schedule;
+  llvm::ArrayRef<int64_t> shape;
+  ProgramAst &ast;
+  RowReductionView rows;
+  bool isHeld;
+  /// What a thread holds of its row, of each operand: the number of a buffer.
+  llvm::SmallVector<std::pair<unsigned, unsigned>, 4> held;
+};
+} // namespace
+
+llvm::SmallVector<AstLoop, 6> RowsDescriber::threadLoops() const {
+  unsigned rowAxis = layout.rowAxis, blockAxis = layout.blockAxis(rows);
+  int64_t atOnce = schedule.rowsAtOnce();
+  llvm::SmallVector<AstLoop, 6> loops;
+  if (schedule.rowLoop > 1)
+    loops.push_back(
+        {"row", schedule.rowLoop, LoopBinding::Serial, blockAxis, atOnce});
+  loops.push_back({"row", atOnce / schedule.laneRows, LoopBinding::Thread,
+                   blockAxis, schedule.laneRows});
+  if (schedule.warps > 1)
+    loops.push_back(
+        {"warp", schedule.warps, LoopBinding::Thread, rowAxis,
+         layout.isAcross() ? 1 : RowsLayout::numPlaces * layout.unit,
+         /*isReduction=*/true});
+  if (schedule.lanes > 1)
+    loops.push_back({"lane", schedule.lanes, LoopBinding::Thread, rowAxis,
+                     layout.unit, /*isReduction=*/true});
+  return loops;
+}
+
+llvm::SmallVector<AstLoop, 6> RowsDescriber::elementLoops() const {
+  unsigned rowAxis = layout.rowAxis;
+  int64_t round = layout.round();
+  int64_t length = ceilDiv(shape[rowAxis], layout.slices);
+  llvm::SmallVector<AstLoop, 6> loops;
+  loops.push_back({"round", ceilDiv(length, round),
+                   isHeld ? LoopBinding::Unrolled : LoopBinding::Serial,
+                   rowAxis, round, /*isReduction=*/true});
+  if (int64_t units = layout.roundUnits(); units > 1)
+    loops.push_back(
+        {"unit", units, LoopBinding::Unrolled, rowAxis,
+         layout.isAcross() ? schedule.warps : schedule.lanes * layout.unit,
+         /*isReduction=*/true});
+  if (layout.isAcross()) {
+    if (schedule.laneRows > 1)
+      loops.push_back({"element", schedule.laneRows, LoopBinding::Vectorized,
+                       layout.laneAxis, 1});
+    return loops;
+  }
+  if (int64_t accesses = layout.accesses(); accesses > 1)
+    loops.push_back({"access", accesses, LoopBinding::Unrolled, rowAxis,
+                     layout.vector, /*isReduction=*/true});
+  if (layout.vector > 1)
+    loops.push_back({"element", layout.vector, LoopBinding::Vectorized, rowAxis,
+                     1, /*isReduction=*/true});
+  return loops;
+}
+
+unsigned RowsDescriber::addRegisters(llvm::StringRef name, ElementType type,
+                                     bool isRow) {
+  AstBuffer buffer;
+  buffer.name = name.str();
+  buffer.memory = AstMemory::Registers;
+  buffer.elementBytes = bytesOf(type);
+  buffer.strides.assign(shape.size(), 0);
+  buffer.strides[layout.blockAxis(rows)] = isRow ? shape[layout.rowAxis] : 1;
+  if (isRow)
+    buffer.strides[layout.rowAxis] = 1;
+  buffer.elements = static_cast<double>(schedule.laneRows);
+  if (isRow)
+    for (const AstLoop &loop : elementLoops())
+      buffer.elements *= static_cast<double>(loop.length);
+  return ast.addBuffer(std::move(buffer));
+}
+
+/// The elementwise computations along the row that one reads, itself included,
+/// and the operands that these read.
+void RowsDescriber::collect(unsigned number,
+                            llvm::SmallVectorImpl<unsigned> &used,
+                            llvm::SmallVectorImpl<unsigned> &operands) const {
+  if (llvm::is_contained(used, number))
+    return;
+  used.push_back(number);
+  for (const Read &read : workload.computations[number].reads) {
+    if (!read.isComputation()) {
+      if (!llvm::is_contained(operands, read.number))
+        operands.push_back(read.number);
+      continue;
+    }
+    const Computation &other = workload.computations[read.number];
+    if (isAlongRow(other) && !other.isReduction())
+      collect(read.number, used, operands);
+  }
+}
+
+void RowsDescriber::addReads(AstStatement &statement,
+                             llvm::ArrayRef<unsigned> operands) {
+  for (unsigned operand : operands) {
+    auto it = llvm::find_if(
+        held, [&](const auto &pair) { return pair.first == operand; });
+    unsigned buffer = it == held.end() ? addGlobal(operand) : it->second;
+    statement.accesses.push_back({buffer, true, false});
+  }
+}
+
+void RowsDescriber::describeLoads() {
+  ProgramAst::Nest elements(ast, elementLoops());
+  for (auto [number, operand] : llvm::enumerate(workload.operands)) {
+    if (!isInput(operand.role) || !rows.isAlong(operand))
+      continue;
+    unsigned buffer = addRegisters("row", operand.elementType, /*isRow=*/true);
+    AstStatement &load = ast.addStatement("load");
+    load.accesses.push_back({addGlobal(number), true, false});
+    load.accesses.push_back({buffer, false, true});
+    held.push_back({number, buffer});
+  }
+}
+
+void RowsDescriber::describeReduction(unsigned number) {
+  const Computation &reduction = workload.computations[number];
+  const State &state = *reduction.state;
+  unsigned buffer =
+      addRegisters(reduction.name, state.accumulators.front().type,
+                   /*isRow=*/false);
+  llvm::SmallVector<unsigned, 4> used, operands;
+  collect(number, used, operands);
+  {
+    ProgramAst::Nest elements(ast, elementLoops());
+    AstStatement &reduce = ast.addStatement("reduce " + reduction.name);
+    for (unsigned computation : used)
+      reduce.add(workload.computations[computation].operations);
+    addReads(reduce, operands);
+    reduce.accesses.push_back({buffer, true, true});
+  }
+  // Trees over the places of a chunk and over slots, once a row.
+  AstStatement &join = ast.addStatement("join " + reduction.name);
+  double rounds = 2 * llvm::Log2_64(layout.slots());
+  join.add(state.mergeOperations, rounds);
+  if (state.mergeOperations.empty())
+    join[AstOperation::FloatAdd] += rounds;
+  join.add(state.finalize);
+  join.accesses.push_back({buffer, true, true});
+  if (schedule.warps > 1) {
+    AstBuffer exchange = ast.buffers()[buffer];
+    exchange.name = "exchange";
+    exchange.memory = AstMemory::Shared;
+    exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
+    join.accesses.push_back({ast.addBuffer(exchange), true, true});
+  }
+}
+
+void RowsDescriber::describeRowComputation(unsigned number) {
+  const Computation &computation = workload.computations[number];
+  AstStatement &statement = ast.addStatement("finish " + computation.name);
+  statement.add(computation.operations);
+  for (const Read &read : computation.reads)
+    if (!read.isComputation())
+      statement.accesses.push_back({addGlobal(read.number), true, false});
+  for (unsigned operand : computation.writes)
+    statement.accesses.push_back({addGlobal(operand), false, true});
+}
+
+void RowsDescriber::describePass(unsigned number) {
+  const Computation &computation = workload.computations[number];
+  llvm::SmallVector<unsigned, 4> used, operands;
+  collect(number, used, operands);
+  ProgramAst::Nest elements(ast, elementLoops());
+  AstStatement &store = ast.addStatement("store " + computation.name);
+  for (unsigned other : used)
+    store.add(workload.computations[other].operations);
+  addReads(store, operands);
+  for (unsigned operand : computation.writes)
+    store.accesses.push_back({addGlobal(operand), false, true});
+}
+
+void RowsDescriber::describe() {
+  ProgramAst::Nest threads(ast, threadLoops());
+  if (isHeld)
+    describeLoads();
+  for (unsigned number = 0; number < workload.computations.size(); ++number) {
+    const Computation &computation = workload.computations[number];
+    if (computation.isReduction())
+      describeReduction(number);
+    else if (!isAlongRow(computation))
+      describeRowComputation(number);
+    else if (!computation.writes.empty())
+      describePass(number);
+  }
+}
+
+void ftuner::describeRowsBlock(const Workload &workload,
+                               const RowsLayout &layout,
+                               llvm::ArrayRef<int64_t> shape, ProgramAst &ast) {
+  RowsDescriber(workload, layout, shape, ast).describe();
+}

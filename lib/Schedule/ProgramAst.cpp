@@ -1,0 +1,413 @@
+//===- ProgramAst.cpp - A kernel as loops and statements ------------------===//
+#include "FTuner/Schedule/ProgramAst.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/Grid.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace ftuner;
+
+llvm::StringRef ftuner::nameOf(LoopBinding binding) {
+  switch (binding) {
+  case LoopBinding::Serial:
+    return "serial";
+  case LoopBinding::Grid:
+    return "grid";
+  case LoopBinding::Thread:
+    return "thread";
+  case LoopBinding::VirtualThread:
+    return "virtual-thread";
+  case LoopBinding::Unrolled:
+    return "unrolled";
+  case LoopBinding::Vectorized:
+    return "vectorized";
+  }
+  return "";
+}
+
+llvm::StringRef ftuner::nameOf(AstMemory memory) {
+  switch (memory) {
+  case AstMemory::Global:
+    return "global";
+  case AstMemory::Shared:
+    return "shared";
+  case AstMemory::Registers:
+    return "registers";
+  }
+  return "";
+}
+
+llvm::StringRef ftuner::nameOf(AstOperation operation) {
+  static constexpr std::array<llvm::StringRef, kNumAstOperations> names = {
+      "float-multiply-add",
+      "float-add",
+      "float-multiply",
+      "float-divide",
+      "float-compare",
+      "float-math",
+      "float-other",
+      "int-multiply-add",
+      "int-add",
+      "int-multiply",
+      "int-divide",
+      "int-compare",
+      "int-math",
+      "int-other",
+      "boolean",
+      "select"};
+  return names[static_cast<size_t>(operation)];
+}
+
+//===----------------------------------------------------------------------===//
+// Trees
+//===----------------------------------------------------------------------===//
+
+void AstStatement::add(llvm::ArrayRef<Operations> workloadOperations,
+                       double times) {
+  for (const Operations &some : workloadOperations) {
+    bool isInt = isInteger(some.operandType);
+    AstOperation operation = AstOperation::FloatOther;
+    switch (some.kind) {
+    case OperationKind::MultiplyAdd:
+      operation =
+          isInt ? AstOperation::IntMultiplyAdd : AstOperation::FloatMultiplyAdd;
+      break;
+    case OperationKind::Arithmetic:
+      operation = isInt ? AstOperation::IntAdd : AstOperation::FloatAdd;
+      break;
+    case OperationKind::Special:
+      operation = isInt ? AstOperation::IntMath : AstOperation::FloatMath;
+      break;
+    case OperationKind::Other:
+      operation = isInt ? AstOperation::IntOther : AstOperation::FloatOther;
+      break;
+    }
+    (*this)[operation] += some.count * times;
+  }
+}
+
+ProgramAst::Nest::Nest(ProgramAst &ast, llvm::ArrayRef<AstLoop> loops)
+    : ast(ast), count(loops.size()) {
+  for (const AstLoop &loop : loops) {
+    auto number = static_cast<unsigned>(ast.allLoops.size());
+    ast.order.push_back(
+        {true, number,
+         ast.open.empty() ? std::nullopt : std::optional(ast.open.back())});
+    ast.allLoops.push_back(loop);
+    ast.open.push_back(number);
+  }
+}
+
+unsigned ProgramAst::addBuffer(AstBuffer buffer) {
+  allBuffers.push_back(std::move(buffer));
+  return allBuffers.size() - 1;
+}
+
+AstStatement &ProgramAst::addStatement(std::string name) {
+  order.push_back({false, static_cast<unsigned>(allStatements.size()),
+                   open.empty() ? std::nullopt : std::optional(open.back())});
+  AstStatement &statement = allStatements.emplace_back();
+  statement.name = std::move(name);
+  statement.loops.assign(open.begin(), open.end());
+  return statement;
+}
+
+int64_t ProgramAst::distance(const AstAccess &access, unsigned number) const {
+  const AstBuffer &buffer = allBuffers[access.buffer];
+  const AstLoop &loop = allLoops[number];
+  if (!loop.axis || *loop.axis >= buffer.strides.size())
+    return 0;
+  // Blocks have shared memory of their own, threads registers.
+  if (buffer.memory != AstMemory::Global && loop.binding == LoopBinding::Grid)
+    return 0;
+  if (buffer.memory == AstMemory::Registers &&
+      loop.binding == LoopBinding::Thread)
+    return 0;
+  if (!buffer.tile.empty() && loop.step >= buffer.tile[*loop.axis])
+    return 0;
+  return loop.step * buffer.strides[*loop.axis];
+}
+
+double ProgramAst::iterations(const AstStatement &statement) const {
+  double count = 1;
+  for (unsigned loop : statement.loops)
+    count *= static_cast<double>(allLoops[loop].length);
+  return count;
+}
+
+/// Bytes of the accesses to a memory that `counts` accepts.
+static double
+accessedBytes(const ProgramAst &ast, AstMemory memory,
+              llvm::function_ref<bool(const AstAccess &)> counts) {
+  double bytes = 0;
+  for (const AstStatement &statement : ast.statements())
+    for (const AstAccess &access : statement.accesses)
+      if (const AstBuffer &buffer = ast.buffers()[access.buffer];
+          buffer.memory == memory && counts(access))
+        bytes += ast.iterations(statement) *
+                 static_cast<double>(buffer.elementBytes);
+  return bytes;
+}
+
+double ProgramAst::bytesWritten(AstMemory memory) const {
+  return accessedBytes(*this, memory,
+                       [](const AstAccess &access) { return access.writes; });
+}
+
+double ProgramAst::bytesRead(AstMemory memory) const {
+  return accessedBytes(*this, memory,
+                       [](const AstAccess &access) { return access.reads; });
+}
+
+llvm::SmallVector<int64_t, 8> ProgramAst::ordering() const {
+  llvm::SmallVector<int64_t, 8> positions;
+  int64_t position = 0;
+  for (const Node &node : order) {
+    if (!node.isLoop) {
+      positions.push_back(position);
+      ++position;
+    }
+    ++position;
+  }
+  return positions;
+}
+
+void ProgramAst::write(llvm::json::OStream &json) const {
+  auto writeNumbers = [&](llvm::StringRef name,
+                          llvm::ArrayRef<int64_t> numbers) {
+    json.attributeArray(name, [&] {
+      for (int64_t number : numbers)
+        json.value(number);
+    });
+  };
+  json.attributeArray("loops", [&] {
+    for (const AstLoop &loop : allLoops)
+      json.object([&] {
+        json.attribute("name", loop.name);
+        json.attribute("length", loop.length);
+        json.attribute("binding", nameOf(loop.binding));
+        if (loop.axis) {
+          json.attribute("axis", static_cast<int64_t>(*loop.axis));
+          json.attribute("step", loop.step);
+        }
+        if (loop.isReduction)
+          json.attribute("is_reduction", true);
+      });
+  });
+  json.attributeArray("buffers", [&] {
+    for (const AstBuffer &buffer : allBuffers)
+      json.object([&] {
+        json.attribute("name", buffer.name);
+        json.attribute("memory", nameOf(buffer.memory));
+        json.attribute("element_bytes", buffer.elementBytes);
+        json.attribute("elements", buffer.elements);
+        writeNumbers("strides", buffer.strides);
+        if (!buffer.tile.empty())
+          writeNumbers("tile", buffer.tile);
+      });
+  });
+  json.attributeArray("statements", [&] {
+    for (const AstStatement &statement : allStatements)
+      json.object([&] {
+        json.attribute("name", statement.name);
+        json.attributeArray("loops", [&] {
+          for (unsigned loop : statement.loops)
+            json.value(static_cast<int64_t>(loop));
+        });
+        json.attributeObject("operations", [&] {
+          for (auto [number, count] : llvm::enumerate(statement.operations))
+            if (count != 0)
+              json.attribute(nameOf(static_cast<AstOperation>(number)), count);
+        });
+        json.attributeArray("accesses", [&] {
+          for (const AstAccess &access : statement.accesses)
+            json.object([&] {
+              json.attribute("buffer", static_cast<int64_t>(access.buffer));
+              json.attribute("reads", access.reads);
+              json.attribute("writes", access.writes);
+              json.attributeArray("distances", [&] {
+                for (unsigned loop : statement.loops)
+                  json.value(distance(access, loop));
+              });
+            });
+        });
+      });
+  });
+  writeNumbers("ordering", ordering());
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+AstBuffer ftuner::globalBuffer(const Workload &workload, unsigned number,
+                               llvm::ArrayRef<int64_t> shape) {
+  const Operand &operand = workload.operands[number];
+  AstBuffer buffer;
+  switch (operand.role) {
+  case OperandRole::Lhs:
+    buffer.name = "lhs";
+    break;
+  case OperandRole::Rhs:
+    buffer.name = "rhs";
+    break;
+  case OperandRole::Output:
+    buffer.name = "output" + std::to_string(number);
+    break;
+  default:
+    buffer.name = "input" + std::to_string(number);
+    break;
+  }
+  buffer.elementBytes = operand.elementBytes;
+  buffer.strides.assign(shape.size(), 0);
+  buffer.elements = workload.elements(operand, shape);
+  // Of a dimension that is no axis alone, the last term moves fastest.
+  int64_t stride = 1;
+  for (unsigned dim = operand.rank(); dim-- > 0;) {
+    AffineForm position = operand.position(dim);
+    int64_t extent = 1;
+    for (const AffineForm::Term &term : position.terms) {
+      int64_t length = shape[term.axis];
+      int64_t coefficient = std::abs(term.coefficient);
+      if (const Axis &axis = workload.axes[term.axis];
+          term.loop != AffineForm::Term::wholeAxis &&
+          term.loop < axis.loops.size() &&
+          axis.loops[term.loop].range.isFixed())
+        length = axis.loops[term.loop].range.min;
+      int64_t &distance = buffer.strides[term.axis];
+      if (distance == 0 || stride * coefficient < distance)
+        distance = stride * coefficient;
+      extent += (length - 1) * coefficient;
+    }
+    stride *= extent;
+  }
+  return buffer;
+}
+
+/// Blocks of each part along an axis.
+static int64_t tilesAlong(const KernelFamily &family, unsigned part,
+                          unsigned axis, const Partition &partition,
+                          llvm::ArrayRef<int64_t> shape) {
+  if (axis == family.combineAxis)
+    return part == 0 ? partition.first : partition.second;
+  return ceilDiv(shape[axis], family.tiles[part][axis]);
+}
+
+/// Adds up what slices have left, and applies the epilogue.
+static void describeMerge(const Workload &workload, const KernelFamily &family,
+                          llvm::ArrayRef<int64_t> shape, ProgramAst &ast) {
+  constexpr int64_t kThreads = 256;
+  double points = 1;
+  for (unsigned axis : workload.spaceAxes().list())
+    points *= static_cast<double>(shape[axis]);
+  auto blocks =
+      static_cast<int64_t>(std::ceil(points / static_cast<double>(kThreads)));
+  // Points are numbered along the axis of neighbours.
+  unsigned slices = shape.size();
+  unsigned points0 = slices + 1;
+  AstBuffer partial;
+  partial.name = "slices";
+  partial.elementBytes = bytesOf(workload.accumulatorType());
+  partial.strides.assign(slices + 2, 0);
+  partial.strides[slices] = static_cast<int64_t>(points);
+  partial.strides[points0] = 1;
+  partial.elements = points * static_cast<double>(family.reduceSplit);
+  unsigned from = ast.addBuffer(partial);
+  ProgramAst::Nest grid(
+      ast, {{"points", blocks, LoopBinding::Grid, points0, kThreads},
+            {"threads", kThreads, LoopBinding::Thread, points0, 1}});
+  {
+    ProgramAst::Nest loop(ast, {{"slices", family.reduceSplit,
+                                 LoopBinding::Unrolled, slices, 1, true}});
+    AstStatement &sum = ast.addStatement("add slices");
+    sum[AstOperation::FloatAdd] = 1;
+    sum.accesses.push_back({from, true, false});
+  }
+  AstStatement &store = ast.addStatement("store sums");
+  if (const Computation *epilogue = workload.epilogue())
+    store.add(epilogue->operations);
+  for (unsigned number = 0; number < workload.operands.size(); ++number) {
+    const Operand &operand = workload.operands[number];
+    bool isOutput = operand.role == OperandRole::Output;
+    if (!isOutput && operand.role != OperandRole::Extra)
+      continue;
+    AstBuffer buffer = globalBuffer(workload, number, shape);
+    buffer.strides.resize(slices + 2, 0);
+    buffer.strides[points0] = operand.contiguousAxis() ? 1 : 0;
+    store.accesses.push_back({ast.addBuffer(buffer), !isOutput, isOutput});
+  }
+}
+
+std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
+                                             const KernelFamily &family,
+                                             llvm::ArrayRef<int64_t> shape,
+                                             const DeviceSpec &device) {
+  Partition partition = partitionShape(family, shape);
+  auto beside = static_cast<double>(blocksBeside(family, shape));
+  const CodegenModel &path = family.path();
+  std::vector<PartAst> parts;
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
+    int64_t along = part == 0 ? partition.first : partition.second;
+    if (along == 0)
+      continue;
+    PartAst &result = parts.emplace_back();
+    result.blocks = static_cast<double>(along) * beside;
+    ProgramAst &ast = result.ast;
+    {
+      // From the outside in, as Grid.h numbers blocks.
+      llvm::SmallVector<AstLoop> loops;
+      auto space = workload.spaceAxes().list();
+      auto addLoop = [&](unsigned axis) {
+        loops.push_back({workload.axes[axis].name,
+                         tilesAlong(family, part, axis, partition, shape),
+                         LoopBinding::Grid, axis, family.tiles[part][axis]});
+      };
+      for (size_t number = 2; number < space.size(); ++number)
+        addLoop(space[number]);
+      if (family.reduceSplit > 1) {
+        unsigned axis = workload.reduceAxes().list().front();
+        int64_t tile = family.tiles[part][axis];
+        int64_t slice = ceilBy(ceilDiv(shape[axis], family.reduceSplit), tile);
+        loops.push_back({"slice", family.reduceSplit, LoopBinding::Grid, axis,
+                         slice, true});
+      }
+      for (size_t number = 0; number < std::min<size_t>(2, space.size());
+           ++number)
+        addLoop(space[number]);
+      ProgramAst::Nest grid(ast, loops);
+      path.describeBlock(workload, family, part, shape, device, ast);
+    }
+    if (family.reduceSplit > 1 && !path.sharesOutSlices())
+      describeMerge(workload, family, shape, ast);
+  }
+  return parts;
+}
+
+void CodegenModel::describeBlock(const Workload &workload,
+                                 const KernelFamily &family, unsigned part,
+                                 llvm::ArrayRef<int64_t> shape,
+                                 const DeviceSpec &, ProgramAst &ast) const {
+  UKernel block = ukernel(family, part);
+  llvm::SmallVector<AstLoop> workers, points;
+  for (unsigned axis : workload.spaceAxes().list()) {
+    int64_t own = std::max<int64_t>(block.registerTile[axis], 1);
+    workers.push_back({"worker", block.blockTile[axis] / own,
+                       LoopBinding::Thread, axis, own});
+    points.push_back({"point", own, LoopBinding::Unrolled, axis, 1});
+  }
+  for (unsigned axis : workload.reduceAxes().list())
+    points.push_back({workload.axes[axis].name, shape[axis],
+                      LoopBinding::Serial, axis, 1, /*isReduction=*/true});
+  ProgramAst::Nest threads(ast, workers);
+  ProgramAst::Nest loops(ast, points);
+  AstStatement &statement = ast.addStatement("compute");
+  for (const Computation &computation : workload.computations)
+    statement.add(computation.operations);
+  for (unsigned number = 0; number < workload.operands.size(); ++number) {
+    bool isOutput = workload.operands[number].role == OperandRole::Output;
+    statement.accesses.push_back(
+        {ast.addBuffer(globalBuffer(workload, number, shape)), !isOutput,
+         isOutput});
+  }
+}

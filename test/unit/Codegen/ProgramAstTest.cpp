@@ -1,0 +1,330 @@
+//===- ProgramAstTest.cpp - Trees of every path's programs ----------------===//
+//
+// Loops and statements of programs, against what else the models say of them:
+// `work`, whose counts are compared with emitted kernels, threads, and the
+// arithmetic of tiles and grids.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Schedule/ProgramAst.h"
+#include "../RandomSeed.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/ProgramFeatures.h"
+#include "Products.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+using namespace ftuner;
+
+//===----------------------------------------------------------------------===//
+// Trees
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The loop i with a statement, and in it the loop j with another.
+struct Example {
+  ProgramAst ast;
+
+  Example() {
+    AstBuffer matrix;
+    matrix.name = "matrix";
+    matrix.strides = {10, 1};
+    matrix.elements = 80;
+    AstBuffer row = matrix;
+    row.name = "row";
+    row.strides = {1, 0};
+    row.elements = 8;
+    ast.addBuffer(matrix);
+    ast.addBuffer(row);
+    ProgramAst::Nest i(ast, {{"i", 8, LoopBinding::Grid, 0}});
+    AstStatement &start = ast.addStatement("A");
+    start.accesses.push_back({1, false, true});
+    ProgramAst::Nest j(ast, {{"j", 10, LoopBinding::Serial, 1, 1, true}});
+    AstStatement &add = ast.addStatement("B");
+    add[AstOperation::FloatAdd] = 1;
+    add.accesses.push_back({0, true, false});
+    add.accesses.push_back({1, true, true});
+  }
+
+  double feature(size_t statement, llvm::StringRef name) const {
+    auto names = programFeatureNames();
+    size_t at = llvm::find(names, name) - names.begin();
+    EXPECT_LT(at, names.size()) << name.str();
+    return programFeatures(ast)[statement].at(at);
+  }
+};
+} // namespace
+
+TEST(ProgramAst, StatementsHaveTheirPlacesInTheSequence) {
+  // i A · j B ·
+  EXPECT_EQ(Example().ast.ordering(), (llvm::SmallVector<int64_t, 8>{1, 4}));
+}
+
+TEST(ProgramAst, DistancesFollowFromStepsAndStrides) {
+  Example example;
+  const ProgramAst &ast = example.ast;
+  const AstStatement &add = ast.statements()[1];
+  EXPECT_EQ(ast.distance(add.accesses[0], 0), 10);
+  EXPECT_EQ(ast.distance(add.accesses[0], 1), 1);
+  EXPECT_EQ(ast.distance(add.accesses[1], 0), 1);
+  EXPECT_EQ(ast.distance(add.accesses[1], 1), 0);
+  EXPECT_EQ(ast.iterations(add), 80);
+  EXPECT_EQ(ast.bytesRead(AstMemory::Global), 4 * (80 + 80));
+  EXPECT_EQ(ast.bytesWritten(AstMemory::Global), 4 * (8 + 80));
+}
+
+TEST(ProgramAst, BlocksAndThreadsHaveMemoryOfTheirOwn) {
+  ProgramAst ast;
+  AstBuffer buffer;
+  buffer.memory = AstMemory::Shared;
+  buffer.strides = {16, 1};
+  buffer.tile = {4, 16};
+  unsigned shared = ast.addBuffer(buffer);
+  buffer.memory = AstMemory::Registers;
+  unsigned own = ast.addBuffer(buffer);
+  ProgramAst::Nest loops(ast, {{"grid", 8, LoopBinding::Grid, 0, 1},
+                               {"step", 2, LoopBinding::Serial, 1, 16},
+                               {"thread", 4, LoopBinding::Thread, 0, 1},
+                               {"point", 16, LoopBinding::Unrolled, 1, 1}});
+  auto distances = [&](unsigned of) {
+    llvm::SmallVector<int64_t> result;
+    for (unsigned loop = 0; loop < 4; ++loop)
+      result.push_back(ast.distance({of, true, false}, loop));
+    return result;
+  };
+  // A step fills the same tile again.
+  EXPECT_EQ(distances(shared), (llvm::SmallVector<int64_t>{0, 0, 16, 1}));
+  EXPECT_EQ(distances(own), (llvm::SmallVector<int64_t>{0, 0, 0, 1}));
+}
+
+//===----------------------------------------------------------------------===//
+// Features
+//===----------------------------------------------------------------------===//
+
+TEST(ProgramFeatures, AreAsManyAsTheirNames) {
+  auto names = programFeatureNames();
+  EXPECT_EQ(names.size(), kNumProgramFeatures);
+  llvm::StringSet<> different;
+  for (const std::string &name : names)
+    EXPECT_TRUE(different.insert(name).second) << name;
+}
+
+TEST(ProgramFeatures, AreThoseOfTheExample) {
+  Example example;
+  auto magnitude = [](double value) {
+    return static_cast<float>(std::log2(1 + value));
+  };
+  auto expect = [&](llvm::StringRef name, double value) {
+    EXPECT_EQ(example.feature(1, name), magnitude(value)) << name.str();
+  };
+  expect("float-add", 80);
+  expect("iterations", 80);
+  expect("loops", 2);
+  expect("parallel.number", 1);
+  expect("parallel.product", 8);
+  expect("blocks.x", 8);
+  expect("threads.x", 1);
+  // The matrix has more lines than the row: 80 numbers next to each other.
+  expect("buffer0.bytes", 320);
+  expect("buffer0.bytes-once", 320);
+  expect("buffer0.lines", 5);
+  expect("buffer0.stride", 1);
+  EXPECT_EQ(example.feature(1, "buffer0.read"), 1);
+  EXPECT_EQ(example.feature(1, "buffer0.reuse-none"), 1);
+  // The row's element is the same in all iterations of j.
+  EXPECT_EQ(example.feature(1, "buffer1.both"), 1);
+  EXPECT_EQ(example.feature(1, "buffer1.reuse-loop"), 1);
+  expect("buffer1.bytes-once", 32);
+  expect("buffer1.reuse-iterations", 1);
+  expect("buffer1.reuse-bytes", 8);
+  expect("buffer1.reuse-count", 10);
+  expect("buffer1.bytes-by-reuse", 32);
+  EXPECT_EQ(example.feature(1, "buffer2.bytes"), 0);
+  EXPECT_EQ(example.feature(1, "buffer2.reuse-none"), 0);
+  // An addition for each 8 bytes of an iteration; 80 for 352.
+  expect("intensity0", 1. / 8);
+  expect("intensity9", 80. / 352);
+  EXPECT_EQ(example.feature(1, "parallel.inner-space"), 1);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Blocks that are visited, one in so many.
+constexpr unsigned kEvery = 41;
+
+class PathAst : public ::testing::Test {
+protected:
+  using Visit = llvm::function_ref<void(const Workload &, const KernelFamily &,
+                                        const Shape &)>;
+  /// Visits random legal families of a path and shapes of whole tiles.
+  void forEachProgram(const CodegenModel &path, Workload workload,
+                      Visit visit) {
+    if (llvm::errorToBool(path.supports(workload, device)))
+      return;
+    auto space = path.createSpace(workload, device);
+    unsigned number = 0;
+    for (int64_t alignment : {16, 1})
+      space->forEachBlock(alignment, [&](const KernelFamily &block,
+                                         const UKernel &, BlockKind) {
+        if (number++ % kEvery != 0)
+          return;
+        unsigned schedules = 0;
+        space->forEachSchedule(block, [&](const KernelFamily &family) {
+          if (llvm::errorToBool(path.check(workload, family, device)))
+            return true;
+          Shape shape;
+          for (unsigned axis = 0; axis < workload.axes.size(); ++axis)
+            shape.push_back(family.tiles.front()[axis] *
+                            (1 + static_cast<int64_t>(random() % 3)));
+          visit(workload, family, shape);
+          return ++schedules < 3;
+        });
+      });
+  }
+
+  static double product(const ProgramAst &ast, const AstStatement &statement,
+                        LoopBinding binding) {
+    double lengths = 1;
+    for (unsigned loop : statement.loops)
+      if (ast.loops()[loop].binding == binding)
+        lengths *= static_cast<double>(ast.loops()[loop].length);
+    return lengths;
+  }
+
+  const DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  RandomSeed seed;
+  std::mt19937 random{seed};
+};
+
+double pointsOf(llvm::ArrayRef<int64_t> shape) {
+  double points = 1;
+  for (int64_t size : shape)
+    points *= static_cast<double>(size);
+  return points;
+}
+} // namespace
+
+TEST_F(PathAst, ProductsComputeAndCopyWhatTheirWorkSays) {
+  for (auto [type, sum] : {std::pair(ElementType::F32, ElementType::F32),
+                           {ElementType::F16, ElementType::F32}})
+    for (bool transposesRhs : {false, true})
+      for (const CodegenModel *path : codegenModels()) {
+        Workload workload =
+            Workload::matmul({1, 4096}, {1, 4096}, {1, 4096},
+                             /*transposeLhs=*/false, transposesRhs);
+        setTypes(workload, type, sum);
+        unsigned programs = 0, exact = 0;
+        forEachProgram(
+            *path, workload,
+            [&](const Workload &workload, const KernelFamily &family,
+                const Shape &shape) {
+              SCOPED_TRACE(family.str());
+              ++programs;
+              auto parts = describeProgram(workload, family, shape, device);
+              ASSERT_EQ(parts.size(), 1u);
+              const ProgramAst &ast = parts.front().ast;
+              ASSERT_EQ(ast.statements().size(), ast.ordering().size());
+              EXPECT_LE(ast.statements().size(), 7u);
+              const AstStatement *multiply = nullptr;
+              double copied = 0;
+              for (const AstStatement &statement : ast.statements()) {
+                if (statement.name == "multiply")
+                  multiply = &statement;
+                if (llvm::StringRef(statement.name).starts_with("copy"))
+                  copied += ast.iterations(statement) *
+                            static_cast<double>(
+                                ast.buffers()[statement.accesses.front().buffer]
+                                    .elementBytes);
+              }
+              ASSERT_TRUE(multiply);
+              EXPECT_EQ(ast.iterations(*multiply), pointsOf(shape));
+              EXPECT_LE(product(ast, *multiply, LoopBinding::Thread),
+                        family.threads());
+              EXPECT_EQ(product(ast, *multiply, LoopBinding::Grid),
+                        parts.front().blocks);
+              // The last threads and vectors of a row may have nothing to copy.
+              BlockWork work = path->work(workload, family, 0, device);
+              double steps = static_cast<double>(shape[2]) /
+                             static_cast<double>(family.tiles.front()[2]);
+              double said = work.globalBytes * steps * parts.front().blocks;
+              EXPECT_GE(copied, said);
+              if (llvm::all_of(family.tiles.front(), [](int64_t size) {
+                    return llvm::isPowerOf2_64(size);
+                  })) {
+                EXPECT_EQ(copied, said);
+                ++exact;
+              } else {
+                EXPECT_LE(copied, said * 2);
+              }
+              double output = static_cast<double>(shape[0] * shape[1]) * 4;
+              EXPECT_EQ(ast.bytesWritten(AstMemory::Global), output);
+              for (const ProgramFeatures &features : programFeatures(ast))
+                for (float feature : features)
+                  EXPECT_TRUE(std::isfinite(feature) && feature >= 0);
+            });
+        if (!llvm::errorToBool(path->supports(workload, device)))
+          EXPECT_TRUE(programs > 3 && exact > 0) << path->name().str();
+      }
+}
+
+TEST_F(PathAst, SlicesAreAddedUp) {
+  Workload workload = Workload::matmul({1, 4096}, {1, 4096}, {1, 65536});
+  const CodegenModel *path = findCodegenModel("simt");
+  unsigned programs = 0;
+  forEachProgram(*path, workload,
+                 [&](const Workload &workload, const KernelFamily &single,
+                     const Shape &shape) {
+                   KernelFamily family = single;
+                   family.reduceSplit = 4;
+                   if (llvm::errorToBool(path->check(workload, family, device)))
+                     return;
+                   ++programs;
+                   Shape longer = shape;
+                   longer[2] *= 4;
+                   auto parts =
+                       describeProgram(workload, family, longer, device);
+                   const ProgramAst &ast = parts.front().ast;
+                   double points = static_cast<double>(longer[0] * longer[1]);
+                   // Four partial sums of each element, and the sum.
+                   EXPECT_EQ(ast.bytesWritten(AstMemory::Global),
+                             4 * (4 * points + 256 * std::ceil(points / 256)));
+                   EXPECT_EQ(ast.statements().back().name, "store sums");
+                 });
+  EXPECT_GT(programs, 3u);
+}
+
+TEST_F(PathAst, RowsReadWhatTheirWorkSays) {
+  Workload workload = Workload::rowSums({1, 512}, {1, std::nullopt});
+  const CodegenModel *path = findCodegenModel("rows");
+  unsigned held = 0, streamed = 0;
+  forEachProgram(
+      *path, workload,
+      [&](const Workload &workload, const KernelFamily &family,
+          const Shape &shape) {
+        SCOPED_TRACE(family.str());
+        Shape longer = shape;
+        longer[1] *= 1 + 7 * static_cast<int64_t>(random() % 2);
+        auto parts = describeProgram(workload, family, longer, device);
+        ASSERT_EQ(parts.size(), 1u);
+        const ProgramAst &ast = parts.front().ast;
+        bool isHeld = llvm::any_of(ast.statements(), [](const auto &statement) {
+          return statement.name == "load";
+        });
+        ++(isHeld ? held : streamed);
+        BlockWork work = path->work(workload, family, 0, device);
+        double steps = static_cast<double>(longer[1]) /
+                       static_cast<double>(family.tiles.front()[1]);
+        // Each element once, whether it is held or not: there is one reduction.
+        EXPECT_EQ(ast.bytesRead(AstMemory::Global),
+                  work.globalBytes * steps * parts.front().blocks);
+      });
+  EXPECT_GT(held, 3u);
+  EXPECT_GT(streamed, 3u);
+}
