@@ -6,6 +6,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Schedule/ProgramFeatures.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -509,22 +510,36 @@ static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
   return llvm::Error::success();
 }
 
-static llvm::Error describe(const CodegenModel &path, const int64_t *values,
-                            const DeviceSpec &device, double *parts,
-                            double *grid) {
+namespace {
+/// A product of a row, and the program that computes it.
+struct RowProgram {
+  Workload workload;
+  Shape shape;
+  KernelFamily family;
+  Partition partition;
+
+  Program program() const { return {&family, partition}; }
+};
+} // namespace
+
+static llvm::Expected<RowProgram> programOf(const CodegenModel &path,
+                                            const int64_t *values,
+                                            const DeviceSpec &device) {
   ProgramRow row;
   Schedule schedule;
   if (llvm::Error error = readProgram(path, values, row, schedule))
     return error;
-  Workload workload = productOf(row);
+  RowProgram result;
+  result.workload = productOf(row);
+  const Workload &workload = result.workload;
   if (llvm::Error error = workload.check())
     return error;
-  Shape shape = {row.m, row.n, row.k};
+  Shape &shape = result.shape = {row.m, row.n, row.k};
   if (row.batch > 1)
     shape.push_back(row.batch);
   // As the dispatch does: shapes that break the alignment run with narrower
   // accesses.
-  KernelFamily family =
+  KernelFamily &family = result.family =
       path.relaxed(familyOf(row, schedule, workload.axes.size()),
                    alignmentOf(workload, shape));
   if (llvm::Error error = checkTiles(workload, family))
@@ -532,18 +547,24 @@ static llvm::Error describe(const CodegenModel &path, const int64_t *values,
   if (llvm::Error error = path.check(workload, family, device))
     return error;
 
-  Program program{&family, {row.firstCount, row.secondCount, 0}};
-  if (program.partition.blocks() == 0)
-    program.partition = partitionShape(family, shape);
+  Partition &partition =
+      result.partition = {row.firstCount, row.secondCount, 0};
+  if (partition.blocks() == 0)
+    partition = partitionShape(family, shape);
   int64_t covered = 0;
-  int64_t counts[] = {program.partition.first, program.partition.second};
+  int64_t counts[] = {partition.first, partition.second};
   for (unsigned part = 0; part < family.tiles.size(); ++part)
     covered += family.height(part) * counts[part];
   if (covered < shape[family.combineAxis] ||
-      (family.tiles.size() == 1 && program.partition.second > 0))
+      (family.tiles.size() == 1 && partition.second > 0))
     return llvm::createStringError("expected blocks that cover the extent");
+  return result;
+}
 
-  LatencyLaunch launch = describeLaunch(workload, shape, program, device);
+static void describe(const RowProgram &row, const DeviceSpec &device,
+                     double *parts, double *grid) {
+  LatencyLaunch launch =
+      describeLaunch(row.workload, row.shape, row.program(), device);
   size_t partSize = std::size(blockFields) + std::size(partFields);
   std::fill_n(parts, 2 * partSize, 0.0);
   for (unsigned i = 0; i < launch.numParts; ++i) {
@@ -555,13 +576,16 @@ static llvm::Error describe(const CodegenModel &path, const int64_t *values,
                 part + std::size(blockFields));
   }
   writeRecord(gridFields, launch.grid, grid);
-  return llvm::Error::success();
 }
 
-int ftuner_latency_programs(const char *device, const char *path,
-                            const int64_t *programs, size_t numRows,
-                            double *parts, double *grids, char *error,
-                            size_t errorBytes) {
+/// Visits the programs of all rows. Returns 0, or another number after writing
+/// which row was wrong.
+static int
+forEachProgram(const char *device, const char *path, const int64_t *programs,
+               size_t numRows, char *error, size_t errorBytes,
+               llvm::function_ref<llvm::Error(size_t, const RowProgram &,
+                                              const DeviceSpec &)>
+                   visit) {
   llvm::Expected<DeviceSpec> spec = loadDeviceSpec(device);
   if (!spec)
     return fail(spec.takeError(), error, errorBytes);
@@ -570,18 +594,70 @@ int ftuner_latency_programs(const char *device, const char *path,
     return fail("unknown codegen path '" + llvm::Twine(path) +
                     "': expected one of " + codegenModelNames(),
                 error, errorBytes);
-  size_t partSize = std::size(blockFields) + std::size(partFields);
   size_t programSize =
       std::size(programFields) + model->scheduleFields().size();
   for (size_t i = 0; i < numRows; ++i) {
-    if (llvm::Error failure = describe(*model, programs + i * programSize,
-                                       *spec, parts + i * 2 * partSize,
-                                       grids + i * std::size(gridFields)))
+    llvm::Expected<RowProgram> row =
+        programOf(*model, programs + i * programSize, *spec);
+    llvm::Error failure = row ? visit(i, *row, *spec) : row.takeError();
+    if (failure)
       return fail("row " + llvm::Twine(i) + ": " +
                       llvm::toString(std::move(failure)),
                   error, errorBytes);
   }
   return 0;
+}
+
+int ftuner_latency_programs(const char *device, const char *path,
+                            const int64_t *programs, size_t numRows,
+                            double *parts, double *grids, char *error,
+                            size_t errorBytes) {
+  size_t partSize = std::size(blockFields) + std::size(partFields);
+  return forEachProgram(
+      device, path, programs, numRows, error, errorBytes,
+      [&](size_t i, const RowProgram &row, const DeviceSpec &spec) {
+        describe(row, spec, parts + i * 2 * partSize,
+                 grids + i * std::size(gridFields));
+        return llvm::Error::success();
+      });
+}
+
+const char *ftuner_latency_program_feature(size_t index) {
+  static const std::vector<std::string> names = programFeatureNames();
+  return index < names.size() ? names[index].c_str() : nullptr;
+}
+
+int ftuner_latency_program_trees(const char *device, const char *path,
+                                 const int64_t *programs, size_t numRows,
+                                 double *blocks, int64_t *statements,
+                                 int64_t *ordering, float *features,
+                                 size_t capacity, char *error,
+                                 size_t errorBytes) {
+  size_t written = 0;
+  return forEachProgram(
+      device, path, programs, numRows, error, errorBytes,
+      [&](size_t i, const RowProgram &row,
+          const DeviceSpec &spec) -> llvm::Error {
+        std::fill_n(blocks + 2 * i, 2, 0.0);
+        std::fill_n(statements + 2 * i, 2, 0);
+        for (const PartAst &part :
+             describeProgram(row.workload, row.program(), row.shape, spec)) {
+          auto places = part.ast.ordering();
+          blocks[2 * i + part.part] = part.blocks;
+          statements[2 * i + part.part] = static_cast<int64_t>(places.size());
+          if (!ordering)
+            continue;
+          if (places.size() > capacity - written)
+            return llvm::createStringError("expected room for more than " +
+                                           llvm::Twine(capacity) +
+                                           " statements");
+          std::copy(places.begin(), places.end(), ordering + written);
+          for (const ProgramFeatures &of : programFeatures(part.ast))
+            std::copy(of.begin(), of.end(),
+                      features + kNumProgramFeatures * written++);
+        }
+        return llvm::Error::success();
+      });
 }
 
 int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,

@@ -340,10 +340,11 @@ static void describeMerge(const Workload &workload, const KernelFamily &family,
 }
 
 std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
-                                             const KernelFamily &family,
+                                             const Program &program,
                                              llvm::ArrayRef<int64_t> shape,
                                              const DeviceSpec &device) {
-  Partition partition = partitionShape(family, shape);
+  const KernelFamily &family = *program.family;
+  const Partition &partition = program.partition;
   auto beside = static_cast<double>(blocksBeside(family, shape));
   const CodegenModel &path = family.path();
   std::vector<PartAst> parts;
@@ -352,6 +353,7 @@ std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
     if (along == 0)
       continue;
     PartAst &result = parts.emplace_back();
+    result.part = part;
     result.blocks = static_cast<double>(along) * beside;
     ProgramAst &ast = result.ast;
     {

@@ -92,17 +92,46 @@ def test_programs_have_fields_of_their_path() -> None:
         model().programs("v100", "none", np.zeros((1, 18), int))
 
 
-def launches() -> Launches:
-    """Three launches of FTuner's."""
+def simt_programs(**changes: int) -> np.ndarray[Any, Any]:
+    """Three programs of the SIMT path, all alike."""
     row = dict(
         batch=1, m=512, n=1024, k=512, block_m=64, block_n=64, block_k=16, threads_m=16,
         threads_n=16, reduce_split=1, stages=2, vector_width=4,
     )  # fmt: skip
     fields = model().program_fields("simt")
-    table = np.array([[{**model().program_defaults("simt"), **row}.get(name, 0) for name in fields]] * 3)
-    parts, grids = model().programs("v100", "simt", table)
+    row = {**model().program_defaults("simt"), **row, **changes}
+    return np.array([[row.get(name, 0) for name in fields]] * 3)
+
+
+def launches() -> Launches:
+    """Three launches of FTuner's."""
+    parts, grids = model().programs("v100", "simt", simt_programs())
     figures = np.array([[*model().device("v100")[1].values()]] * 2)
     return Launches(figures, np.array([0, 1, 0]), parts, grids)
+
+
+def test_programs_are_trees_of_statements() -> None:
+    names = model().program_features()
+    assert len(names) == len(set(names)) == 164
+    trees = model().trees("v100", "simt", simt_programs())
+    assert [len(parts) for parts in trees] == [1, 1, 1]
+    (tree,) = trees[2]
+    assert tree.blocks == 8 * 16
+    # Loops over the sums, a step's copies and products, and the store.
+    assert tree.features.shape == (5, 164) and tree.ordering.shape == (5,)
+    assert (np.diff(tree.ordering) >= 2).all()
+    figures = {name: np.exp2(tree.features[:, i].astype(float)) - 1 for i, name in enumerate(names)}
+    assert figures["float-multiply-add"] == pytest.approx([0, 0, 0, 512 * 1024 * 512, 0], rel=1e-5)
+    assert figures["blocks.x"] == pytest.approx([128] * 5, rel=1e-5)
+    assert figures["threads.x"] == pytest.approx([256] * 5, rel=1e-5)
+
+
+def test_programs_of_two_heights_are_two_trees() -> None:
+    programs = simt_programs(m=208, block_m=64, second_block=80)
+    (low, high), *_ = model().trees("v100", "simt", programs)
+    assert (low.blocks, high.blocks) == (2 * 16, 1 * 16)
+    assert low.features.shape == high.features.shape
+    assert not np.array_equal(low.features, high.features)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +199,8 @@ def test_wrong_constants(change: dict[str, Any], message: str) -> None:
 def test_wrong_programs(programs: Any, message: str) -> None:
     with pytest.raises(ftuner.Error, match=message):
         model().programs("v100", "simt", programs)
+    with pytest.raises(ftuner.Error, match=message):
+        model().trees("v100", "simt", programs)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Changes with every function or the meaning of its arguments. */
-#define FTUNER_LATENCY_ABI 6
+#define FTUNER_LATENCY_ABI 7
 int ftuner_latency_abi(void);
 
 /** Name of field `index` of a "device", a "part" (a block, the number of such
@@ -89,6 +89,23 @@ int ftuner_latency_programs(const char *device, const char *path,
                             const int64_t *programs, size_t numRows,
                             double *parts, double *grids, char *error,
                             size_t errorBytes);
+
+/** Name of feature `index` of a statement (ProgramFeatures.h); null beyond the
+    last. */
+const char *ftuner_latency_program_feature(size_t index);
+
+/** The trees of such programs (ProgramAst.h) by their statements, a tree for
+    each part that has blocks. blocks: numRows × 2, blocks of each part, 0 where
+    there are none. statements: numRows × 2, how many its tree has. ordering and
+    features: of the statements of all trees one behind the other, their places
+    in the tree's sequence and their features; both null, or of `capacity`
+    statements, which may be too few for an error. */
+int ftuner_latency_program_trees(const char *device, const char *path,
+                                 const int64_t *programs, size_t numRows,
+                                 double *blocks, int64_t *statements,
+                                 int64_t *ordering, float *features,
+                                 size_t capacity, char *error,
+                                 size_t errorBytes);
 
 /** Data cycles and 128-byte lines of accesses of a warp: addresses has 32 words
     (negative for an idle lane) of each, width the words that a lane moves.

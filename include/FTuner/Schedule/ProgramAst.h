@@ -32,6 +32,7 @@ namespace ftuner {
 
 struct DeviceSpec;
 struct KernelFamily;
+struct Program;
 
 /// What runs the iterations of a loop.
 enum class LoopBinding {
@@ -186,6 +187,8 @@ private:
 /// The tree of one part of a program: blocks of two heights run code of their
 /// own.
 struct PartAst {
+  /// Its number in the family.
+  unsigned part = 0;
   ProgramAst ast;
   /// Blocks that run it.
   double blocks = 0;
@@ -195,7 +198,7 @@ struct PartAst {
 /// that adds up slices is part of each. The family must pass `check` for the
 /// device.
 std::vector<PartAst> describeProgram(const Workload &workload,
-                                     const KernelFamily &family,
+                                     const Program &program,
                                      llvm::ArrayRef<int64_t> shape,
                                      const DeviceSpec &device);
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -74,6 +74,19 @@ class Launches:
         return Launches(self.devices, self.device[rows], self.parts[rows], self.grids[rows])
 
 
+@dataclasses.dataclass(frozen=True)
+class ProgramTree:
+    """What learned predictors read of the blocks of one part of a program.
+
+    `blocks` run it; its statements have places in the tree's sequence (`ordering`) and features,
+    statements × `Model.program_features`: magnitudes and flags, float32.
+    """
+
+    blocks: float
+    ordering: npt.NDArray[np.int64]
+    features: npt.NDArray[np.float32]
+
+
 def _array(values: Any, dtype: Any, shape: Sequence[int | None], what: str) -> npt.NDArray[Any]:
     """`values` as C has them: of that type and shape (None: any extent), row-major.
 
@@ -123,6 +136,8 @@ def _pointer(array: npt.NDArray[Any]) -> Any:
     kind: Any = ctypes.c_double if array.dtype == np.float64 else ctypes.c_int64
     if array.dtype == np.int32:
         kind = ctypes.c_int32
+    if array.dtype == np.float32:
+        kind = ctypes.c_float
     return array.ctypes.data_as(ctypes.POINTER(kind))
 
 
@@ -141,7 +156,9 @@ class Model:
                 f"cannot use the latency model '{path}': "
                 f"expected version {ABI_VERSION}, but got {abi}"
             )
-        for function in ("field", "path", "program_field", "former_program_field", "program_type"):
+        for function in (
+            "field", "path", "program_field", "former_program_field", "program_type", "program_feature",
+        ):  # fmt: skip
             getattr(self._library, f"ftuner_latency_{function}").restype = ctypes.c_char_p
         # The codegen paths, in the compiler's order.
         self.paths = self._names("path")
@@ -360,6 +377,50 @@ class Model:
             _pointer(grids),
         )
         return parts, grids
+
+    def program_features(self) -> tuple[str, ...]:
+        """Names of the features of a statement (FTuner/Schedule/ProgramFeatures.h)."""
+        return self._names("program_feature")
+
+    def trees(
+        self, device: str | os.PathLike[str], path: str, programs: npt.NDArray[np.int64]
+    ) -> list[list[ProgramTree]]:
+        """The trees of `programs` (see there), one for each part of a program that has blocks."""
+        fields = self.program_fields(path)
+        programs = _array(programs, np.int64, (None, len(fields)), "programs")
+        size, width = len(programs), len(self.program_features())
+        blocks = np.empty((size, 2))
+        statements = np.empty((size, 2), np.int64)
+
+        def call(ordering: Any, features: Any, capacity: int) -> None:
+            self._call(
+                "program_trees",
+                os.fsencode(device),
+                path.encode(),
+                _pointer(programs),
+                ctypes.c_size_t(size),
+                _pointer(blocks),
+                _pointer(statements),
+                ordering,
+                features,
+                ctypes.c_size_t(capacity),
+            )
+
+        call(None, None, 0)
+        total = int(statements.sum())
+        ordering = np.empty(total, np.int64)
+        features = np.empty((total, width), np.float32)
+        call(_pointer(ordering), _pointer(features), total)
+        trees: list[list[ProgramTree]] = []
+        first = 0
+        for of_row, counts in zip(blocks, statements):
+            trees.append([])
+            for number, count in zip(of_row, counts):
+                if number:
+                    part = slice(first, first + count)
+                    trees[-1].append(ProgramTree(float(number), ordering[part], features[part]))
+                    first += count
+        return trees
 
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""

@@ -227,7 +227,9 @@ TEST_F(PathAst, ProductsComputeAndCopyWhatTheirWorkSays) {
                 const Shape &shape) {
               SCOPED_TRACE(family.str());
               ++programs;
-              auto parts = describeProgram(workload, family, shape, device);
+              auto parts = describeProgram(
+                  workload, {&family, partitionShape(family, shape)}, shape,
+                  device);
               ASSERT_EQ(parts.size(), 1u);
               const ProgramAst &ast = parts.front().ast;
               ASSERT_EQ(ast.statements().size(), ast.ordering().size());
@@ -288,8 +290,9 @@ TEST_F(PathAst, SlicesAreAddedUp) {
                    ++programs;
                    Shape longer = shape;
                    longer[2] *= 4;
-                   auto parts =
-                       describeProgram(workload, family, longer, device);
+                   auto parts = describeProgram(
+                       workload, {&family, partitionShape(family, longer)},
+                       longer, device);
                    const ProgramAst &ast = parts.front().ast;
                    double points = static_cast<double>(longer[0] * longer[1]);
                    // Four partial sums of each element, and the sum.
@@ -304,27 +307,32 @@ TEST_F(PathAst, RowsReadWhatTheirWorkSays) {
   Workload workload = Workload::rowSums({1, 512}, {1, std::nullopt});
   const CodegenModel *path = findCodegenModel("rows");
   unsigned held = 0, streamed = 0;
-  forEachProgram(
-      *path, workload,
-      [&](const Workload &workload, const KernelFamily &family,
-          const Shape &shape) {
-        SCOPED_TRACE(family.str());
-        Shape longer = shape;
-        longer[1] *= 1 + 7 * static_cast<int64_t>(random() % 2);
-        auto parts = describeProgram(workload, family, longer, device);
-        ASSERT_EQ(parts.size(), 1u);
-        const ProgramAst &ast = parts.front().ast;
-        bool isHeld = llvm::any_of(ast.statements(), [](const auto &statement) {
-          return statement.name == "load";
-        });
-        ++(isHeld ? held : streamed);
-        BlockWork work = path->work(workload, family, 0, device);
-        double steps = static_cast<double>(longer[1]) /
-                       static_cast<double>(family.tiles.front()[1]);
-        // Each element once, whether it is held or not: there is one reduction.
-        EXPECT_EQ(ast.bytesRead(AstMemory::Global),
-                  work.globalBytes * steps * parts.front().blocks);
-      });
+  forEachProgram(*path, workload,
+                 [&](const Workload &workload, const KernelFamily &family,
+                     const Shape &shape) {
+                   SCOPED_TRACE(family.str());
+                   for (int64_t length : {shape[1], 8 * shape[1]}) {
+                     Shape longer = {shape[0], length};
+                     auto parts = describeProgram(
+                         workload, {&family, partitionShape(family, longer)},
+                         longer, device);
+                     ASSERT_EQ(parts.size(), 1u);
+                     const ProgramAst &ast = parts.front().ast;
+                     bool isHeld = llvm::any_of(
+                         ast.statements(), [](const auto &statement) {
+                           return statement.name == "load";
+                         });
+                     ++(isHeld ? held : streamed);
+                     BlockWork work = path->work(workload, family, 0, device);
+                     double steps =
+                         static_cast<double>(longer[1]) /
+                         static_cast<double>(family.tiles.front()[1]);
+                     // Each element once, whether it is held or not: there is
+                     // one reduction.
+                     EXPECT_EQ(ast.bytesRead(AstMemory::Global),
+                               work.globalBytes * steps * parts.front().blocks);
+                   }
+                 });
   EXPECT_GT(held, 3u);
   EXPECT_GT(streamed, 3u);
 }
