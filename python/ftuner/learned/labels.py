@@ -1,0 +1,96 @@
+"""What a predictor learns in place of microseconds, and back (CDMPP, section 5.1 and table 3).
+
+Transformed labels are shifted so that the least one of the training set is 1: the relative part of the loss divides by them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+KINDS = ("box-cox", "yeo-johnson", "quantile", "none")
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """A transform, fitted to the labels of a training set."""
+
+    kind: str
+    # The parameter of a power transform; sorted labels of `quantile`.
+    values: Array
+    # Mean and deviation of what the transform gives, and what is added then.
+    mean: float = 0.0
+    deviation: float = 1.0
+    shift: float = 0.0
+
+    @classmethod
+    def fit(cls, microseconds: npt.ArrayLike, kind: str = "box-cox") -> Labels:
+        """The transform of that kind for positive labels; raises ValueError for others, and for unknown kinds."""
+        from scipy import stats
+
+        labels = np.asarray(microseconds, np.float64)
+        if kind not in KINDS:
+            raise ValueError(f"expected one of {', '.join(KINDS)}, but got {kind!r}")
+        if labels.size == 0 or not (np.isfinite(labels) & (labels > 0)).all():
+            raise ValueError("expected positive labels, one at least")
+        if kind == "box-cox":
+            values = np.array([stats.boxcox_normmax(labels, method="mle") if len(np.unique(labels)) > 1 else 0.0])
+        elif kind == "yeo-johnson":
+            values = np.array([stats.yeojohnson_normmax(labels) if len(np.unique(labels)) > 1 else 1.0])
+        elif kind == "quantile":
+            values = np.sort(labels)
+        else:
+            values = np.empty(0)
+        plain = cls(kind, values)
+        raw = plain._raw(labels)
+        mean, deviation = (raw.mean(), raw.std() or 1.0) if kind != "none" else (0.0, 1.0)
+        least = ((raw - mean) / deviation).min()
+        return dataclasses.replace(
+            plain, mean=float(mean), deviation=float(deviation), shift=float(1 - least) if kind != "none" else 0.0
+        )
+
+    def _raw(self, labels: Array) -> Array:
+        from scipy import special, stats
+
+        if self.kind == "box-cox":
+            return np.asarray(special.boxcox(labels, self.values[0]))
+        if self.kind == "yeo-johnson":
+            return np.asarray(stats.yeojohnson(labels, self.values[0]))
+        if self.kind == "quantile":
+            ranks = np.interp(labels, self.values, np.linspace(0, 1, len(self.values)))
+            return np.asarray(special.ndtri(np.clip(ranks, 1e-7, 1 - 1e-7)))
+        return labels
+
+    def forward(self, microseconds: npt.ArrayLike) -> Array:
+        """Transformed labels; those of the training set are at least 1, but for kind `none`."""
+        return (self._raw(np.asarray(microseconds, np.float64)) - self.mean) / self.deviation + self.shift
+
+    def backward(self, transformed: npt.ArrayLike) -> Array:
+        """Microseconds, positive and finite for every number."""
+        from scipy import special
+
+        raw = (np.asarray(transformed, np.float64) - self.shift) * self.deviation + self.mean
+        if self.kind == "box-cox":
+            power = self.values[0]
+            # Beyond where the transform ends, its end.
+            base = np.maximum(1 + power * raw, 1e-12) if power else raw
+            result = base ** (1 / power) if power else np.exp(np.clip(raw, -700, 700))
+        elif self.kind == "yeo-johnson":
+            power = self.values[0]
+            result = np.expm1(np.log1p(np.maximum(power * raw, -1 + 1e-12)) / power) if power else np.expm1(raw)
+        elif self.kind == "quantile":
+            result = np.interp(special.ndtr(raw), np.linspace(0, 1, len(self.values)), self.values)
+        else:
+            result = raw
+        return np.clip(np.nan_to_num(result, nan=1e-3, posinf=1e12), 1e-3, 1e12)
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(dataclasses.asdict(self), values=[float(value) for value in self.values])
+
+    @classmethod
+    def of_json(cls, json: dict[str, Any]) -> Labels:
+        return cls(**{**json, "values": np.array(json["values"], np.float64)})

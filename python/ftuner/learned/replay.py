@@ -1,0 +1,69 @@
+"""The time of a model from those of its launches (CDMPP, appendix C, algorithm 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from typing import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """One launch: its duration in microseconds, the queue that it is of, and launches that it waits for."""
+
+    name: str
+    duration: float
+    queue: int = 0
+    after: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+    """When a launch runs."""
+
+    launch: int
+    start: float
+    end: float
+
+
+def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
+    """When each launch runs, in the order in which they begin.
+
+    A queue runs one launch at a time, of those that are ready the one that was ready first. Behind a launch lies `gap`, in which
+    its queue starts nothing and what waits for it is not ready: 0 where launches are recorded as a graph. Raises ValueError for
+    launches that wait for themselves, and for numbers that are no launches.
+    """
+    waiting = [len(set(launch.after)) for launch in launches]
+    followers: list[list[int]] = [[] for _ in launches]
+    for number, launch in enumerate(launches):
+        for other in set(launch.after):
+            if not 0 <= other < len(launches):
+                raise ValueError(f"launch {number} waits for {other}, which is none")
+            followers[other].append(number)
+    ready = [0.0] * len(launches)
+    time: dict[int, float] = {launch.queue: 0.0 for launch in launches}
+    queues: dict[int, list[tuple[float, int]]] = {queue: [] for queue in time}
+    for number, launch in enumerate(launches):
+        if waiting[number] == 0:
+            heapq.heappush(queues[launch.queue], (0.0, number))
+    placed: list[Placed] = []
+    while any(queues.values()):
+        queue = min((queue for queue in queues if queues[queue]), key=lambda queue: (time[queue], queue))
+        _, number = heapq.heappop(queues[queue])
+        start = max(time[queue], ready[number])
+        end = start + launches[number].duration
+        placed.append(Placed(number, start, end))
+        time[queue] = end + gap
+        for follower in followers[number]:
+            ready[follower] = max(ready[follower], end + gap)
+            waiting[follower] -= 1
+            if waiting[follower] == 0:
+                heapq.heappush(queues[launches[follower].queue], (ready[follower], follower))
+    if len(placed) < len(launches):
+        raise ValueError("launches wait for each other")
+    return sorted(placed, key=lambda item: (item.start, item.launch))
+
+
+def makespan(placed: Sequence[Placed]) -> float:
+    """Microseconds from the first launch to the end of the last one."""
+    return max((item.end for item in placed), default=0.0)
