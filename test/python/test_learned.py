@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import ftuner
+from commands import run_command
+from ftuner.latency.model import Launches, model
+from ftuner.latency.rows import Devices
 from ftuner.learned import encoding, labels, replay
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import moments, network, sampling  # noqa: E402
+from ftuner.learned import dataset, moments, network, sampling, training  # noqa: E402
 
 
 def test_positions_are_sines_and_cosines() -> None:
@@ -117,3 +124,96 @@ def test_sampled_tasks_are_those_of_large_clusters() -> None:
     assert len(set(sampling.sample_tasks(rows, list(task_of), 4).tasks)) == 4
     with pytest.raises(ValueError, match="expected 1 to 4 tasks, but got 5"):
         sampling.sample_tasks(rows, list(task_of), 5)
+
+
+# Schedules of products: block m, n, k, threads along m and n.
+SCHEDULES = ((64, 64, 16, 16, 16), (128, 64, 16, 16, 16), (64, 128, 8, 16, 16), (32, 64, 16, 8, 16))
+
+
+def write_rows(path: Path, factor: float, shapes: int = 10) -> str:
+    """Programs on two cards, each as long as `latency` says, by a factor where the k tile is 8."""
+    rng = np.random.default_rng(7)
+    rows = []
+    for shape in range(shapes):
+        m, n, k = (int(64 * rng.integers(1, 24)) for _ in range(3))
+        for device in ("v100", "a100"):
+            for block_m, block_n, block_k, threads_m, threads_n in SCHEDULES:
+                row = dict(
+                    m=m, n=n, k=k, block_m=block_m, block_n=block_n, block_k=block_k, threads_m=threads_m,
+                    threads_n=threads_n, stages=2, vector_width=4, batch=1, reduce_split=1,
+                )  # fmt: skip
+                record = {**model().program_defaults("simt"), **row}
+                programs = np.array([[record.get(name, 0) for name in model().program_fields("simt")]])
+                parts, grids = model().programs(device, "simt", programs)
+                figures = np.array([[*model().device(device)[1].values()]])
+                (time,) = model().predict(
+                    Launches(figures, np.zeros(1, int), parts, grids), model().default_calibration(device)
+                )
+                us = time * (factor if block_k == 8 else 1)
+                rows.append(dict(row, device=device, path="simt", us=us, fold=shape % 10))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def learn(*arguments: str, code: int = 0) -> str:
+    """Runs `ftuner learn`; what it printed, or its errors."""
+    result = run_command("learn", *arguments, environment={"OMP_NUM_THREADS": "1"})
+    assert result.returncode == code, result.stderr
+    return str(result.stderr if code else result.stdout)
+
+
+def test_a_correction_learns_what_the_latency_model_lacks(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.csv", factor=1.5, shapes=40)
+    file = str(tmp_path / "a.predictor")
+    command = ["train", rows, "-o", file, "--hold-out=0,1,2", "--correct", "--epochs=25", "--batch=32", "--json"]
+    found = json.loads(learn(*command))
+    # A quarter of the programs is off by a third.
+    assert found["held out, by latency"]["mean"] == pytest.approx((1 / 3) / 4, rel=1e-6)
+    assert found["held out"]["mean"] < 0.04 and found["held out"]["programs"] == 96
+    data = dataset.read([rows], Devices())
+    assert len(set(data.task)) == 80 and sorted(data.device_names) == ["a100", "v100"]
+    # The loaded predictor is the one that was saved.
+    trained = training.Trained.load(file)
+    held_out = data.select(data.fold < 3)
+    again = training.errors(trained.predict(held_out), held_out.microseconds)
+    assert trained.corrects and {"programs": 96, **again} == pytest.approx(found["held out"])
+
+
+def test_one_seed_gives_one_predictor(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1)], Devices())
+    files = []
+    for seed in (5, 5, 6):
+        files.append(tmp_path / str(len(files)))
+        training.train(data, network.SMALL, training.Options(epochs=2, seed=seed)).save(str(files[-1]))
+    contents = [file.read_bytes() for file in files]
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_programs_of_other_sizes_are_refused(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1)], Devices())
+    trained = training.train(data, network.SMALL, training.Options(epochs=1))
+    for tree in data.trees[3]:
+        object.__setattr__(tree, "ordering", tree.ordering[:-1])
+    with pytest.raises(ftuner.Error, match="expected programs of 5 statements, but got 4"):
+        trained.predict(data)
+
+
+def test_wrong_files_are_errors(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.csv", factor=1)
+    none = tmp_path / "none"
+    none.write_bytes(b'{"format": "other", "version": 1}\n')
+    cases = {
+        str(none): "is no predictor: expected ftuner-predictor of version 1",
+        rows: "is no predictor",
+        "/nowhere": "cannot read '/nowhere'",
+    }
+    for file, message in cases.items():
+        with pytest.raises(ftuner.Error, match=message):
+            training.Trained.load(file)
+    target = tmp_path / "a.predictor"
+    assert "none:1" in learn("train", str(none), "-o", str(target), code=1) and not target.exists()
+    error = learn("train", rows, "-o", str(target), "--hold-out=12", code=2)
+    assert "expected folds from 0 to 9" in error and not target.exists()

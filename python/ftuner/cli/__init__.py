@@ -25,6 +25,7 @@ from . import (
     device_table,
     explaining,
     iree_module,
+    learning,
     running,
     torch_library,
 )
@@ -40,6 +41,7 @@ _COMMANDS = (
     device_table,
     checking,
     calibrating,
+    learning,
     torch_library,
     caching,
 )

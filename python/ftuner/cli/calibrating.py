@@ -38,7 +38,7 @@ def add_parser(commands: Any) -> None:
         "rows",
         nargs="+",
         metavar="ROWS.csv",
-        help="measurements (or .csv.gz); - for standard input",
+        help="measurements (or .csv.gz, .csv.xz); - for standard input",
     )
     parser.add_argument(
         "-o",

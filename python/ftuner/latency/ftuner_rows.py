@@ -14,8 +14,10 @@ read as well (docs/renamings.md).
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import re
-from typing import Mapping
+from typing import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +56,21 @@ _FLAGS = ("transpose_lhs", "transpose_rhs")
 COLUMNS = (*(name for name, default in _DEFAULTS.items() if default is None), "us")
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
-    """The rows of a table. Raises `Error` with the line of a program that cannot be."""
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """Rows of one device and codegen path as the library takes them: rows × `program_fields`."""
+
+    device: int
+    path: str
+    rows: npt.NDArray[np.int64]
+    records: npt.NDArray[np.int64]
+
+
+def read_programs(table: Table, devices: Devices) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.int64]], list[Programs]]:
+    """The device of each row, its columns that all paths have, and its programs.
+
+    Raises `Error` with the line of what is no program.
+    """
     loaded = model()
     device = devices.of(table)
     columns = {
@@ -71,23 +86,40 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     ).astype(np.int64)
     columns["combine_axis"] = table.choose("combine_axis", "m", axes.get, "m or n").astype(np.int64)
     _check_blocks(table, columns)
-    microseconds = read_times(table, "us")
     known = {name: name for name in loaded.paths} | {"": loaded.paths[0]}
     paths = table.choose("path", "", known.get, f"one of {', '.join(loaded.paths)}")
-    parts = np.zeros((len(table), 2, len(loaded.part_fields)))
-    grids = np.zeros((len(table), len(loaded.grid_fields)))
+    programs = []
     for path in sorted(set(paths)):
-        programs = _programs(table, columns, path, paths == path)
+        records = _programs(table, columns, path, paths == path)
         for index in np.unique(device[paths == path]):
             rows = np.flatnonzero((device == index) & (paths == path))
-            try:
-                parts[rows], grids[rows] = loaded.programs(
-                    devices.sources[index], path, programs[rows]
-                )
-            except Error as error:
-                if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
-                    raise table.error(int(rows[int(match[1])]), match[2]) from error
-                raise
+            programs.append(Programs(int(index), path, rows, records[rows]))
+    return device, columns, programs
+
+
+@contextlib.contextmanager
+def errors_by_line(table: Table, programs: Programs) -> Iterator[None]:
+    """Errors of the library that name one of the programs name the table's line."""
+    try:
+        yield
+    except Error as error:
+        if match := re.match(r"row (\d+): (.*)", str(error), re.DOTALL):
+            raise table.error(int(programs.rows[int(match[1])]), match[2]) from error
+        raise
+
+
+def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+    """The rows of a table. Raises `Error` with the line of a program that cannot be."""
+    loaded = model()
+    device, columns, programs = read_programs(table, devices)
+    microseconds = read_times(table, "us")
+    parts = np.zeros((len(table), 2, len(loaded.part_fields)))
+    grids = np.zeros((len(table), len(loaded.grid_fields)))
+    for of in programs:
+        with errors_by_line(table, of):
+            parts[of.rows], grids[of.rows] = loaded.programs(
+                devices.sources[of.device], of.path, of.records
+            )
     launches = Launches(device_table(devices, loaded), device, parts, grids)
     check_prices(table, launches)
     flop = np.asarray(

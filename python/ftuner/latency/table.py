@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import lzma
 import io
 import math
 import os
@@ -17,10 +18,11 @@ from .. import outputs
 from ..errors import Error
 
 _GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
 
 
 class Table:
-    """Columns of text by name, of a CSV file (or one compressed by gzip) with a header line.
+    """Columns of text by name, of a CSV file (or one compressed by gzip or xz) with a header line.
 
     Raises `Error` with the file and the line for what is not such a file.
     """
@@ -139,6 +141,8 @@ def _read(path: str) -> str:
                 data = file.read()
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
+        elif data.startswith(_XZ):
+            data = lzma.decompress(data)
     except (OSError, EOFError, gzip.BadGzipFile) as error:
         reason = getattr(error, "strerror", None) or error
         raise Error(f"cannot read the rows '{path}': {reason}") from error

@@ -77,8 +77,8 @@ class Labels:
         if self.kind == "box-cox":
             power = self.values[0]
             # Beyond where the transform ends, its end.
-            base = np.maximum(1 + power * raw, 1e-12) if power else raw
-            result = base ** (1 / power) if power else np.exp(np.clip(raw, -700, 700))
+            logarithm = np.log(np.maximum(1 + power * raw, 1e-12)) / power if power else raw
+            result = np.exp(np.clip(logarithm, -700, 700))
         elif self.kind == "yeo-johnson":
             power = self.values[0]
             result = np.expm1(np.log1p(np.maximum(power * raw, -1 + 1e-12)) / power) if power else np.expm1(raw)
@@ -86,7 +86,7 @@ class Labels:
             result = np.interp(special.ndtr(raw), np.linspace(0, 1, len(self.values)), self.values)
         else:
             result = raw
-        return np.clip(np.nan_to_num(result, nan=1e-3, posinf=1e12), 1e-3, 1e12)
+        return np.asarray(np.clip(np.nan_to_num(result, nan=1e-3, posinf=1e12), 1e-3, 1e12))
 
     def as_json(self) -> dict[str, Any]:
         return dict(dataclasses.asdict(self), values=[float(value) for value in self.values])

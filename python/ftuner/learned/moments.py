@@ -17,7 +17,7 @@ def central_moment_discrepancy(
     interval in which features lie (Zellinger et al., ICLR 2017).
     """
     first, second = source.mean(0), target.mean(0)
-    distance = torch.linalg.vector_norm(first - second) / width
+    distance: torch.Tensor = torch.linalg.vector_norm(first - second) / width
     of_source, of_target = source - first, target - second
     for order in range(2, moments + 1):
         difference = (of_source**order).mean(0) - (of_target**order).mean(0)

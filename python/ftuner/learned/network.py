@@ -88,7 +88,8 @@ class Predictor(nn.Module):
             known = ", ".join(self.heads)
             raise ValueError(f"expected programs of {known} statements, but got {count}")
         encoded = self.encoder(self.project(features))
-        program, card = self.heads[count](encoded), self.device(device)
+        program: torch.Tensor = self.heads[count](encoded)
+        card: torch.Tensor = self.device(device)
         if self.architecture.combine == "product":
             return program * card
         if self.architecture.combine == "sum":

@@ -1,0 +1,218 @@
+"""`ftuner learn`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from .. import outputs
+from ..errors import Error
+from ..progress import Progress
+from .common import UsageError, parse_pairs, print_json, table
+
+_EPILOG = """\
+examples:
+  ftuner learn train programs.csv -o h200.predictor
+  ftuner learn train programs.csv --hold-out=0,1 --epochs=200 -o h200.predictor
+  ftuner learn evaluate programs.csv --predictor=h200.predictor --folds=0,1
+
+Rows are measured programs of this compiler (docs/calibration.md, FTuner rows)."""
+
+
+def add_parser(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "learn",
+        help="train a predictor of times on measured programs, and evaluate it",
+        description="Predictors that learn times of programs from their trees "
+        "(docs/program-trees.md). No search uses them yet.",
+        epilog=_EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    train = actions.add_parser(
+        "train", help="train a predictor", description="Trains a predictor on measured programs."
+    )
+    _add_rows(train)
+    train.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
+    train.add_argument(
+        "--hold-out",
+        default="",
+        metavar="FOLDS",
+        help="folds of shapes, 0 to 9, to leave out and to judge by, with commas between",
+    )
+    train.add_argument(
+        "--size",
+        choices=("small", "paper"),
+        default="small",
+        help="of the network: 0.2 or 14 million numbers (default: %(default)s)",
+    )
+    train.add_argument("--epochs", type=_positive, default=100, help="default: %(default)s")
+    train.add_argument(
+        "--batch", type=_positive, default=600, help="programs of a step (default: %(default)s)"
+    )
+    train.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    train.add_argument(
+        "--loss",
+        choices=("both", "squared", "relative"),
+        default="both",
+        help="of transformed labels (default: %(default)s)",
+    )
+    train.add_argument(
+        "--transform",
+        choices=("box-cox", "yeo-johnson", "quantile", "none"),
+        default="box-cox",
+        help="of labels (default: %(default)s)",
+    )
+    train.add_argument(
+        "--no-positions",
+        action="store_true",
+        help="leave out the places of statements in their tree",
+    )
+    train.add_argument(
+        "--correct",
+        action="store_true",
+        help="learn how far the latency model is off, rather than times",
+    )
+    train.add_argument("--json", action="store_true", help="print the errors as JSON")
+    train.set_defaults(run=_train)
+    evaluate = actions.add_parser(
+        "evaluate",
+        help="compare a predictor with measurements",
+        description="Compares predictions with measured times, beside those of the latency model.",
+    )
+    _add_rows(evaluate)
+    evaluate.add_argument("--predictor", required=True, metavar="FILE", help="what `train` wrote")
+    evaluate.add_argument(
+        "--folds", default="", metavar="FOLDS", help="folds of shapes alone, 0 to 9 (default: all)"
+    )
+    evaluate.add_argument("--json", action="store_true", help="print the errors as JSON")
+    evaluate.set_defaults(run=_evaluate)
+
+
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "rows", nargs="+", metavar="ROWS.csv", help="measurements (or .csv.gz, .csv.xz)"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME|FILE", help="the rows' device where no column says it"
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="[FILE:]NAME=DEVICE",
+        help="what the rows (of that file) call NAME is this device",
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive number, but got {text}")
+    return number
+
+
+def _folds(text: str, option: str) -> list[int]:
+    try:
+        folds = [int(word) for word in text.split(",") if word.strip()]
+    except ValueError:
+        folds = [-1]
+    if any(not 0 <= fold <= 9 for fold in folds):
+        raise UsageError(f"{option}: expected folds from 0 to 9, but got '{text}'")
+    return folds
+
+
+def _learned() -> Any:
+    try:
+        import scipy  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise Error("ftuner learn needs PyTorch and SciPy: pip install 'ftuner[learned]'") from error
+    from .. import learned
+    from ..learned import dataset, network, training  # noqa: F401
+
+    return learned
+
+
+def _read(options: argparse.Namespace) -> Any:
+    from ..latency.rows import Devices
+
+    devices = Devices(parse_pairs(options.map, "--map"), options.device)
+    return _learned().dataset.read(options.rows, devices)
+
+
+def _report(options: argparse.Namespace, found: dict[str, dict[str, float]]) -> None:
+    if options.json:
+        print_json(found)
+        return
+    rows = [
+        [
+            name,
+            str(int(of["programs"])),
+            f"{of['mean']:.1%}",
+            *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
+            f"{of['rank']:.3f}",
+        ]
+        for name, of in found.items()
+    ]
+    print(table(rows, ["", "programs", "mean error", "within 5 %", "10 %", "20 %", "rank correlation"]))
+
+
+def _train(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    held_out = _folds(options.hold_out, "--hold-out")
+    outputs.target_of(options.output)
+    learned = _learned()
+    training, network = learned.training, learned.network
+    data = _read(options)
+    is_held = np.isin(data.fold % 10, held_out)
+    known, unseen = data.select(~is_held), data.select(is_held)
+    if held_out and not len(unseen):
+        raise Error("--hold-out: expected folds that rows are in, but none are")
+    is_small = options.size == "small"
+    settings = training.Options(
+        epochs=options.epochs,
+        batch=options.batch,
+        seed=options.seed,
+        loss=options.loss,
+        transform=options.transform,
+        positions=not options.no_positions,
+        corrects=options.correct,
+        **({"rate": training.SMALL_RATE} if is_small else {}),
+    )
+    with Progress(f"training on {len(known)} programs", options.epochs) as progress:
+        trained = training.train(
+            known,
+            network.SMALL if is_small else network.Architecture(),
+            settings,
+            tell=lambda epoch, loss: progress.advance(),
+        )
+    trained.save(options.output)
+    found = {"trained on": _errors(training, trained, known)}
+    if len(unseen):
+        found["held out"] = _errors(training, trained, unseen)
+        found["held out, by latency"] = _of_latency(training, unseen)
+    _report(options, found)
+
+
+def _errors(training: Any, trained: Any, data: Any) -> dict[str, float]:
+    return {"programs": len(data), **training.errors(trained.predict(data), data.microseconds)}
+
+
+def _of_latency(training: Any, data: Any) -> dict[str, float]:
+    return {"programs": len(data), **training.errors(data.predicted, data.microseconds)}
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    folds = _folds(options.folds, "--folds")
+    training = _learned().training
+    trained = training.Trained.load(options.predictor)
+    data = _read(options)
+    if folds:
+        data = data.select(np.isin(data.fold % 10, folds))
+        if not len(data):
+            raise Error("--folds: expected folds that rows are in, but none are")
+    _report(options, {"predictor": _errors(training, trained, data), "latency": _of_latency(training, data)})
