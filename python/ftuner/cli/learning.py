@@ -9,7 +9,8 @@ from typing import Any
 from .. import outputs
 from ..errors import Error
 from ..progress import Progress
-from .common import UsageError, parse_pairs, print_json, table
+from ..tables import table
+from .common import UsageError, parse_pairs, print_json
 
 _EPILOG = """\
 examples:
