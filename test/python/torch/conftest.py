@@ -20,6 +20,8 @@ def own_inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
     known = torch._inductor.config.patch({"cpp.vec_isa_ok": True})
     with pytest.MonkeyPatch.context() as patch, known:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        # The same for processes that tests start: Inductor's caches go by its configuration.
+        patch.setenv("TORCHINDUCTOR_VEC_ISA_OK", "1")
         yield
 
 
