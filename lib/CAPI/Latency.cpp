@@ -645,7 +645,7 @@ int ftuner_latency_program_trees(const char *device, const char *path,
           auto places = part.ast.ordering();
           blocks[2 * i + part.part] = part.blocks;
           statements[2 * i + part.part] = static_cast<int64_t>(places.size());
-          if (!ordering)
+          if (!ordering || !features)
             continue;
           if (places.size() > capacity - written)
             return llvm::createStringError("expected room for more than " +

@@ -95,7 +95,7 @@ unsigned BlockDescriber::addShared(unsigned factor) {
       buffer.strides[axis] = stride;
       stride *= tile[axis];
     }
-  buffer.elements = static_cast<double>(copy.tile.elements());
+  buffer.elements = static_cast<double>(copy.stages * copy.tile.elements());
   return ast.addBuffer(std::move(buffer));
 }
 
@@ -113,16 +113,20 @@ void BlockDescriber::describeCopy(unsigned factor) {
   const ContractionLoops::Copy &copy = loops.copies[factor];
   unsigned inner = copy.tile.reduceContiguous ? view.k : view.space(factor);
   unsigned outer = copy.tile.reduceContiguous ? view.space(factor) : view.k;
-  // Each block of a cluster has a tile of its own.
+  // A tile arrives at each block of a cluster, whichever of them has copied it.
   llvm::SmallVector<AstLoop, 6> nest;
   llvm::copy_if(
       loops.threads, std::back_inserter(nest),
       [](const AstLoop &loop) { return loop.binding == LoopBinding::Grid; });
+  int64_t rows = copy.tile.outer;
+  // Batch axes of which the tile has several elements, as matrices.
+  llvm::SmallVector<unsigned, 2> matrices;
   for (unsigned axis = 0; axis < shape.size(); ++axis)
     if (view.isBatch(axis) && tile[axis] > 1 && isOf(view.factor(factor), axis))
-      nest.push_back({"matrix", tile[axis], LoopBinding::Unrolled, axis, 1});
-  int64_t rows = copy.tile.outer;
+      matrices.push_back(axis);
   if (copy.isBulk) {
+    for (unsigned axis : matrices)
+      nest.push_back({"matrix", tile[axis], LoopBinding::Unrolled, axis, 1});
     nest.push_back({"row", rows, LoopBinding::Vectorized, outer, 1});
     nest.push_back(
         {"element", copy.tile.inner, LoopBinding::Vectorized, inner, 1});
@@ -131,6 +135,15 @@ void BlockDescriber::describeCopy(unsigned factor) {
     int64_t vectors = ceilDiv(copy.tile.inner, width);
     int64_t threadsAlong = sharedOut(vectors, copy.threads);
     int64_t threadsAcross = sharedOut(rows, copy.threads / threadsAlong);
+    // Threads that one matrix leaves have others.
+    int64_t left = copy.threads / threadsAlong / threadsAcross;
+    for (unsigned axis : matrices) {
+      int64_t shared = sharedOut(tile[axis], left);
+      left /= shared;
+      nest.push_back({"matrix", shared, LoopBinding::Thread, axis, 1});
+      nest.push_back({"matrix", ceilDiv(tile[axis], shared),
+                      LoopBinding::Unrolled, axis, shared});
+    }
     nest.push_back({"thread", threadsAcross, LoopBinding::Thread, outer, 1});
     nest.push_back({"thread", threadsAlong, LoopBinding::Thread, inner, width});
     nest.push_back({"slot", ceilDiv(rows, threadsAcross), LoopBinding::Unrolled,
@@ -182,9 +195,10 @@ unsigned BlockDescriber::addSlices() {
     buffer.strides[axis] = stride;
     stride *= shape[axis];
   }
-  // A slice is as many elements of k.
-  int64_t slice = ceilDiv(shape[view.k], family.reduceSplit);
-  buffer.strides[view.k] = std::max<int64_t>(stride / slice, 1);
+  for (unsigned loop : ast.openLoops())
+    if (ast.loops()[loop].binding == LoopBinding::Grid &&
+        ast.loops()[loop].axis == view.k)
+      buffer.apart.push_back({loop, stride});
   buffer.elements =
       static_cast<double>(stride) * static_cast<double>(family.reduceSplit);
   return ast.addBuffer(std::move(buffer));

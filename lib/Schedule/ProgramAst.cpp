@@ -116,6 +116,9 @@ AstStatement &ProgramAst::addStatement(std::string name) {
 int64_t ProgramAst::distance(const AstAccess &access, unsigned number) const {
   const AstBuffer &buffer = allBuffers[access.buffer];
   const AstLoop &loop = allLoops[number];
+  for (auto [of, distance] : buffer.apart)
+    if (of == number)
+      return distance;
   if (!loop.axis || *loop.axis >= buffer.strides.size())
     return 0;
   // Blocks have shared memory of their own, threads registers.
@@ -303,20 +306,21 @@ static void describeMerge(const Workload &workload, const KernelFamily &family,
     points *= static_cast<double>(shape[axis]);
   auto blocks =
       static_cast<int64_t>(std::ceil(points / static_cast<double>(kThreads)));
-  // Points are numbered along the axis of neighbours.
+  // Slices, and points that are numbered along the axis of neighbours, stand
+  // behind the workload's axes.
   unsigned slices = shape.size();
-  unsigned points0 = slices + 1;
+  unsigned neighbours = slices + 1;
   AstBuffer partial;
   partial.name = "slices";
   partial.elementBytes = bytesOf(workload.accumulatorType());
   partial.strides.assign(slices + 2, 0);
   partial.strides[slices] = static_cast<int64_t>(points);
-  partial.strides[points0] = 1;
+  partial.strides[neighbours] = 1;
   partial.elements = points * static_cast<double>(family.reduceSplit);
   unsigned from = ast.addBuffer(partial);
   ProgramAst::Nest grid(
-      ast, {{"points", blocks, LoopBinding::Grid, points0, kThreads},
-            {"threads", kThreads, LoopBinding::Thread, points0, 1}});
+      ast, {{"points", blocks, LoopBinding::Grid, neighbours, kThreads},
+            {"threads", kThreads, LoopBinding::Thread, neighbours, 1}});
   {
     ProgramAst::Nest loop(ast, {{"slices", family.reduceSplit,
                                  LoopBinding::Unrolled, slices, 1, true}});
@@ -334,7 +338,7 @@ static void describeMerge(const Workload &workload, const KernelFamily &family,
       continue;
     AstBuffer buffer = globalBuffer(workload, number, shape);
     buffer.strides.resize(slices + 2, 0);
-    buffer.strides[points0] = operand.contiguousAxis() ? 1 : 0;
+    buffer.strides[neighbours] = operand.contiguousAxis() ? 1 : 0;
     store.accesses.push_back({ast.addBuffer(buffer), !isOutput, isOutput});
   }
 }
@@ -391,7 +395,7 @@ void CodegenModel::describeBlock(const Workload &workload,
                                  llvm::ArrayRef<int64_t> shape,
                                  const DeviceSpec &, ProgramAst &ast) const {
   UKernel block = ukernel(family, part);
-  llvm::SmallVector<AstLoop> workers, points;
+  llvm::SmallVector<AstLoop> workers, points, steps;
   for (unsigned axis : workload.spaceAxes().list()) {
     int64_t own = std::max<int64_t>(block.registerTile[axis], 1);
     workers.push_back({"worker", block.blockTile[axis] / own,
@@ -399,17 +403,33 @@ void CodegenModel::describeBlock(const Workload &workload,
     points.push_back({"point", own, LoopBinding::Unrolled, axis, 1});
   }
   for (unsigned axis : workload.reduceAxes().list())
-    points.push_back({workload.axes[axis].name, shape[axis],
-                      LoopBinding::Serial, axis, 1, /*isReduction=*/true});
+    steps.push_back({workload.axes[axis].name, shape[axis], LoopBinding::Serial,
+                     axis, 1, /*isReduction=*/true});
   ProgramAst::Nest threads(ast, workers);
-  ProgramAst::Nest loops(ast, points);
-  AstStatement &statement = ast.addStatement("compute");
-  for (const Computation &computation : workload.computations)
-    statement.add(computation.operations);
-  for (unsigned number = 0; number < workload.operands.size(); ++number) {
-    bool isOutput = workload.operands[number].role == OperandRole::Output;
-    statement.accesses.push_back(
-        {ast.addBuffer(globalBuffer(workload, number, shape)), !isOutput,
-         isOutput});
+  ProgramAst::Nest own(ast, points);
+  AstBuffer value;
+  value.name = "value";
+  value.memory = AstMemory::Registers;
+  value.elementBytes = bytesOf(workload.accumulatorType());
+  value.strides.assign(shape.size(), 0);
+  value.elements = 1;
+  unsigned result = ast.addBuffer(std::move(value));
+  auto addGlobal = [&](unsigned number) {
+    return ast.addBuffer(globalBuffer(workload, number, shape));
+  };
+  {
+    ProgramAst::Nest reduce(ast, steps);
+    AstStatement &compute = ast.addStatement("compute");
+    for (const Computation &computation : workload.computations)
+      compute.add(computation.operations);
+    for (unsigned number = 0; number < workload.operands.size(); ++number)
+      if (workload.operands[number].role != OperandRole::Output)
+        compute.accesses.push_back({addGlobal(number), true, false});
+    compute.accesses.push_back({result, true, true});
   }
+  AstStatement &store = ast.addStatement("store");
+  store.accesses.push_back({result, true, false});
+  for (unsigned number = 0; number < workload.operands.size(); ++number)
+    if (workload.operands[number].role == OperandRole::Output)
+      store.accesses.push_back({addGlobal(number), false, true});
 }

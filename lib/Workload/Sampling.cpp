@@ -195,12 +195,13 @@ static std::vector<int64_t> cellSizes(const Axis &axis, unsigned count,
 
 /// Cells of a dynamic axis, at most `count` and those of `beyond` if it is
 /// open, which fill all sizes from 0 on, with a sum of weights of about one.
-/// With a histogram of at most kCellsOfOne sizes, these have cells of their own
-/// and count in addition.
+/// With a histogram of at most as many sizes, these have cells of their own and
+/// count in addition: of a longer one cells would multiply with those of other
+/// axes.
 static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
                                      llvm::ArrayRef<int64_t> beyond) {
   std::vector<int64_t> sizes =
-      cellSizes(axis, count, listedSizes(axis, kCellsOfOne));
+      cellSizes(axis, count, listedSizes(axis, count));
   if (axis.range.isOpen())
     for (int64_t size : beyond)
       if (int64_t next =

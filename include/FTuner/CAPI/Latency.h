@@ -98,8 +98,8 @@ const char *ftuner_latency_program_feature(size_t index);
     each part that has blocks. blocks: numRows × 2, blocks of each part, 0 where
     there are none. statements: numRows × 2, how many its tree has. ordering and
     features: of the statements of all trees one behind the other, their places
-    in the tree's sequence and their features; both null, or of `capacity`
-    statements, which may be too few for an error. */
+    in the tree's sequence and their features. Both may be null; else they have
+    room for `capacity` statements, and fewer than there are is an error. */
 int ftuner_latency_program_trees(const char *device, const char *path,
                                  const int64_t *programs, size_t numRows,
                                  double *blocks, int64_t *statements,

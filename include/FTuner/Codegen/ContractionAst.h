@@ -33,6 +33,7 @@ struct ContractionLoops {
     SharedTile tile;
     /// Bytes of an element there.
     int64_t elementBytes = 4;
+    int64_t stages = 1;
     /// Of a block, and elements of each access.
     int64_t threads = 1, vectorWidth = 1;
     /// One instruction for the whole tile, by the unit that copies.

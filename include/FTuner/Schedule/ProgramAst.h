@@ -73,8 +73,12 @@ struct AstBuffer {
   /// Of what holds a tile: elements along each axis, behind which positions
   /// begin anew. Empty for a whole operand.
   llvm::SmallVector<int64_t, 5> tile = {};
-  /// Elements of it, each once; of registers those of a thread.
+  /// Elements of it, each once; of registers those of a thread, of shared memory
+  /// those of all stages.
   double elements = 0;
+  /// Loops, by their numbers, whose iterations are so many elements apart,
+  /// whatever the axes say.
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
 };
 
 /// One access of a statement in each iteration of its loops.
@@ -153,6 +157,8 @@ public:
   unsigned addBuffer(AstBuffer buffer);
   AstStatement &addStatement(std::string name);
 
+  /// Numbers of the loops around what is added next.
+  llvm::ArrayRef<unsigned> openLoops() const { return open; }
   llvm::ArrayRef<AstLoop> loops() const { return allLoops; }
   llvm::ArrayRef<AstBuffer> buffers() const { return allBuffers; }
   llvm::ArrayRef<AstStatement> statements() const { return allStatements; }
@@ -195,8 +201,9 @@ struct PartAst {
 };
 
 /// The trees of a program for a shape, of each part that has blocks. A launch
-/// that adds up slices is part of each. The family must pass `check` for the
-/// device.
+/// that adds up slices of a product is part of each; the launches of sliced rows
+/// are one tree, in which each slice finishes its rows. The family must pass
+/// `check` for the device.
 std::vector<PartAst> describeProgram(const Workload &workload,
                                      const Program &program,
                                      llvm::ArrayRef<int64_t> shape,

@@ -19,6 +19,10 @@
 //        inside of it, and all                                              4
 //   161  iterations, number of loops, longest unrolled run                  3
 //
+// A program's order of blocks, blocks that take several tiles, warps that take
+// turns (ping-pong) and the registers that it may have are not seen: programs
+// that differ in these alone have the same numbers.
+//
 // Ours where the sources say nothing: blocks lie along x alone, as grids here
 // do; a line has 64 bytes; threads along x are all of a block's; tensor
 // instructions are vectorized loops.

@@ -59,10 +59,10 @@ struct ShapeCell {
 };
 
 /// Cells between the geometric middles of representative sizes, for every
-/// combination of axes. The sizes of a short histogram are representative, so
-/// an axis can be declared to have a few sizes, such as 768, 2304 and 3072. An
-/// axis with the symbols of another has no cells of its
-/// own: its size follows.
+/// combination of axes. The sizes of a short histogram, up to 12 of a single
+/// axis or 3 of each of several, are representative, so an axis can be declared
+/// to have a few sizes, such as 768, 2304 and 3072. An axis with the symbols of
+/// another has no cells of its own: its size follows.
 std::vector<ShapeCell> shapeCells(const Workload &workload, unsigned mainAxis);
 
 /// The shape of a cell at a size of the main axis.

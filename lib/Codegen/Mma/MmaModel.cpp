@@ -294,7 +294,7 @@ ContractionLoops MmaModel::contractionLoops(const Workload &workload,
                                     /*isReduction=*/true});
   for (unsigned factor : {0, 1})
     loops.copies[factor] = {layout.tileOf(factor), layout.elementBytes,
-                            layout.threads(),
+                            layout.stages, layout.threads(),
                             copyOf(workload, family, part, factor).vectorWidth};
   loops.isStaged = true;
   return loops;

@@ -23,7 +23,9 @@ private:
   }
   /// The loops over a row's elements that a thread has, and of accesses.
   llvm::SmallVector<AstLoop, 6> elementLoops() const;
-  llvm::SmallVector<AstLoop, 6> threadLoops() const;
+  llvm::SmallVector<AstLoop, 2> rowLoops() const;
+  /// Of the threads that share a row.
+  llvm::SmallVector<AstLoop, 2> threadLoops() const;
   unsigned addGlobal(unsigned operand) {
     return ast.addBuffer(globalBuffer(workload, operand, shape));
   }
@@ -48,15 +50,21 @@ private:
 };
 } // namespace
 
-llvm::SmallVector<AstLoop, 6> RowsDescriber::threadLoops() const {
-  unsigned rowAxis = layout.rowAxis, blockAxis = layout.blockAxis(rows);
+llvm::SmallVector<AstLoop, 2> RowsDescriber::rowLoops() const {
+  unsigned blockAxis = layout.blockAxis(rows);
   int64_t atOnce = schedule.rowsAtOnce();
-  llvm::SmallVector<AstLoop, 6> loops;
+  llvm::SmallVector<AstLoop, 2> loops;
   if (schedule.rowLoop > 1)
     loops.push_back(
         {"row", schedule.rowLoop, LoopBinding::Serial, blockAxis, atOnce});
   loops.push_back({"row", atOnce / schedule.laneRows, LoopBinding::Thread,
                    blockAxis, schedule.laneRows});
+  return loops;
+}
+
+llvm::SmallVector<AstLoop, 2> RowsDescriber::threadLoops() const {
+  unsigned rowAxis = layout.rowAxis;
+  llvm::SmallVector<AstLoop, 2> loops;
   if (schedule.warps > 1)
     loops.push_back(
         {"warp", schedule.warps, LoopBinding::Thread, rowAxis,
@@ -144,6 +152,7 @@ void RowsDescriber::addReads(AstStatement &statement,
 }
 
 void RowsDescriber::describeLoads() {
+  ProgramAst::Nest threads(ast, threadLoops());
   ProgramAst::Nest elements(ast, elementLoops());
   for (auto [number, operand] : llvm::enumerate(workload.operands)) {
     if (!isInput(operand.role) || !rows.isAlong(operand))
@@ -164,6 +173,7 @@ void RowsDescriber::describeReduction(unsigned number) {
                    /*isRow=*/false);
   llvm::SmallVector<unsigned, 4> used, operands;
   collect(number, used, operands);
+  ProgramAst::Nest threads(ast, threadLoops());
   {
     ProgramAst::Nest elements(ast, elementLoops());
     AstStatement &reduce = ast.addStatement("reduce " + reduction.name);
@@ -172,7 +182,7 @@ void RowsDescriber::describeReduction(unsigned number) {
     addReads(reduce, operands);
     reduce.accesses.push_back({buffer, true, true});
   }
-  // Trees over the places of a chunk and over slots, once a row.
+  // Trees over the places of a chunk and over slots, once a row, by all lanes.
   AstStatement &join = ast.addStatement("join " + reduction.name);
   double rounds = 2 * llvm::Log2_64(layout.slots());
   join.add(state.mergeOperations, rounds);
@@ -191,6 +201,12 @@ void RowsDescriber::describeReduction(unsigned number) {
 
 void RowsDescriber::describeRowComputation(unsigned number) {
   const Computation &computation = workload.computations[number];
+  // One lane does, of each of the rows that it has.
+  llvm::SmallVector<AstLoop, 1> own;
+  if (schedule.laneRows > 1)
+    own.push_back({"element", schedule.laneRows, LoopBinding::Vectorized,
+                   layout.laneAxis, 1});
+  ProgramAst::Nest laneRows(ast, own);
   AstStatement &statement = ast.addStatement("finish " + computation.name);
   statement.add(computation.operations);
   for (const Read &read : computation.reads)
@@ -204,6 +220,7 @@ void RowsDescriber::describePass(unsigned number) {
   const Computation &computation = workload.computations[number];
   llvm::SmallVector<unsigned, 4> used, operands;
   collect(number, used, operands);
+  ProgramAst::Nest threads(ast, threadLoops());
   ProgramAst::Nest elements(ast, elementLoops());
   AstStatement &store = ast.addStatement("store " + computation.name);
   for (unsigned other : used)
@@ -214,7 +231,7 @@ void RowsDescriber::describePass(unsigned number) {
 }
 
 void RowsDescriber::describe() {
-  ProgramAst::Nest threads(ast, threadLoops());
+  ProgramAst::Nest eachRow(ast, rowLoops());
   if (isHeld)
     describeLoads();
   for (unsigned number = 0; number < workload.computations.size(); ++number) {

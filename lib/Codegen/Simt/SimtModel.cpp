@@ -457,7 +457,7 @@ ContractionLoops SimtModel::contractionLoops(const Workload &workload,
       {"k", run, LoopBinding::Unrolled, axes.k, 1, /*isReduction=*/true});
   for (unsigned factor : {0, 1})
     loops.copies[factor] = {layout.factor(factor), kSharedElementBytes,
-                            layout.threads(), simt.vectorWidth};
+                            layout.stages, layout.threads(), simt.vectorWidth};
   return loops;
 }
 

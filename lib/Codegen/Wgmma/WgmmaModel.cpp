@@ -255,7 +255,10 @@ ContractionLoops WgmmaModel::contractionLoops(const Workload &workload,
       {"k", depth, LoopBinding::Vectorized, axes.k, 1, /*isReduction=*/true});
   for (unsigned factor : {0, 1})
     loops.copies[factor] = {
-        layout.tileOf(factor), layout.elementBytes, layout.copyingThreads(),
+        layout.tileOf(factor),
+        layout.elementBytes,
+        layout.stages,
+        layout.copyingThreads(),
         factorCopy(workload, wgmma.accessBytes, factor).vectorWidth,
         !layout.copiesByThreads(factor)};
   loops.isStaged = true;

@@ -64,6 +64,23 @@ TEST(ProgramAst, StatementsHaveTheirPlacesInTheSequence) {
   EXPECT_EQ(Example().ast.ordering(), (llvm::SmallVector<int64_t, 8>{1, 4}));
 }
 
+TEST(ProgramAst, IsWrittenAsJson) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream);
+  json.object([&] { Example().ast.write(json); });
+  auto value = llvm::cantFail(llvm::json::parse(text));
+  const llvm::json::Object &ast = *value.getAsObject();
+  const llvm::json::Object &loop = *(*ast.getArray("loops"))[1].getAsObject();
+  EXPECT_EQ(loop.getString("binding"), "serial");
+  EXPECT_EQ(loop.getInteger("length"), 10);
+  const llvm::json::Object &add =
+      *(*ast.getArray("statements"))[1].getAsObject();
+  EXPECT_EQ(*add.getArray("loops"), (llvm::json::Array{0, 1}));
+  EXPECT_EQ(add.getObject("operations")->getNumber("float-add"), 1);
+  EXPECT_EQ(*ast.getArray("ordering"), (llvm::json::Array{1, 4}));
+}
+
 TEST(ProgramAst, DistancesFollowFromStepsAndStrides) {
   Example example;
   const ProgramAst &ast = example.ast;
@@ -184,7 +201,8 @@ protected:
             shape.push_back(family.tiles.front()[axis] *
                             (1 + static_cast<int64_t>(random() % 3)));
           visit(workload, family, shape);
-          return ++schedules < 3;
+          // Clusters come behind many other schedules.
+          return ++schedules < 3 || family.clusterBlocks() > 1;
         });
       });
   }
@@ -220,13 +238,14 @@ TEST_F(PathAst, ProductsComputeAndCopyWhatTheirWorkSays) {
             Workload::matmul({1, 4096}, {1, 4096}, {1, 4096},
                              /*transposeLhs=*/false, transposesRhs);
         setTypes(workload, type, sum);
-        unsigned programs = 0, exact = 0;
+        unsigned programs = 0, exact = 0, clusters = 0;
         forEachProgram(
             *path, workload,
             [&](const Workload &workload, const KernelFamily &family,
                 const Shape &shape) {
               SCOPED_TRACE(family.str());
               ++programs;
+              clusters += family.clusterBlocks() > 1;
               auto parts = describeProgram(
                   workload, {&family, partitionShape(family, shape)}, shape,
                   device);
@@ -271,8 +290,10 @@ TEST_F(PathAst, ProductsComputeAndCopyWhatTheirWorkSays) {
                 for (float feature : features)
                   EXPECT_TRUE(std::isfinite(feature) && feature >= 0);
             });
-        if (!llvm::errorToBool(path->supports(workload, device)))
+        if (!llvm::errorToBool(path->supports(workload, device))) {
           EXPECT_TRUE(programs > 3 && exact > 0) << path->name().str();
+          EXPECT_TRUE(path->name() != "wgmma" || clusters > 0);
+        }
       }
 }
 
