@@ -217,3 +217,10 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     assert "none:1" in learn("train", str(none), "-o", str(target), code=1) and not target.exists()
     error = learn("train", rows, "-o", str(target), "--hold-out=12", code=2)
     assert "expected folds from 0 to 9" in error and not target.exists()
+    error = learn("train", rows, "-o", str(tmp_path / "nowhere" / "a"), code=1)
+    assert "cannot write" in error
+
+
+def test_a_lone_last_row_is_trained_on() -> None:
+    with pytest.raises(ValueError, match="batches of two programs"):
+        training.Options(batch=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-from typing import Any
+from typing import Any, Callable
 
 from .. import outputs
 from ..errors import Error
@@ -47,11 +46,11 @@ def add_parser(commands: Any) -> None:
         default="small",
         help="of the network: 0.2 or 14 million numbers (default: %(default)s)",
     )
-    train.add_argument("--epochs", type=_positive, default=100, help="default: %(default)s")
+    train.add_argument("--epochs", type=_number(1), default=100, help="default: %(default)s")
     train.add_argument(
-        "--batch", type=_positive, default=600, help="programs of a step (default: %(default)s)"
+        "--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)"
     )
-    train.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    train.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     train.add_argument(
         "--loss",
         choices=("both", "squared", "relative"),
@@ -106,11 +105,13 @@ def _add_rows(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a positive number, but got {text}")
-    return number
+def _number(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, but got '{text}'")
+        return int(text)
+
+    return parse
 
 
 def _folds(text: str, option: str) -> list[int]:
@@ -152,7 +153,7 @@ def _report(options: argparse.Namespace, found: dict[str, dict[str, float]]) -> 
             str(int(of["programs"])),
             f"{of['mean']:.1%}",
             *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
-            f"{of['rank']:.3f}",
+            "-" if of["rank"] is None else f"{of['rank']:.3f}",
         ]
         for name, of in found.items()
     ]
@@ -163,7 +164,9 @@ def _train(options: argparse.Namespace) -> None:
     import numpy as np
 
     held_out = _folds(options.hold_out, "--hold-out")
-    outputs.target_of(options.output)
+    if options.output == outputs.STANDARD:
+        raise UsageError("--output: expected the name of a file, but got '-'")
+    outputs.check_folder(options.output)
     learned = _learned()
     training, network = learned.training, learned.network
     data = _read(options)
@@ -189,11 +192,11 @@ def _train(options: argparse.Namespace) -> None:
             settings,
             tell=lambda epoch, loss: progress.advance(),
         )
-    trained.save(options.output)
     found = {"trained on": _errors(training, trained, known)}
     if len(unseen):
         found["held out"] = _errors(training, trained, unseen)
         found["held out, by latency"] = _of_latency(training, unseen)
+    trained.save(options.output)
     _report(options, found)
 
 

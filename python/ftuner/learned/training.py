@@ -42,6 +42,8 @@ class Options:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 2:
+            raise ValueError("expected an epoch and batches of two programs at least")
         if self.loss not in LOSSES:
             raise ValueError(f"expected one of {', '.join(LOSSES)}, but got {self.loss!r}")
         if self.transform not in KINDS:
@@ -213,7 +215,7 @@ class Trained:
                 predictor, labels, mean, deviation, card_mean, card_deviation,
                 bool(header["positions"]), bool(header["corrects"]),
             )  # fmt: skip
-        except (ValueError, KeyError, TypeError, RuntimeError, UnicodeDecodeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, UnicodeDecodeError) as error:
             raise Error(f"'{path}' is no predictor: {error}") from error
 
 
@@ -260,8 +262,9 @@ def train(
         order = rng.permutation(len(data))
         for first in range(0, len(data), size):
             rows = order[first : first + size]
+            # Batch norm has no deviation of a single row.
             if len(rows) < 2:
-                continue
+                rows = order[first - 1 : first + 1]
             batch = trained.batch(data, rows)
             predicted = predictor.decoder(latents(predictor, batch))[:, 0]
             loss = loss_of(options, predicted, wanted[rows])
@@ -278,12 +281,14 @@ def train(
     return trained
 
 
-def errors(predicted: Sequence[float] | npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Mean relative error, shares of rows within 5, 10 and 20 %, and the rank correlation of Spearman."""
+def errors(
+    predicted: Sequence[float] | npt.NDArray[np.float64], measured: npt.NDArray[np.float64]
+) -> dict[str, float | None]:
+    """Mean relative error, shares of rows within 5, 10 and 20 %, and the rank correlation of Spearman (None for fewer than three rows)."""
     from scipy import stats
 
     off = np.abs(np.asarray(predicted) / measured - 1)
-    rank = float(stats.spearmanr(predicted, measured).statistic) if len(measured) > 2 else float("nan")
+    rank = float(stats.spearmanr(predicted, measured).statistic) if len(measured) > 2 else None
     return {
         "mean": float(off.mean()),
         "within_5": float((off <= 0.05).mean()),
