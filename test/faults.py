@@ -26,7 +26,7 @@ static int ftunerFault(int number) {
 """
 
 CODEGEN = "lib/Codegen/IR/"
-ROWS = "lib/Codegen/Rows/IR/RowsEmitter.cpp"
+ROWS = "lib/Codegen/Rows/IR/RowsReduction.cpp"
 #: A test of lit.
 CONVOLUTION = "Operators/convolution-run.mlir"
 #: What, file, text, its replacement (@ stands for the switch), tests that must find it: of test/Integration, or of lit.
