@@ -66,6 +66,8 @@ class Entry:
     own_judges: list[str] = field(default_factory=list)
     #: Why there is no plan; empty if there is one.
     failure: str = ""
+    #: Why its code could not be generated; empty if it was, or if nobody asked.
+    code_failure: str = ""
 
     def mean(self, values: Sequence[float]) -> float:
         """Over the sizes, by their weights."""
@@ -147,6 +149,8 @@ class Comparison:
     files: dict[str, str] = field(default_factory=dict)
     #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
     requests: list[dict[str, Any]] = field(default_factory=list)
+    #: What was left out, in words.
+    notes: list[str] = field(default_factory=list)
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -217,8 +221,24 @@ class Comparison:
         return "".join(json.dumps(request) + "\n" for request in self.requests)
 
 
+class NoPlan(Error):
+    """No strategy planned a source."""
+
+
 def compare(
-    source: compiler.Source,
+    source: compiler.Source, *, counts: Mapping[str, int] | None = None, **options: Any
+) -> Comparison:
+    """Plans a source by every strategy under every cost model on every device, and judges the plans.
+
+    `options` are those of `prepare`. `counts` says how many calls of a function there are. A strategy
+    that finds no plan has entries that say why. Raises `Error` as `prepare` does, and `NoPlan` where
+    no strategy finds one.
+    """
+    text = compiler.read_source(source)
+    return prepare(**options).compare(text, counts)
+
+
+def prepare(
     *,
     device: descriptions.Device | Sequence[descriptions.Device] = "h200",
     strategies: Sequence[str] = STRATEGIES,
@@ -227,53 +247,79 @@ def compare(
     code: bool = True,
     state: str | os.PathLike[str] | None = None,
     tell: Any = None,
-    counts: Mapping[str, int] | None = None,
     **options: Any,
-) -> Comparison:
-    """Plans a source by every strategy under every cost model on every device, and judges the plans.
+) -> Searches:
+    """Reads all that comparisons need beside their sources.
 
-    `options` are those of `compile`, for all of them; a strategy may have its own,
+    `options` are those of `compile`, for all strategies; one may have its own,
     `gensor:virtual-threads=false`. `judged_by` are logs of measurements, by names of `FILE_JUDGES`.
     `code` asks for bytes of PTX. With `state`, a file of JSON lines, what was planned before is taken
-    from there, and what is planned now is added. `tell` is called with a line for each plan.
-    `counts` says how many calls of a function there are. A strategy that finds no plan has entries
-    that say why. Raises `Error` where none does, and for a judge that does not know the devices.
+    from there, and what is planned now is added. `tell` is called with a line for each plan. Raises
+    `Error` for names that do not exist, for two devices with one name, for files that are not what
+    they should be, and for a judge that knows none of the devices.
     """
-    text = compiler.read_source(source)
     logs = {name: judges.RecordedTimes(path) for name, path in (judged_by or {}).items()}
     for name in logs:
         if name not in FILE_JUDGES:
             raise Error(f"expected a judge of {', '.join(FILE_JUDGES)}, but got '{name}'")
     given: list[Any] = [*device] if isinstance(device, (list, tuple)) else [device]
-    devices = [descriptions.resolve(one) for one in given]
-    names = {one.name for one in devices}
-    for log in logs.values():
-        if not log.devices & names:
+    devices: dict[str, descriptions.Description] = {}
+    for one in map(descriptions.resolve, given):
+        known = devices.setdefault(one.name, one)
+        if known.text != one.text and known.content() != one.content():
             raise Error(
-                f"{log.path}: expected measurements of {', '.join(sorted(names))}, but got those of "
+                f"expected one device of the name '{one.name}', but got {known.origin} and {one.origin}"
+            )
+    for log in logs.values():
+        if not log.devices & devices.keys():
+            raise Error(
+                f"{log.path}: expected measurements of {', '.join(sorted(devices))}, but got those of "
                 + ", ".join(sorted(log.devices))
             )
-    kept = State(state)
-    specs = [Strategy.parse(one) for one in strategies]
-    entries: list[Entry] = []
-    requests: dict[str, dict[str, Any]] = {}
-    failures = []
-    for description in devices:
-        answers = []
-        for spec in specs:
-            for cost_model in cost_models:
-                answer = plans.plan(
-                    text, description, spec, cost_model, options, code=code, state=kept, tell=tell
-                )
-                answers.append((spec, cost_model, answer))
-                if answer.failure:
-                    failures.append(answer.failure)
-        maker = _Maker(text.name, description, logs, options, counts or {}, requests)
-        entries += maker.make(answers)
-    if not entries:
-        raise Error(failures[0] if failures else "expected a strategy and a cost model")
-    files = {name: _who(log) for name, log in logs.items()}
-    return Comparison(entries, files, list(requests.values()))
+    specs = [Strategy.read(one) for one in strategies]
+    if not (devices and specs and cost_models):
+        raise Error("expected a device, a strategy and a cost model")
+    return Searches(
+        [*devices.values()], specs, [*cost_models], logs, State(state), options, code, tell
+    )
+
+
+@dataclass(frozen=True)
+class Searches:
+    """What plans sources and judges the plans."""
+
+    devices: Sequence[descriptions.Description]
+    strategies: Sequence[Strategy]
+    cost_models: Sequence[str]
+    logs: Mapping[str, judges.RecordedTimes]
+    state: State
+    options: Mapping[str, Any]
+    code: bool = True
+    tell: Any = None
+
+    def compare(
+        self, text: compiler.SourceText, counts: Mapping[str, int] | None = None
+    ) -> Comparison:
+        entries: list[Entry] = []
+        requests: dict[str, dict[str, Any]] = {}
+        failures = []
+        for device in self.devices:
+            answers = []
+            for spec in self.strategies:
+                for cost_model in self.cost_models:
+                    answer = plans.plan(
+                        text, device, spec, cost_model, self.options,
+                        code=self.code, state=self.state, tell=self.tell,
+                    )  # fmt: skip
+                    answers.append((spec, cost_model, answer))
+                    if answer.failure:
+                        failures.append(answer.failure)
+            maker = _Maker(text.name, device, self.logs, self.options, counts or {}, requests)
+            entries += maker.make(answers)
+        if not entries:
+            raise NoPlan(failures[0] if failures else "no strategy planned a workload")
+        files = {name: _who(log) for name, log in self.logs.items()}
+        return Comparison(entries, files, list(requests.values()))
 
 
 def _who(log: judges.RecordedTimes) -> str:
@@ -365,6 +411,7 @@ class _Maker:
             size_sm_use=[program["metrics"]["occ"] for program in programs],
             times=times,
             own_judges=self._own(spec, cost_model, measurer),
+            code_failure=answer.code_failure,
         )
 
     def _roofline_us(self, facts: Mapping[str, Any], shape: Mapping[str, Any]) -> float | None:
@@ -451,6 +498,7 @@ class _Maker:
             size_sm_use=[mean(part.mean(part.size_sm_use) for part in parts)],
             times=times,
             own_judges=parts[0].own_judges,
+            code_failure=answer.code_failure,
         )
 
 

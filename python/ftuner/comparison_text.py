@@ -80,6 +80,11 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
         f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
         for reason, who in reasons.items()
     ]
+    notes += [
+        f"{entry.strategy} by {entry.cost_model}: no code: {entry.code_failure}"
+        for entry in group.entries
+        if entry.code_failure
+    ]
     total = len(group.sizes)
     for judge in found.judges:
         common = group.common(judge)

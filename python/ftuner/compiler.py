@@ -161,7 +161,19 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
 
 
 #: Options that name a file, behind this prefix: the compiler runs in a folder of its own.
-_FILES = {"measure-log": "", "measurer": "recorded:"}
+_FILES = {"measure-log": "", "measurer": "recorded:", "save-model": "", "transfer-from": ""}
+
+
+def read_files(options: Mapping[str, Any]) -> list[Path]:
+    """Files whose contents decide what is compiled, beside a calibration, in order of the options."""
+    values = {
+        name.replace("_", "-"): str(value) for name, value in options.items() if value is not None
+    }
+    return [
+        Path(values[name].removeprefix(prefix))
+        for name, prefix in _FILES.items()
+        if name != "save-model" and values.get(name, "").startswith(prefix) and values.get(name)
+    ]
 
 
 def _absolute(value: str, prefix: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class Error(RuntimeError):
     """Something failed that is not the caller's argument.
@@ -32,3 +35,9 @@ class CacheError(Error):
 
 class CompileWarning(UserWarning):
     """The compiler warned of something and went on. Modules from the cache do not warn again."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to put behind a message on an unknown name; empty where none is like it."""
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -33,7 +33,9 @@ def with_end(source: SourceText, end: int) -> SourceText:
 
 def compare(source: SourceText, ends: Sequence[int], **options: Any) -> Comparison:
     """Compares what searches choose for a source whose range ends at one number after the other."""
-    found = [comparison.compare(with_end(source, end), **options) for end in ends]
+    sources = [with_end(source, end) for end in ends]
+    searches = comparison.prepare(**options)
+    found = [searches.compare(one) for one in sources]
     entries = [entry for one in found for entry in one.entries]
     requests = [request for one in found for request in one.requests]
     return Comparison(entries, found[0].files, requests)

@@ -124,7 +124,7 @@ class RecordedTimes:
     """Times in a log of measurements (docs/measurements.md), of a device or of a simulator.
 
     Lines of stand-ins, `model:NAME`, are left out. The later one of two lines of a kernel and shape
-    counts. A last line that was cut off counts as none. Raises `Error` for a file that cannot be
+    counts. A last line that was cut off counts as none, and one without an end counts. Raises `Error` for a file that cannot be
     read, that has other lines than those of a log, or no time that anybody measured.
     """
 
@@ -140,7 +140,7 @@ class RecordedTimes:
                 version, measurer = content["format_version"], content.get("measurer", "")
                 time_us = content.get("microseconds")
                 key = _key(content["device"], content["workload"], content["family"], content["shape"])
-                if not (time_us is None or isinstance(time_us, (int, float)) and time_us > 0):
+                if not (time_us is None or _is_time(time_us)):
                     raise ValueError("microseconds")
             except (ValueError, KeyError, AttributeError, TypeError):
                 raise Error(
@@ -164,7 +164,9 @@ class RecordedTimes:
             reason = getattr(error, "strerror", None) or "expected text"
             raise Error(f"cannot read '{self.path}': {reason}") from error
         lines = text.split("\n")
-        for number, line in enumerate(lines[:-1], 1):
+        if not _is_json(lines[-1]):
+            del lines[-1]
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 yield number, line
 
@@ -177,6 +179,19 @@ class RecordedTimes:
             if key in self._times:
                 return self._times[key]
         return None
+
+
+def _is_time(value: Any) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _key(

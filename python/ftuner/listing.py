@@ -35,3 +35,10 @@ def listed(tool: Path) -> Mapping[str, Any]:
 def gated_paths(tool: Path) -> frozenset[str]:
     """Codegen paths that compete only where they were proven, or where a user names them."""
     return frozenset(path["name"] for path in listed(tool)["paths"] if path["gated"])
+
+
+def values(tool: Path, option: str) -> list[str]:
+    """What an option takes; empty where that is no list of names."""
+    return next(
+        ([*one.get("values", [])] for one in listed(tool)["options"] if one["name"] == option), []
+    )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import comparison
 from .comparison import LATENCY, ROOFLINE, Comparison, Entry, geometric_mean
 from .compiler import SourceText
 from .errors import Error
-from .papers import Paper, Reported
+from .papers import Paper, Reported, Workload
+from .plans import Strategy
 
 #: Header and rows.
 Table = tuple[list[str], list[list[str]]]
@@ -20,40 +22,93 @@ _JUDGES = (LATENCY, ROOFLINE)
 
 
 def run(paper: Paper, *, tell: Any = None, **options: Any) -> Comparison:
-    """Compares the strategies of a paper on its workloads and devices; options as of `compare`.
+    """Compares the strategies of a paper on its workloads and devices; options as of `prepare`.
 
-    A workload that no strategy plans has an entry for each that says why.
+    `dietcode` searches for the sizes of the paper. A workload that no strategy plans has an entry for
+    each that says why.
     """
     options.setdefault("device", list(paper.devices))
     options.setdefault("strategies", list(paper.strategies))
+    searches = comparison.prepare(**options)
     entries: list[Entry] = []
     files: dict[str, str] = {}
     requests = []
+    notes = _missing(paper, [spec.label for spec in searches.strategies])
     for workload in paper.workloads:
         source = SourceText(f"{workload.name}.mlir", workload.text().encode())
         counts = {part.name: part.count for part in workload.parts}
+        pairs = [(spec, _at_sizes(paper, workload, spec, searches.options)) for spec in searches.strategies]
+        notes += [
+            f"{spec.label} is left out of {workload.name}, whose operators differ in their sizes"
+            for spec, own in pairs
+            if own is None
+        ]
+        specs = [own for _, own in pairs if own is not None]
+        if not specs:
+            continue
+        own = replace(
+            searches,
+            strategies=specs,
+            tell=(lambda line, name=workload.name: tell(f"{name}: {line}")) if tell else None,
+        )
         try:
-            found = comparison.compare(
-                source,
-                counts=counts,
-                tell=(lambda line, name=workload.name: tell(f"{name}: {line}")) if tell else None,
-                **options,
-            )
-        except Error as error:
-            reason = str(error)
+            found = own.compare(source, counts)
+        except comparison.NoPlan as error:
             entries += [
-                Entry(source.name, str(device), workload.name, strategy, model, 0.0, failure=reason)
-                for device in options["device"]
-                for strategy in options["strategies"]
-                for model in options.get("cost_models", (LATENCY,))
+                Entry(source.name, device.name, workload.name, spec.label, model, 0.0, failure=str(error))
+                for device in searches.devices
+                for spec in specs
+                for model in searches.cost_models
             ]
             continue
         entries += found.entries
         files.update(found.files)
         requests += found.requests
     if all(entry.failure for entry in entries):
-        raise Error(entries[0].failure)
-    return Comparison(entries, files, requests)
+        raise Error(entries[0].failure if entries else notes[-1])
+    return Comparison(entries, files, requests, notes)
+
+
+def _at_sizes(
+    paper: Paper, workload: Workload, spec: Strategy, options: Mapping[str, Any]
+) -> Strategy | None:
+    """A strategy whose instances are the paper's sizes of a workload, if it is `dietcode`.
+
+    `instance-sizes` are extents of the main axis, one list for all operators. Where these differ, it
+    is as it was, and None if it tunes each shape by itself.
+    """
+    sizes, given = paper.sizes(workload.name), {**options, **spec.options}
+    if spec.name != "dietcode" or not sizes or given.get("instance_sizes"):
+        return spec
+    if len(workload.factors) == 1:
+        (factor,) = workload.factors
+        own = ",".join(str(factor * size) for size in sizes)
+        return replace(spec, options={**spec.options, "instance_sizes": own})
+    return None if given.get("dietcode_mode") == "per-shape" else spec
+
+
+def _label(paper: Paper, system: str, labels: Sequence[str]) -> str | None:
+    """The strategy that stands for a system; else the only one with its name and its mode."""
+    wanted = paper.systems.get(system)
+    if wanted is None or wanted in labels:
+        return wanted
+    modes = {option for label in paper.systems.values() for option in Strategy.parse(label).options}
+
+    def mode(label: str) -> tuple[str, dict[str, str]]:
+        spec = Strategy.parse(label)
+        return spec.name, {name: spec.options[name] for name in modes & spec.options.keys()}
+
+    close = [label for label in labels if mode(label) == mode(wanted)]
+    return close[0] if len(close) == 1 else None
+
+
+def _missing(paper: Paper, labels: Sequence[str]) -> list[str]:
+    """Notes of the systems that none of the strategies, or none alone, stands for."""
+    return [
+        f"{system}: expected {strategy}, or one strategy like it"
+        for system, strategy in paper.systems.items()
+        if _label(paper, system, labels) is None
+    ]
 
 
 def devices_of(found: Comparison) -> list[str]:
@@ -82,6 +137,7 @@ class _Rows:
             and entry.workload != comparison.WHOLE
             and not entry.failure
         ]
+        self.labels = list(dict.fromkeys(entry.strategy for entry in found.entries))
         self.reference = paper.reference
 
     def make(self) -> list[list[str]]:
@@ -106,7 +162,7 @@ class _Rows:
 
     def _entries(self, system: str) -> list[Entry]:
         """Of the strategy that stands for a system, one for each part."""
-        strategy = self.paper.systems.get(system)
+        strategy = _label(self.paper, system, self.labels)
         entries = [entry for entry in self.entries if entry.strategy == strategy]
         models = list(dict.fromkeys(entry.cost_model for entry in entries))
         return [entry for entry in entries if entry.cost_model == models[0]]

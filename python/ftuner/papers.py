@@ -50,6 +50,13 @@ class Workload:
     what: str
     parts: Sequence[Part]
 
+    @property
+    def factors(self) -> set[int]:
+        """The main axis of each part has as many times `T`; empty where all sizes are static."""
+        given = [(part.operator["kind"], part.operator.get("m")) for part in self.parts]
+        factors = {m[0] for _, m in given if isinstance(m, list)}
+        return factors | {1 for kind, _ in given if kind.startswith("batch_")}
+
     def text(self) -> str:
         """A module with a function for each part; its symbols are `T`, or `T16` for 16 · T."""
         functions = [function(part.name, part.operator) for part in self.parts]
@@ -86,6 +93,10 @@ class Paper:
     reference: str
     workloads: Sequence[Workload]
     reported: Sequence[Reported]
+
+    def sizes(self, workload: str) -> Sequence[int]:
+        """T of the figures of a workload; empty where they have none."""
+        return next((one.sizes for one in self.reported if one.workload == workload and one.sizes), ())
 
 
 def load(name: str) -> Paper:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, compiler, descriptions, judges, outputs
-from .errors import CompileError, Error
+from . import __version__, cache, compiler, descriptions, judges, listing, locations, outputs
+from .errors import CompileError, Error, did_you_mean
 from .explanation import explain_data
 
 #: Of the facts that are kept.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,47 @@ class Strategy:
             raise Error(f"expected a strategy, or STRATEGY:OPTION=VALUE, but got '{text}'")
         return Strategy(text, name, options)
 
+    @staticmethod
+    def read(text: str) -> Strategy:
+        """`parse`, and raises `Error` for names of strategies and options that do not exist."""
+        spec = Strategy.parse(text)
+        tool = locations.tool("ftuner-translate")
+        strategies = listing.values(tool, "strategy")
+        if spec.name not in strategies:
+            close = did_you_mean(spec.name, strategies)
+            raise Error(f"expected names of {', '.join(strategies)}, but got '{spec.name}'{close}")
+        known = compiler.pipeline_options(tool) - {"device", "strategy", "cost-model"}
+        for option in (name.replace("_", "-") for name in spec.options):
+            if option in ("strategy", "cost-model"):
+                plural = "--strategies" if option == "strategy" else "--cost-models"
+                raise Error(f"{text}: '{option}' is no option of a strategy; see {plural}")
+            if option not in known:
+                close = did_you_mean(option, known)
+                raise Error(f"{text}: {spec.name} has no option '{option}'{close}")
+        return spec
+
+
+def split(text: str) -> list[str]:
+    """Strategies with commas between, each once.
+
+    A value of an option that takes a text may have commas: it ends at a name of a strategy.
+    """
+    tool = locations.tool("ftuner-translate")
+    strategies = listing.values(tool, "strategy")
+    texts = {
+        option.name
+        for option in compiler.declared_options(tool)
+        if option.type == "string" and not listing.values(tool, option.name)
+    }
+    parts: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        last = re.search(r".*:([a-z0-9-]+)=", parts[-1]) if parts else None
+        if last and last[1] in texts and part.partition(":")[0] not in strategies:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return list(dict.fromkeys(parts))
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -53,34 +94,55 @@ class Answer:
     facts: dict[str, Any] | None
     #: Bytes of PTX by workload, `""` for all; None if nobody asked or it could not be generated.
     code: dict[str, int] | None = None
+    #: Why it could not be generated.
+    code_failure: str = ""
 
 
 class State:
-    """Plans that are kept in a file, a JSON object in each line. Without a path nothing is kept."""
+    """Plans that are kept in a file, a JSON object in each line. Without a path nothing is kept.
+
+    A last line that was cut off is left out, and overwritten by the next plan. Raises `Error` for a
+    file that cannot be read or has other lines, and leaves it as it is.
+    """
+
+    #: How each line begins.
+    _BEGIN = '{"key": "'
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._path = None if path is None else Path(path)
         self._contents: dict[str, Any] = {}
+        #: Bytes of whole lines, and what is to be written behind them before the next one.
+        self._whole, self._end = 0, ""
         if self._path is None:
             return
         outputs.check_folder(str(self._path))
         if not self._path.exists():
             return
         try:
-            lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+            *lines, last = self._path.read_bytes().decode("utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "expected text"
             raise Error(f"cannot read '{self._path}': {reason}") from error
-        if lines and not lines[-1].endswith("\n"):
-            # It was cut off.
-            outputs.write_one(str(self._path), "".join(lines[:-1]).encode("utf-8"))
-            del lines[-1]
         for number, line in enumerate(lines, 1):
-            try:
-                content = json.loads(line)
-                self._contents[content["key"]] = content["plan"]
-            except (ValueError, KeyError, TypeError):
-                raise Error(f"{self._path}:{number}: expected a plan in each line") from None
+            if not self._read(line):
+                raise Error(f"{self._path}:{number}: expected a plan in each line")
+        self._whole = sum(len(line.encode()) + 1 for line in lines)
+        if self._read(last):
+            self._whole, self._end = self._whole + len(last.encode()), "\n"
+        elif not (last.startswith(self._BEGIN) or not last or lines and self._BEGIN.startswith(last)):
+            raise Error(f"{self._path}:{len(lines) + 1}: expected a plan in each line")
+
+    def _read(self, line: str) -> bool:
+        """Whether the line has a plan."""
+        try:
+            content = json.loads(line)
+            key, plan = content["key"], content["plan"]
+        except (ValueError, KeyError, TypeError):
+            return False
+        if not isinstance(key, str) or not isinstance(plan, dict):
+            return False
+        self._contents[key] = plan
+        return True
 
     def find(self, key: str) -> Any:
         return self._contents.get(key)
@@ -89,11 +151,15 @@ class State:
         self._contents[key] = plan
         if self._path is None:
             return
+        line = (self._end + json.dumps({"key": key, "plan": plan}) + "\n").encode()
         try:
-            with open(self._path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "plan": plan}) + "\n")
+            with open(self._path, "r+b" if self._path.exists() else "wb") as file:
+                file.truncate(self._whole)
+                file.seek(self._whole)
+                file.write(line)
         except OSError as error:
             raise outputs.cannot_write(str(self._path), error.strerror) from error
+        self._whole, self._end = self._whole + len(line), ""
 
 
 def plan(
@@ -113,20 +179,38 @@ def plan(
     run of the search, whose seconds do not count and which measures nothing again.
     """
     options = {**options, **strategy.options}
-    key = _key(text, device, strategy.name, cost_model, options)
-    kept, kept_code = state.find(key), state.find(f"{key} code") if code else None
-    is_whole = kept is not None and (not code or kept_code is not None or kept["facts"] is None)
-    if tell and not is_whole:
+
+    def key() -> str:
+        return _key(text, device, strategy.name, cost_model, options)
+
+    # A search that writes its model to a file must run.
+    is_kept = not options.get("save_model")
+    kept = state.find(key()) if is_kept else None
+    kept_code = state.find(f"{key()} code") if is_kept and code else None
+    if tell and (kept is None or code and kept_code is None):
         tell(f"{strategy.label} by {cost_model} on {device.name}")
     with _one_log(options) as given:
         given = {**given, "strategy": strategy.name, "cost_model": cost_model}
         if kept is None:
-            kept = _search(text, device, given)
-            state.add(key, kept)
-        if code and kept_code is None and kept["facts"] is not None:
-            kept_code = _generate(text, device, given)
-            state.add(f"{key} code", kept_code)
-    return Answer(kept["seconds"], kept["failure"], kept["facts"], kept_code or None)
+            start = time.perf_counter()
+            try:
+                facts = facts_of(explain_data(text, device=device, **given))
+            except CompileError as error:
+                return Answer(time.perf_counter() - start, _reason(str(error)), None)
+            kept = {"seconds": time.perf_counter() - start, "facts": facts}
+            if is_kept:
+                # The key has the log of measurements as it is now.
+                state.add(key(), kept)
+        code_failure = ""
+        if code and kept_code is None:
+            try:
+                kept_code = _generate(text, device, given)
+            except CompileError as error:
+                code_failure = _reason(str(error))
+            else:
+                if is_kept:
+                    state.add(f"{key()} code", kept_code)
+    return Answer(kept["seconds"], "", kept["facts"], kept_code, code_failure)
 
 
 @contextmanager
@@ -146,21 +230,27 @@ def _key(
     cost_model: str,
     options: Mapping[str, Any],
 ) -> str:
-    parts = [__version__, str(FORMAT_VERSION), device.text, strategy, cost_model]
-    parts += [f"{name}={value}" for name, value in sorted(options.items())]
-    return hashlib.sha256(repr(parts).encode() + text.content).hexdigest()
+    """Hash of all that decides a plan, with the compiler and the contents of files."""
+    given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
+    calibration = given.calibration and hashlib.sha256(given.calibration.content).hexdigest()
+    return cache.key_of(
+        {
+            "format_version": [FORMAT_VERSION, __version__],
+            "source": hashlib.sha256(text.content).hexdigest(),
+            "device": device.text,
+            "options": given.arguments,
+            "calibration": calibration,
+            "files": [_hash(path) for path in compiler.read_files(options)],
+        }
+    )
 
 
-def _search(
-    text: compiler.SourceText, device: descriptions.Description, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    start = time.perf_counter()
-    facts, failure = None, ""
+def _hash(path: Path) -> str:
+    """Empty where there is no file."""
     try:
-        facts = facts_of(explain_data(text, device=device, **options))
-    except CompileError as error:
-        failure = _reason(str(error))
-    return {"seconds": time.perf_counter() - start, "failure": failure, "facts": facts}
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def _reason(message: str) -> str:
@@ -200,12 +290,9 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
 def _generate(
     text: compiler.SourceText, device: descriptions.Description, options: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Bytes of PTX by workload, and of all as `""`; empty if it cannot be generated."""
-    try:
-        given = compiler.read_options(options, device)
-        return code_bytes(compiler.translate(text, device, given, ["--ftuner-to-ptx"]))
-    except CompileError:
-        return {}
+    """Bytes of PTX by workload, and of all as `""`."""
+    given = compiler.read_options(options, device)
+    return code_bytes(compiler.translate(text, device, given, ["--ftuner-to-ptx"]))
 
 
 def code_bytes(ptx: str) -> dict[str, int]:

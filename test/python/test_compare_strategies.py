@@ -150,6 +150,20 @@ def test_a_strategy_has_options_of_its_own(source: Path, state: Path) -> None:
     assert [one.code_bytes for one in few.entries] == [None, None]
 
 
+def test_values_with_commas() -> None:
+    assert plans.split("dietcode:instance-sizes=5,24,43,ftuner, gensor:virtual-threads=false,roller:max-kernels=2") == [
+        "dietcode:instance-sizes=5,24,43", "ftuner", "gensor:virtual-threads=false", "roller:max-kernels=2",
+    ]  # fmt: skip
+    assert plans.split("gensor:virtual-threads=false,gensr") == ["gensor:virtual-threads=false", "gensr"]
+
+
+def test_devices_with_one_name() -> None:
+    device = ftuner.devices()["v100"]
+    with pytest.raises(ftuner.Error, match="expected one device of the name 'v100'"):
+        comparison.prepare(device=["v100", {**device, "sm_count": 10}])
+    assert len(comparison.prepare(device=["v100", device]).devices) == 1
+
+
 def test_a_state_is_taken_up(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,14 +183,85 @@ def test_a_state_is_taken_up(
     told.clear()
     compare()
     assert told == ["roller by latency on v100"]
-    monkeypatch.setattr(plans, "_search", None)
+    monkeypatch.setattr(plans, "explain_data", None)
     third = compare()
     assert third.rows()[0] == first.rows()[0]
     assert third.csv() == compare().csv() and third.json() == compare().json()
     assert comparison_page.page(third, "t") == comparison_page.page(compare(), "t")
+    # Only its end is missing.
+    state.write_text(lines[0] + lines[1].rstrip("\n"))
+    compare()
+    assert state.read_text() == lines[0] + lines[1].rstrip("\n")
+    plans.State(state).add("key", {})
+    assert state.read_text() == "".join(lines) + '{"key": "key", "plan": {}}\n'
     state.write_text("{}\n" + lines[1])
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan in each line"):
         compare()
+
+
+def test_files_that_are_no_state(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    line = '{"key": "a", "plan": {}}\n'
+    for text, number in (("notes", 1), ("{", 1), (line + "notes", 2), (line + '{"key": 1}', 2), ("\n", 1)):
+        path.write_text(text)
+        with pytest.raises(ftuner.Error, match=f"notes.txt:{number}: expected a plan"):
+            plans.State(path)
+        assert path.read_text() == text
+    # What was cut off is there until the next plan.
+    path.write_text(line + '{"key": "b')
+    state = plans.State(path)
+    assert path.read_text() == line + '{"key": "b'
+    state.add("c", {})
+    assert path.read_text() == line + line.replace("a", "c", 1).replace("plcn", "plan")
+
+
+def test_failures_are_not_kept(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state.jsonl"
+
+    def compare(strategy: str, code: bool = False) -> Comparison:
+        return comparison.compare(
+            source, device="v100", strategies=(strategy,), state=state, code=code
+        )
+
+    with pytest.raises(comparison.NoPlan, match="max-kernels"):
+        compare("roller:max-kernels=0")
+    assert not state.exists()
+
+    def fail(*_: Any) -> None:
+        raise ftuner.CompileError("t.mlir:1: error: no code", "")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plans, "_generate", fail)
+        found = compare("roller", code=True)
+    assert found.entries[0].code_bytes is None
+    assert "roller by latency: no code: no code" in comparison_text.text(found)
+    assert len(state.read_text().splitlines()) == 1
+    assert compare("roller", code=True).entries[0].code_bytes
+
+
+def test_what_a_plan_is_kept_by(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, device = ftuner.compiler.read_source(source), ftuner.descriptions.resolve("v100")  # type: ignore[attr-defined]
+
+    def key(**options: Any) -> str:
+        return plans._key(text, device, "dietcode", LATENCY, options)
+
+    for options in (
+        {"transfer_from": "file"}, {"measurer": "recorded:file"}, {"measure_log": "file"},
+        {"calibration": str(tmp_path / "file")},
+    ):  # fmt: skip
+        Path("file").write_text("{}")
+        first = key(**options)
+        assert key(**options) == first
+        Path("file").write_text("{ }")
+        assert key(**options) != first
+    first = key()
+    monkeypatch.setattr(ftuner.cache, "compiler_identity", lambda: "another one")
+    assert key() != first
 
 
 def test_several_workloads_together(tmp_path: Path, state: Path) -> None:
@@ -356,6 +441,47 @@ def test_a_paper_is_compared(state: Path) -> None:
     assert by_figure["P1", "TFLOP/s of roller"]["latency*"] == "-"
 
 
+def test_dietcode_searches_for_the_sizes_of_a_paper(state: Path) -> None:
+    paper = papers.load("dietcode")
+    names = ("batch_nn", "bert_base")
+    few = dataclasses.replace(
+        paper,
+        workloads=[one for one in paper.workloads if one.name in names],
+        reported=[one for one in paper.reported if one.workload in names],
+    )
+    per_shape = "dietcode:dietcode-mode=per-shape:trials=20"
+    dense = next(one for one in paper.workloads if one.name == "dense")
+    own = paper_comparison._at_sizes(paper, dense, Strategy.parse("dietcode"), {})
+    assert own and own.options == {"instance_sizes": "80,384,688,992,1296,1600,1904,2048"}
+    found = paper_comparison.run(few, strategies=[per_shape, "dietcode:trials=20"], code=False, state=state)
+    assert [one.workload for one in found.entries if one.strategy == per_shape] == ["batch_nn_0"]
+    assert all(one.samples == 8 for one in found.entries if one.source == "batch_nn.mlir")
+    assert found.notes[0].startswith("nimble: expected dietcode:dietcode-mode=loop-partitioning")
+    assert found.notes[1].startswith(f"{per_shape} is left out of bert_base")
+    # One strategy of its name and mode stands for a system.
+    _, rows = paper_comparison.beside(few, found, "t4")
+    by_figure = {(row[1], row[2]): row[3:] for row in rows}
+    assert by_figure["batch_nn", "dietcode is faster than ansor"][1] != "-"
+    assert by_figure["batch_nn", "dietcode is faster than nimble"][1] == "-"
+
+
+def test_a_paper_on_other_devices(tmp_path: Path) -> None:
+    device = tmp_path / "card.json"
+    device.write_text(json.dumps({**ftuner.devices()["v100"], "name": "card"}))
+    paper = papers.load("gensor")
+    few = dataclasses.replace(
+        paper, workloads=[one for one in paper.workloads if one.name in ("V1", "P1")], reported=[]
+    )
+    options: dict[str, Any] = dict(strategies=["roller"], code=False)
+    found = paper_comparison.run(few, device=str(device), **options)
+    assert paper_comparison.devices_of(found) == ["card"]
+    # What is wrong with all workloads is no failure of one.
+    state = tmp_path / "state.jsonl"
+    state.write_text("notes\n")
+    with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
+        paper_comparison.run(few, state=state, **options)
+
+
 @pytest.mark.everything
 @pytest.mark.parametrize("name", papers.NAMES)
 def test_papers_by_the_command(name: str, tmp_path: Path) -> None:
@@ -476,12 +602,27 @@ def test_growth(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "growth.html").read_text().count("<figure>") >= 3
 
 
+def test_ends_are_checked_before_anything_is_planned(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "examples/dense.mlir").read_text()
+    path, state = tmp_path / "from.mlir", tmp_path / "state.jsonl"
+    path.write_text(text.replace("range<1 to", "range<8 to"))
+    result = run_command("compare", path, "--growth", "9,7", "--state", state, "--strategies", "roller")
+    assert result.returncode == 1 and "expected a size from 8 on, but got 7" in result.stderr
+    assert not state.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["--strategies", "gensr"], 2, "did you mean gensor?"),
         (["--strategies", "gensor:virtual-threads"], 2, "expected a strategy, or STRATEGY:OPTION=VALUE"),
-        (["--strategies", "gensor:virtual-thread=false"], 1, "expected an option of the compiler"),
+        (
+            ["--strategies", "gensor:virtual-threds=false"],
+            2,
+            "gensor has no option 'virtual-threds'; did you mean virtual-threads?",
+        ),
+        (["--strategies", "gensor:cost-model=sia"], 2, "see --cost-models"),
+        (["--strategies", "gensor:strategy=roller"], 2, "see --strategies"),
         (["--cost-models", ""], 2, "expected names of"),
         (["--strategy=roller"], 2, "expected --strategies and --cost-models"),
         (["--device", "v1000"], 1, "unknown device 'v1000'"),
@@ -492,6 +633,7 @@ def test_growth(source: Path, tmp_path: Path) -> None:
         (["--budget", "5"], 2, "--budget: expected a --measurer"),
         (["--paper", "ftuner"], 2, "expected a source or --paper"),
         (["--growth", "5,x"], 2, "--growth: expected sizes"),
+        (["--growth", "²"], 2, "--growth: expected sizes"),
         (["--page", "none/page.html"], 1, "cannot write 'none/page.html'"),
         (["--state", "none/state.jsonl"], 1, "cannot write 'none/state.jsonl'"),
         (["--state", "/"], 1, "cannot read '/'"),
@@ -519,13 +661,16 @@ def test_logs_that_are_none(tmp_path: Path, found: Comparison) -> None:
         ("hello\n", "log.jsonl:1: expected a line of a log"),
         ('{"device": "v100"}\n', "log.jsonl:1: expected a line of a log"),
         (json.dumps({**found.requests[0], "microseconds": -1}) + "\n", "log.jsonl:1: expected a line"),
+        (json.dumps({**found.requests[0], "microseconds": math.inf}) + "\n", "log.jsonl:1: expected a line"),
+        (json.dumps({**found.requests[0], "microseconds": True}) + "\n", "log.jsonl:1: expected a line"),
         ("", "expected times that were measured"),
         (json.dumps(found.requests[0]) + "\n", "expected times that were measured"),
     ):
         path.write_text(text)
         with pytest.raises(ftuner.Error, match=message):
             judges.RecordedTimes(path)
-    path.write_text(json.dumps({**found.requests[0], "device": "t4", "microseconds": 1}) + "\n")
+    # A last line without an end counts.
+    path.write_text(json.dumps({**found.requests[0], "device": "t4", "microseconds": 1}))
     with pytest.raises(ftuner.Error, match="expected measurements of v100, but got those of t4"):
         comparison.compare(MATMUL, device="v100", judged_by={"recorded": path})
 

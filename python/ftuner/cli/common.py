@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import importlib
 import json
 import re
@@ -16,7 +15,7 @@ import numpy as np
 
 from .. import compiler, outputs, progress, runtime
 from ..elements import ElementType
-from ..errors import Error
+from ..errors import Error, did_you_mean
 from ..function import Function
 from ..memory.dlpack import DeviceArray
 from ..module import Module
@@ -28,12 +27,6 @@ T = TypeVar("T")
 
 class UsageError(Exception):
     """The command line is wrong."""
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question to put behind a message on an unknown name; empty where none is like it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 from .. import comparison, comparison_page, comparison_text, growth, listing, locations
-from .. import outputs, paper_comparison, papers
+from .. import outputs, paper_comparison, papers, plans
 from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
 from ..errors import Error
-from ..plans import Strategy
 from ..tables import table
 from .common import (
     DEVICE_HELP,
@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
         "compare",
         help="compare what search strategies and cost models choose",
         description="Plans a source by every strategy under every cost model, and ranks what they "
-        "chose under several judges (docs/compare.md). No kernel is run.",
+        "chose under several judges (docs/compare.md). Kernels run with --measurer gpu alone.",
         epilog=_EPILOG,
     )
     add_source(parser, is_optional=True)
@@ -104,16 +104,6 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _values(option: str) -> list[str]:
-    """Those of an option of the compiler."""
-    (declared,) = (
-        one
-        for one in listing.listed(locations.tool("ftuner-translate"))["options"]
-        if one["name"] == option
-    )
-    return list(declared["values"])
-
-
 def _check(name: str, known: list[str]) -> None:
     if name not in known:
         raise UsageError(
@@ -127,21 +117,20 @@ def _names(text: str) -> list[str]:
 
 
 def _strategies(text: str) -> list[str]:
-    known = _values("strategy")
-    names = _names(text)
-    for name in names:
-        try:
-            spec = Strategy.parse(name)
-        except Error as error:
-            raise UsageError(str(error)) from None
-        _check(spec.name, known)
+    names = plans.split(text)
+    try:
+        for name in names:
+            plans.Strategy.read(name)
+    except Error as error:
+        raise UsageError(str(error)) from None
     return names
 
 
 def _cost_models(text: str) -> list[str]:
     names = _names(text)
+    known = listing.values(locations.tool("ftuner-translate"), "cost-model")
     for name in names:
-        _check(name, _values("cost-model"))
+        _check(name, known)
     return names
 
 
@@ -200,7 +189,7 @@ def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
             (f"Reported and predicted, {device}", paper_comparison.beside(paper, found, device))
             for device in paper_comparison.devices_of(found)
         ]
-        return _Result(found, f"Workloads of {paper.title}", tables, paper_comparison.NOTE)
+        return _Result(found, f"Workloads of {paper.title}", tables, "\n".join([paper_comparison.NOTE, *found.notes]))
     if options.growth is not None:
         found = growth.compare(options.source, _ends(options.growth), **given)
         title = f"Growth of searches for {options.source.name}"
@@ -212,7 +201,7 @@ def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
 
 def _ends(text: str) -> list[int]:
     names = _names(text)
-    if not all(name.isdigit() and int(name) > 0 for name in names):
+    if not all(re.fullmatch(r"0*[1-9][0-9]{0,17}", name) for name in names):
         raise UsageError(f"--growth: expected sizes with commas between, but got '{text}'")
     return [int(name) for name in names]
 
