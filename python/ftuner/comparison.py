@@ -396,7 +396,7 @@ class _Maker:
             strategy=spec.label,
             cost_model=cost_model,
             seconds=answer.seconds,
-            samples=_first(statistics, ("shapes",)),
+            samples=_first(statistics, ("instances", "shapes")),
             looked_at=_first(statistics, _LOOKED_AT),
             rejected_by_paths=_rejected(statistics),
             measured=_first(statistics, ("measured_programs", "measured")) or 0,

@@ -363,6 +363,22 @@ def test_a_stand_in_is_no_judge(source: Path, found: Comparison, tmp_path: Path)
         judges.RecordedTimes(path)
 
 
+def test_learned_models_have_relative_paths(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = dict(cost_models=["latency"], code=False, measurer="model:latency")
+    learned = ["dietcode:trials=70:measure-budget=70:save-model=learned.json"]
+    state = tmp_path / "state.jsonl"
+    for _ in range(2):
+        Path("learned.json").unlink(missing_ok=True)
+        comparison.compare(source, device="v100", strategies=learned, state=state, **options)
+        assert Path("learned.json").exists() and not state.exists()
+    comparison.compare(
+        source, device="t4", strategies=["dietcode:trials=70:transfer-from=learned.json"], **options
+    )
+
+
 # ------------------------------------------------------------------------------------------------
 # Papers
 # ------------------------------------------------------------------------------------------------

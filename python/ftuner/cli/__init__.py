@@ -14,7 +14,7 @@ import warnings
 from typing import Any, Sequence
 
 from .. import __version__, compiler, locations
-from ..errors import CompileWarning, Error
+from ..errors import CompileWarning, Error, did_you_mean
 from . import (
     bench,
     caching,
@@ -29,7 +29,7 @@ from . import (
     running,
     torch_library,
 )
-from .common import UsageError, did_you_mean, read_source
+from .common import UsageError, read_source
 
 _COMMANDS = (
     compiling,

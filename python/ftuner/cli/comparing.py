@@ -11,13 +11,12 @@ from typing import Any
 from .. import comparison, comparison_page, comparison_text, growth, listing, locations
 from .. import outputs, paper_comparison, papers, plans
 from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
-from ..errors import Error
+from ..errors import Error, did_you_mean
 from ..tables import table
 from .common import (
     DEVICE_HELP,
     UsageError,
     add_source,
-    did_you_mean,
     has_standard_output,
     parse_pairs,
     write_text,
