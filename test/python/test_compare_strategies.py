@@ -367,16 +367,14 @@ def test_learned_models_have_relative_paths(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options: dict[str, Any] = dict(cost_models=["latency"], code=False, measurer="model:latency")
-    learned = ["dietcode:trials=70:measure-budget=70:save-model=learned.json"]
-    state = tmp_path / "state.jsonl"
-    for _ in range(2):
-        Path("learned.json").unlink(missing_ok=True)
-        comparison.compare(source, device="v100", strategies=learned, state=state, **options)
-        assert Path("learned.json").exists() and not state.exists()
-    comparison.compare(
-        source, device="t4", strategies=["dietcode:trials=70:transfer-from=learned.json"], **options
-    )
+    options: dict[str, Any] = dict(strategy="dietcode", trials=30, measure_budget=40)
+    options.update(measurer="model:latency", cache=False)
+    ftuner.compile(source, device="a100", save_model="learned.json", **options)
+    assert Path("learned.json").exists()
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if name != "cache"]
+    arguments += ["--transfer-from=learned.json", "--save-model=second.json", "-o", "t.so"]
+    result = run_command("compile", source, "--device=h200", *arguments)
+    assert result.returncode == 0 and Path("second.json").exists(), result.stderr
 
 
 # ------------------------------------------------------------------------------------------------
