@@ -117,6 +117,7 @@ def main():
         for device in paper_comparison.devices_of(one):
             header, rows = paper_comparison.beside(paper, one, device)
             text += f"\nOn {device}. {paper_comparison.NOTE}\n\n{markdown(header, rows)}"
+        text += "".join(f"\n{note}\n" for note in one.notes)
         text += f"\n{ranks(one)}\n{behind(one)}\n{fenced(comparison_text.text(one))}"
     print(text)
     if options.write:

@@ -279,6 +279,9 @@ def prepare(
     specs = [Strategy.read(one) for one in strategies]
     if not (devices and specs and cost_models):
         raise Error("expected a device, a strategy and a cost model")
+    for one in devices.values():
+        for spec in specs:
+            compiler.read_options({**options, **spec.options}, one)
     return Searches(
         [*devices.values()], specs, [*cost_models], logs, State(state), options, code, tell
     )

@@ -124,8 +124,9 @@ class RecordedTimes:
     """Times in a log of measurements (docs/measurements.md), of a device or of a simulator.
 
     Lines of stand-ins, `model:NAME`, are left out. The later one of two lines of a kernel and shape
-    counts. A last line that was cut off counts as none, and one without an end counts. Raises `Error` for a file that cannot be
-    read, that has other lines than those of a log, or no time that anybody measured.
+    counts. A last line that was cut off counts as none, and one without an end counts. Raises `Error`
+    for a file that cannot be read, that has other lines than those of a log, or no time that anybody
+    measured.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -494,6 +494,10 @@ def test_a_paper_on_other_devices(tmp_path: Path) -> None:
     state.write_text("notes\n")
     with pytest.raises(ftuner.Error, match="state.jsonl:1: expected a plan"):
         paper_comparison.run(few, state=state, **options)
+    told: list[str] = []
+    with pytest.raises(ftuner.Error, match="unknown calibration 'none'"):
+        paper_comparison.run(few, calibration="none", tell=told.append, **options)
+    assert not told
 
 
 @pytest.mark.everything
