@@ -5,6 +5,7 @@
 #include "FTuner/Search/Candidates.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
+#include <set>
 
 using namespace ftuner;
 
@@ -296,11 +297,26 @@ std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
           isOut ? 0 : searches[owner].tuner->score(kernel, search.shape.shape));
     }
   }
+  std::vector<std::optional<unsigned>> votes = chooseByVotes(scores, most);
+  std::set<unsigned> cover;
+  for (std::optional<unsigned> vote : votes)
+    if (vote)
+      cover.insert(*vote);
+  if (cover.empty())
+    cover.insert(owners.size() - 1);
   std::vector<unsigned> chosen;
-  for (auto [row, vote] : llvm::enumerate(chooseByVotes(scores, most))) {
-    // Where none of the few fits a bucket, that of the last, which serves all.
+  for (auto [row, vote] : llvm::enumerate(votes)) {
+    // Where none of the few fits a bucket, the best of them for its end.
     notPadded += !vote.has_value();
-    unsigned column = vote.value_or(owners.size() - 1);
+    unsigned column =
+        vote ? *vote : *llvm::max_element(cover, [&](auto a, auto b) {
+          auto scoreOf = [&](unsigned column) {
+            const Search &owner = searches[owners[column]];
+            return owner.tuner->score(owner.kernel(),
+                                      searches[row].shape.shape);
+          };
+          return scoreOf(a) < scoreOf(b);
+        });
     shared += own[row] != column;
     chosen.push_back(owners[column]);
   }
@@ -411,6 +427,9 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
           "strategy 'dietcode': none of the micro-kernels of workload '" +
           workload.name + "' takes operands of any alignment");
     plan.families = {std::move(*variant)};
+    plan.generalFamily = plan.unalignedGeneralFamily = 0;
+    for (DispatchEntry &entry : plan.entries)
+      entry.family = 0;
   } else if (alignment > 1) {
     if (llvm::Error error =
             addUnalignedFamilies(problem, plan, [&] { return anyUnaligned(); }))

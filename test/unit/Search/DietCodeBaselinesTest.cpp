@@ -76,6 +76,23 @@ TEST_F(DietCodeBaselinesTest, EveryModeKeepsTheContract) {
     }
 }
 
+// A bucket that no kernel of the few fits has one of these few.
+TEST_F(DietCodeBaselinesTest, FewKernelsServeAllBuckets) {
+  Workload tokens =
+      Workload::matmul({1, 268}, SizeRange::fixed(2304), SizeRange::fixed(768));
+  for (const char *mode : {"bucket", "per-shape", "loop-partitioning"})
+    for (int64_t most : {1, 2, 3}) {
+      SCOPED_TRACE(std::string(mode) + " " + std::to_string(most));
+      SearchProblem p = problem(tokens, mode);
+      p.options.own["trials"] = int64_t(24);
+      p.options.own["buckets"] = int64_t(4);
+      p.options.maxKernels = most;
+      llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
+      ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+      EXPECT_LE(plan->families.size(), static_cast<size_t>(most));
+    }
+}
+
 TEST_F(DietCodeBaselinesTest, TheSameQuestionGetsTheSameAnswer) {
   for (const char *mode : modes) {
     SearchProblem p = problem(dense, mode);
