@@ -158,27 +158,69 @@ static const OptionTable<StrategyOptions> &ownOptions() {
 // Shapes, and who times them
 //===----------------------------------------------------------------------===//
 
+/// Those sizes of an axis that the options name, each once, ascending; none of
+/// a fixed axis. Of a histogram each has the sizes from it to before the next.
+static llvm::Expected<std::vector<SizeSample>>
+namedSizes(const Axis &axis, const StrategyOptions &own) {
+  std::vector<SizeSample> named;
+  if (own.instanceSizes.empty() || !axis.isDynamic())
+    return named;
+  llvm::Expected<std::vector<int64_t>> sizes = parseSizes(own.instanceSizes);
+  if (!sizes)
+    return sizes.takeError();
+  for (int64_t size : *sizes)
+    if (axis.range.contains(size) &&
+        (named.empty() || named.back().size != size))
+      named.push_back({size, axis.weights.empty() ? 1.0 : 0.0});
+  if (named.empty() || axis.weights.empty())
+    return named;
+  for (const SizeSample &sample : sampleSizes(axis, maxEnumeratedSizes)) {
+    auto next = llvm::upper_bound(
+        named, sample.size,
+        [](int64_t size, const SizeSample &of) { return size < of.size; });
+    (next == named.begin() ? *next : *std::prev(next)).weight += sample.weight;
+  }
+  return named;
+}
+
+/// What is to be said of sizes that the options name; empty: nothing.
+static llvm::Expected<std::string>
+remarkOnNamedSizes(const Workload &workload, const StrategyOptions &own) {
+  if (own.instanceSizes.empty())
+    return "";
+  const Axis &axis = workload.axes[workload.mainAxis()];
+  llvm::Expected<std::vector<SizeSample>> named = namedSizes(axis, own);
+  if (!named)
+    return named.takeError();
+  std::string start = "option 'instance-sizes': axis '" + axis.name + "' ";
+  if (!axis.isDynamic())
+    return start + "is fixed";
+  if (named->empty())
+    return start + "has none of these sizes; 'instances' chooses some";
+  llvm::Expected<std::vector<int64_t>> sizes = parseSizes(own.instanceSizes);
+  if (!sizes)
+    return sizes.takeError();
+  std::string others;
+  for (int64_t size : *sizes)
+    if (!axis.range.contains(size))
+      others += (others.empty() ? "" : ", ") + std::to_string(size);
+  return others.empty() ? "" : start + "does not have " + others;
+}
+
 /// Sizes of the main axis in equal steps (of an open range at equal ratios),
-/// for each cell of the others; or the sizes that the options name.
+/// for each cell of the others; or those of its sizes that the options name.
 static llvm::Expected<std::vector<WeightedShape>>
 instancesOf(const Workload &workload, const StrategyOptions &own) {
   int64_t count = own.instances;
   unsigned mainAxis = workload.mainAxis();
   const Axis &axis = workload.axes[mainAxis];
-  std::vector<SizeSample> sizes;
+  llvm::Expected<std::vector<SizeSample>> named = namedSizes(axis, own);
+  if (!named)
+    return named.takeError();
+  std::vector<SizeSample> sizes = std::move(*named);
   std::optional<int64_t> all = axis.range.count();
-  if (!own.instanceSizes.empty()) {
-    llvm::Expected<std::vector<int64_t>> named = parseSizes(own.instanceSizes);
-    if (!named)
-      return named.takeError();
-    for (int64_t size : *named) {
-      if (!axis.range.contains(size))
-        return llvm::createStringError(
-            "option 'instance-sizes': expected sizes of axis '" + axis.name +
-            "' of workload '" + workload.name + "', but got " +
-            llvm::Twine(size));
-      sizes.push_back({size, 1});
-    }
+  if (!sizes.empty()) {
+    // Named.
   } else if (count == 1)
     sizes = {{largestSize(axis), 1}};
   else if (!all || !axis.weights.empty() || *all <= count)
@@ -264,6 +306,8 @@ public:
   }
   /// The plan of the decision tree.
   llvm::Expected<Plan> planByVotes();
+  /// Writes what was learned by measurements to a file.
+  llvm::Error saveModel(llvm::StringRef path) const;
 
 private:
   void reportCounts(Plan &plan) const;
@@ -338,6 +382,13 @@ void DietCodeRanker::reportCounts(Plan &plan) const {
   add("ragged_runs", static_cast<double>(counts.ragged));
   add("occupancy_k", tuner->occupancy().k);
   add("occupancy_k_error", counts.kStandardError);
+}
+
+llvm::Error DietCodeRanker::saveModel(llvm::StringRef path) const {
+  llvm::Expected<LearnedModel> model = tuner->learned(measurerName());
+  if (!model)
+    return model.takeError();
+  return writeLearnedModel(path, *model, DietCodeTuner::featureNames());
 }
 
 std::optional<KernelFamily>
@@ -481,8 +532,6 @@ public:
   llvm::Expected<std::unique_ptr<ProgramRanker>>
   makeRanker(const SearchProblem &problem,
              const SearchContext &context) const override {
-    if (!pathOf(problem))
-      return rankSinglePrograms(problem, name());
     if (ownOptions().read(problem.options.own).mode != DietCodeMode::Joint)
       return rankerOf(problem, tuneBaseline(problem, context));
     return rankerOf(problem, tune(problem, context));
@@ -494,12 +543,22 @@ private:
   /// The first path whose workers are threads; null where there is none for
   /// the workload.
   static const CodegenModel *pathOf(const SearchProblem &problem);
-  /// Null where the path can emit no micro-kernel.
+  /// Null where no path can emit a micro-kernel. What is transferred, and
+  /// needs a measurer, is ignored without one.
   llvm::Expected<std::unique_ptr<DietCodeRanker>>
   tune(const SearchProblem &problem, const SearchContext &context) const;
   llvm::Expected<std::unique_ptr<DietCodeBaseline>>
   tuneBaseline(const SearchProblem &problem,
                const SearchContext &context) const;
+  /// `search` once options are checked.
+  llvm::Expected<Plan> searchAsPeer(const SearchProblem &problem,
+                                    const SearchContext &context) const;
+  llvm::Expected<Plan> searchJointly(const SearchProblem &problem,
+                                     const SearchContext &context,
+                                     const StrategyOptions &own) const;
+  /// The plan where no path can emit a micro-kernel.
+  llvm::Expected<Plan> planSingly(const SearchProblem &problem,
+                                  const SearchContext &context) const;
   /// The ranker, or where there is none that of all strategies.
   template <typename Ranker>
   llvm::Expected<std::unique_ptr<ProgramRanker>>
@@ -533,27 +592,26 @@ const CodegenModel *DietCodeStrategy::pathOf(const SearchProblem &problem) {
 llvm::Expected<std::unique_ptr<DietCodeRanker>>
 DietCodeStrategy::tune(const SearchProblem &problem,
                        const SearchContext &context) const {
+  const CodegenModel *path = pathOf(problem);
+  if (!path)
+    return nullptr;
   StrategyOptions own = ownOptions().read(problem.options.own);
-  llvm::Expected<std::vector<WeightedShape>> named =
+  llvm::Expected<std::vector<WeightedShape>> instances =
       instancesOf(problem.workload, own);
-  if (!named)
-    return named.takeError();
-  std::vector<WeightedShape> shapes = std::move(*named);
+  if (!instances)
+    return instances.takeError();
+  std::vector<WeightedShape> shapes = std::move(*instances);
   llvm::Expected<std::unique_ptr<LoggingMeasurer>> opened =
       openMeasurer(problem, context);
   if (!opened)
     return opened.takeError();
   std::unique_ptr<LoggingMeasurer> measurer = std::move(*opened);
-  if ((!own.transferFrom.empty() || !own.saveModel.empty()) &&
-      (!measurer || own.model == ThroughputModel::None))
-    return llvm::createStringError("options 'transfer-from' and 'save-model': "
-                                   "expected a measurer, and trees as "
-                                   "throughput-model");
   auto tuner = std::make_unique<DietCodeTuner>(
-      problem, *pathOf(problem), shapes, own,
+      problem, *path, shapes, own,
       measurer ? timerOf(*measurer) : predictionsOf(problem),
       measurer != nullptr, seedOf({own.seed}, context.seed));
-  if (!own.transferFrom.empty()) {
+  if (!own.transferFrom.empty() && measurer &&
+      own.model != ThroughputModel::None) {
     llvm::Expected<LearnedModel> source =
         readLearnedModel(own.transferFrom, DietCodeTuner::featureNames());
     if (!source)
@@ -562,14 +620,6 @@ DietCodeStrategy::tune(const SearchProblem &problem,
   }
   if (llvm::Error error = tuner->run())
     return error;
-  if (!own.saveModel.empty()) {
-    llvm::Expected<LearnedModel> model = tuner->learned(measurer->name());
-    if (!model)
-      return model.takeError();
-    if (llvm::Error error = writeLearnedModel(own.saveModel, *model,
-                                              DietCodeTuner::featureNames()))
-      return error;
-  }
   if (tuner->kernels().empty())
     return nullptr;
   CandidateSet set;
@@ -598,10 +648,10 @@ DietCodeStrategy::tune(const SearchProblem &problem,
 llvm::Expected<std::unique_ptr<DietCodeBaseline>>
 DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
                                const SearchContext &context) const {
+  const CodegenModel *path = pathOf(problem);
+  if (!path)
+    return nullptr;
   StrategyOptions own = ownOptions().read(problem.options.own);
-  if (!own.transferFrom.empty() || !own.saveModel.empty())
-    return llvm::createStringError("options 'transfer-from' and 'save-model': "
-                                   "expected dietcode-mode=joint");
   // Peers measure a program of the shape itself.
   own.measureAt = MeasureAt::Instance;
   llvm::Expected<std::unique_ptr<LoggingMeasurer>> measurer =
@@ -617,7 +667,7 @@ DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
       one.trials = std::clamp<int64_t>(
           context.budget / static_cast<int64_t>(searches), 1, one.trials);
     return std::make_unique<DietCodeTuner>(
-        problem, *pathOf(problem), shape, one,
+        problem, *path, shape, one,
         asked ? timerOf(*asked) : predictionsOf(problem), asked != nullptr,
         seedOf(shape.front().shape, seedOf({own.seed}, context.seed)));
   };
@@ -630,31 +680,87 @@ DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
                                   makeTuner);
 }
 
+/// Says whether learned models can be read and written by a search.
+static llvm::Error checkModelOptions(const StrategyOptions &own,
+                                     const SearchContext &context) {
+  if (own.transferFrom.empty() && own.saveModel.empty())
+    return llvm::Error::success();
+  llvm::StringRef options = "options 'transfer-from' and 'save-model': ";
+  if (own.mode != DietCodeMode::Joint)
+    return llvm::createStringError(options + "expected dietcode-mode=joint");
+  if (!context.measurer || own.model == ThroughputModel::None)
+    return llvm::createStringError(
+        options + "expected a measurer, and trees as throughput-model");
+  if (own.saveModel.empty())
+    return llvm::Error::success();
+  return checkWritable(own.saveModel);
+}
+
 llvm::Expected<Plan>
-DietCodeStrategy::search(const SearchProblem &problem,
-                         const SearchContext &context) const {
-  StrategyOptions own = ownOptions().read(problem.options.own);
-  if (own.mode != DietCodeMode::Joint && pathOf(problem)) {
-    llvm::Expected<std::unique_ptr<DietCodeBaseline>> baseline =
-        tuneBaseline(problem, context);
-    if (!baseline)
-      return baseline.takeError();
-    if (*baseline)
-      return (*baseline)->plan;
-    return RankedStrategy::search(problem, context);
-  }
-  if (own.dispatch == VoteDispatch::Planner || !pathOf(problem))
-    return RankedStrategy::search(problem, context);
+DietCodeStrategy::planSingly(const SearchProblem &problem,
+                             const SearchContext &context) const {
+  llvm::Expected<std::unique_ptr<ProgramRanker>> ranker =
+      rankSinglePrograms(problem, name());
+  if (!ranker)
+    return ranker.takeError();
+  return planBy(**ranker, problem, context);
+}
+
+llvm::Expected<Plan>
+DietCodeStrategy::searchAsPeer(const SearchProblem &problem,
+                               const SearchContext &context) const {
+  llvm::Expected<std::unique_ptr<DietCodeBaseline>> baseline =
+      tuneBaseline(problem, context);
+  if (!baseline)
+    return baseline.takeError();
+  if (!*baseline)
+    return planSingly(problem, context);
+  return (*baseline)->plan;
+}
+
+llvm::Expected<Plan>
+DietCodeStrategy::searchJointly(const SearchProblem &problem,
+                                const SearchContext &context,
+                                const StrategyOptions &own) const {
   llvm::Expected<std::unique_ptr<DietCodeRanker>> ranker =
       tune(problem, context);
   if (!ranker)
     return ranker.takeError();
+  if (!*ranker) {
+    llvm::Expected<Plan> plan = planSingly(problem, context);
+    if (plan && !own.saveModel.empty())
+      plan->remarks.push_back("nothing was learned of this workload: option "
+                              "'save-model' writes no file of it");
+    return plan;
+  }
+  if (!own.saveModel.empty())
+    if (llvm::Error error = (*ranker)->saveModel(own.saveModel))
+      return error;
+  if (own.dispatch == VoteDispatch::Planner)
+    return planBy(**ranker, problem, context);
   // A single kernel has to do, for operands of any alignment.
-  if (*ranker && (*ranker)->set.alignment > 1 &&
-      problem.options.maxKernels == 1)
+  if ((*ranker)->set.alignment > 1 && problem.options.maxKernels == 1)
     return planRange(**ranker);
-  return *ranker ? (*ranker)->planByVotes()
-                 : RankedStrategy::search(problem, context);
+  return (*ranker)->planByVotes();
+}
+
+llvm::Expected<Plan>
+DietCodeStrategy::search(const SearchProblem &problem,
+                         const SearchContext &context) const {
+  StrategyOptions own = ownOptions().read(problem.options.own);
+  if (llvm::Error error = checkModelOptions(own, context))
+    return error;
+  bool isFollowed = pathOf(problem) != nullptr;
+  llvm::Expected<std::string> remark =
+      isFollowed ? remarkOnNamedSizes(problem.workload, own) : "";
+  if (!remark)
+    return remark.takeError();
+  llvm::Expected<Plan> plan = own.mode == DietCodeMode::Joint
+                                  ? searchJointly(problem, context, own)
+                                  : searchAsPeer(problem, context);
+  if (plan && !remark->empty())
+    plan->remarks.push_back(std::move(*remark));
+  return plan;
 }
 
 namespace ftuner {

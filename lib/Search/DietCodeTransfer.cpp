@@ -3,6 +3,7 @@
 #include "FTuner/Support/UniqueFile.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -188,6 +189,20 @@ ftuner::readLearnedModel(llvm::StringRef path,
   return ModelReader(path, featureNames).read();
 }
 
+static llvm::Error cannotWrite(llvm::StringRef path, std::error_code code) {
+  return llvm::createStringError(code,
+                                 "learned model '" + path +
+                                     "': cannot be written: " + code.message());
+}
+
+llvm::Error ftuner::checkWritable(llvm::StringRef path) {
+  if (llvm::sys::fs::is_directory(path))
+    return cannotWrite(path, std::make_error_code(std::errc::is_a_directory));
+  if (llvm::ErrorOr<UniqueFile> file = UniqueFile::createBeside(path); !file)
+    return cannotWrite(path, file.getError());
+  return llvm::Error::success();
+}
+
 llvm::Error
 ftuner::writeLearnedModel(llvm::StringRef path, const LearnedModel &model,
                           llvm::ArrayRef<llvm::StringLiteral> featureNames) {
@@ -222,17 +237,12 @@ ftuner::writeLearnedModel(llvm::StringRef path, const LearnedModel &model,
     });
   });
   os << '\n';
-  auto fail = [&](std::error_code code) {
-    return llvm::createStringError(
-        code,
-        "learned model '" + path + "': cannot be written: " + code.message());
-  };
   llvm::ErrorOr<UniqueFile> file = UniqueFile::createBeside(path);
   if (!file)
-    return fail(file.getError());
+    return cannotWrite(path, file.getError());
   if (std::error_code code = file->write(text))
-    return fail(code);
+    return cannotWrite(path, code);
   if (std::error_code code = file->keepAs(path))
-    return fail(code);
+    return cannotWrite(path, code);
   return llvm::Error::success();
 }

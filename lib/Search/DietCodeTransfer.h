@@ -53,6 +53,8 @@ double sourceWeight(size_t targetRows, size_t sourceRows);
 llvm::Expected<LearnedModel>
 readLearnedModel(llvm::StringRef path,
                  llvm::ArrayRef<llvm::StringLiteral> featureNames);
+/// Says why no file can be written there; leaves what there is.
+llvm::Error checkWritable(llvm::StringRef path);
 /// Replaces the file in one step.
 llvm::Error writeLearnedModel(llvm::StringRef path, const LearnedModel &model,
                               llvm::ArrayRef<llvm::StringLiteral> featureNames);

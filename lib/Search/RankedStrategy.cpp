@@ -19,6 +19,17 @@ static llvm::Error prepareMeasuring(ProgramRanker &ranker,
   return llvm::Error::success();
 }
 
+llvm::Expected<Plan> RankedStrategy::planBy(ProgramRanker &ranker,
+                                            const SearchProblem &problem,
+                                            const SearchContext &context) {
+  if (llvm::Error error =
+          ranker.check(RangeSamples(problem.workload).shapes.size()))
+    return error;
+  if (llvm::Error error = prepareMeasuring(ranker, problem, context))
+    return error;
+  return planRange(ranker);
+}
+
 llvm::Expected<Plan>
 RankedStrategy::search(const SearchProblem &problem,
                        const SearchContext &context) const {
@@ -26,12 +37,7 @@ RankedStrategy::search(const SearchProblem &problem,
       makeRanker(problem, context);
   if (!ranker)
     return ranker.takeError();
-  if (llvm::Error error =
-          (*ranker)->check(RangeSamples(problem.workload).shapes.size()))
-    return error;
-  if (llvm::Error error = prepareMeasuring(**ranker, problem, context))
-    return error;
-  return planRange(**ranker);
+  return planBy(**ranker, problem, context);
 }
 
 llvm::Expected<std::vector<ShapeReport>>

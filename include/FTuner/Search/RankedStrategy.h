@@ -26,6 +26,12 @@ public:
   llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem, const SearchContext &context,
           llvm::ArrayRef<Shape> shapes) const override;
+
+protected:
+  /// The plan of a ranker that is not prepared yet.
+  static llvm::Expected<Plan> planBy(ProgramRanker &ranker,
+                                     const SearchProblem &problem,
+                                     const SearchContext &context);
 };
 
 } // namespace ftuner

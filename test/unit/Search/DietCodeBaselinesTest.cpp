@@ -192,6 +192,26 @@ TEST_F(DietCodeBaselinesTest, CopiesCountOperandsThatArePadded) {
   EXPECT_EQ(plan->entries.size(), 1u);
 }
 
+TEST_F(DietCodeBaselinesTest, NamedSizesWeighByTheHistogram) {
+  auto copied = [&](double ofOne, double ofAll) {
+    // Size 100 belongs to 1, the named one below it.
+    dense.axes[0].weights = {{1, ofOne / 2}, {100, ofOne / 2}, {128, ofAll}};
+    SearchProblem p = problem(dense, "global-padding");
+    p.options.own["instance-sizes"] = std::string("1,128,128,500");
+    llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
+    if (!plan) {
+      ADD_FAILURE() << llvm::toString(plan.takeError());
+      return 0.0;
+    }
+    EXPECT_EQ(*statistic(*plan, "instances"), 2);
+    return *statistic(*plan, "copied_bytes");
+  };
+  // Of the largest size nothing is copied.
+  double often = copied(3, 1), seldom = copied(1, 3);
+  EXPECT_GT(seldom, 0);
+  EXPECT_NEAR(often / seldom, 3, 0.01);
+}
+
 TEST(DietCodeBucketsTest, HaveEqualWidthAndCoverTheAxis) {
   auto ends = [](SizeRange range, int64_t count) {
     Axis axis;
