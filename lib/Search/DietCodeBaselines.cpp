@@ -100,6 +100,8 @@ struct Search {
   /// Of the tuner's micro-kernels; none where the path can emit none with tiles
   /// of the shape, or none could be measured.
   std::optional<unsigned> best;
+  /// Micro-kernels that were asked for.
+  int64_t spent = 0;
 
   const TunedKernel &kernel() const { return tuner->kernels()[*best]; }
   bool mayHave(const KernelFamily &family) const {
@@ -126,7 +128,8 @@ public:
 private:
   void chooseSearches(int64_t buckets);
   WeightedShape largest() const;
-  /// False where nothing can be emitted, with tiles of that kind. `isStrict`:
+  /// False where nothing can be emitted, with tiles of that kind, or the
+  /// search's share is spent. `isStrict`:
   /// each size of the search's bucket has as many blocks, and where sizes break
   /// the alignment of accesses there is a variant of the same tile for them.
   llvm::Expected<bool> tune(Search &search, bool onlyDivisors, bool isStrict);
@@ -147,8 +150,9 @@ private:
   std::vector<Search> searches;
   int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0,
           notFound = 0;
-  /// Of searches that found nothing, too.
+  /// Of attempts that found nothing, too.
   DietCodeTuner::Counts counts;
+  int64_t numPrograms = 0;
 };
 } // namespace
 
@@ -165,12 +169,12 @@ WeightedShape BaselineBuilder::largest() const {
 void BaselineBuilder::chooseSearches(int64_t buckets) {
   if (mode == DietCodeMode::PerShape) {
     for (const WeightedShape &of : instances)
-      searches.push_back({of, {}, nullptr, std::nullopt});
+      searches.push_back({of, {}, nullptr, std::nullopt, 0});
     return;
   }
   WeightedShape most = largest();
   if (mode != DietCodeMode::Bucket) {
-    searches.push_back({most, {}, nullptr, std::nullopt});
+    searches.push_back({most, {}, nullptr, std::nullopt, 0});
     return;
   }
   unsigned mainAxis = workload.mainAxis();
@@ -182,7 +186,8 @@ void BaselineBuilder::chooseSearches(int64_t buckets) {
     searches.push_back({{shapeAt(workload, cell, mainAxis, end), 1},
                         shapeAt(workload, cell, mainAxis, least),
                         nullptr,
-                        std::nullopt});
+                        std::nullopt,
+                        0});
     least = end + axis.range.step;
   }
 }
@@ -215,7 +220,11 @@ static bool hasUnalignedVariant(const SearchProblem &problem,
 
 llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
                                            bool isStrict) {
-  search.tuner = makeTuner(search.shape, onlyDivisors, searches.size());
+  auto tuner =
+      makeTuner(search.shape, onlyDivisors, searches.size(), search.spent);
+  if (!tuner)
+    return false;
+  search.tuner = std::move(tuner);
   if (isStrict)
     search.tuner->admits = [this, &search](const KernelFamily &family) {
       return search.mayHave(family) &&
@@ -232,6 +241,8 @@ llvm::Expected<bool> BaselineBuilder::tune(Search &search, bool onlyDivisors,
     search.best = chosen->front();
   }
   addCounts(search.tuner->counts, counts);
+  search.spent += search.tuner->numAsked();
+  numPrograms += search.tuner->numPrograms();
   return isFound;
 }
 
@@ -305,18 +316,18 @@ std::vector<unsigned> BaselineBuilder::chooseKernels(size_t most) {
   if (cover.empty())
     cover.insert(owners.size() - 1);
   std::vector<unsigned> chosen;
-  for (auto [row, vote] : llvm::enumerate(votes)) {
+  for (size_t row = 0; row < votes.size(); ++row) {
+    auto scoreOf = [&](unsigned column) {
+      const Search &owner = searches[owners[column]];
+      return owner.tuner->score(owner.kernel(), searches[row].shape.shape);
+    };
     // Where none of the few fits a bucket, the best of them for its end.
-    notPadded += !vote.has_value();
+    notPadded += !votes[row].has_value();
     unsigned column =
-        vote ? *vote : *llvm::max_element(cover, [&](auto a, auto b) {
-          auto scoreOf = [&](unsigned column) {
-            const Search &owner = searches[owners[column]];
-            return owner.tuner->score(owner.kernel(),
-                                      searches[row].shape.shape);
-          };
-          return scoreOf(a) < scoreOf(b);
-        });
+        votes[row] ? *votes[row]
+                   : *llvm::max_element(cover, [&](unsigned a, unsigned b) {
+                       return scoreOf(a) < scoreOf(b);
+                     });
     shared += own[row] != column;
     chosen.push_back(owners[column]);
   }
@@ -371,12 +382,11 @@ std::optional<KernelFamily> BaselineBuilder::anyUnaligned() const {
 }
 
 llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
-  int64_t alignment = 1, numPrograms = 0;
+  int64_t alignment = 1;
   size_t numKernels = 0;
   for (const Search &search : searches) {
     if (search.best)
       alignment = std::max(alignment, search.kernel().family.alignment());
-    numPrograms += search.tuner->numPrograms();
     numKernels += search.tuner->kernels().size();
   }
   auto most = static_cast<size_t>(mostAligned(problem, alignment));
@@ -395,9 +405,7 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
     if (it == plan.families.end())
       plan.families.push_back(std::move(family));
   }
-  std::vector<SizeRange> space;
-  for (const Axis &axis : workload.axes)
-    space.push_back({axis.range.min, axis.range.max, 1});
+  std::vector<SizeRange> space = wholeSpace(workload);
   unsigned mainAxis = workload.mainAxis();
   if (mode == DietCodeMode::Bucket) {
     for (auto [index, search] : llvm::enumerate(searches)) {
@@ -431,8 +439,8 @@ llvm::Expected<Plan> BaselineBuilder::plan(const std::string &measurer) {
     for (DispatchEntry &entry : plan.entries)
       entry.family = 0;
   } else if (alignment > 1) {
-    if (llvm::Error error =
-            addUnalignedFamilies(problem, plan, [&] { return anyUnaligned(); }))
+    if (llvm::Error error = addUnalignedFamilies(
+            problem, alignment, plan, [&] { return anyUnaligned(); }))
       return error;
   }
   // What has no size at all: full tiles, and padding.

@@ -71,9 +71,12 @@ PaddingCopies paddingCopies(const Workload &workload,
 /// A plan as one of the peers has it. Ranks the plan's own program alone.
 class DietCodeBaseline final : public ProgramRanker {
 public:
-  /// What searches for one shape; `searches` of them share a budget.
+  /// What searches for one shape; `searches` of them share a budget. `spent`
+  /// micro-kernels of this one's share were asked for before, and null says
+  /// that nothing of it is left.
   using TunerFactory = llvm::function_ref<std::unique_ptr<DietCodeTuner>(
-      llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors, size_t searches)>;
+      llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors, size_t searches,
+      int64_t spent)>;
 
   /// Any mode but `Joint`. `instances` are the shapes that the plan is
   /// predicted for, and the searches of `PerShape`. `measurer` is null where

@@ -14,25 +14,45 @@ std::optional<KernelFamily> ftuner::unalignedOf(const SearchProblem &problem,
   return std::nullopt;
 }
 
+/// Whether sizes, and not pointers alone, may be unaligned.
+static bool sizesMayBreak(const SearchProblem &problem, int64_t alignment) {
+  return guaranteedAlignment(problem.workload) < alignment;
+}
+
 int64_t ftuner::mostAligned(const SearchProblem &problem, int64_t alignment) {
   int64_t most = problem.options.maxKernels;
-  return alignment > 1 ? std::max<int64_t>(1, most / 2) : most;
+  if (alignment <= 1)
+    return most;
+  return std::max<int64_t>(1, sizesMayBreak(problem, alignment) ? most / 2
+                                                                : most - 1);
+}
+
+std::vector<SizeRange> ftuner::wholeSpace(const Workload &workload) {
+  std::vector<SizeRange> space;
+  for (const Axis &axis : workload.axes)
+    space.push_back({axis.range.min, axis.range.max, 1});
+  return space;
 }
 
 llvm::Error ftuner::addUnalignedFamilies(
-    const SearchProblem &problem, Plan &plan,
+    const SearchProblem &problem, int64_t alignment, Plan &plan,
     llvm::function_ref<std::optional<KernelFamily>()> other) {
+  bool needsAll = sizesMayBreak(problem, alignment);
   size_t numAligned = plan.families.size();
-  std::vector<std::optional<unsigned>> unaligned;
+  std::vector<std::optional<unsigned>> unaligned(numAligned);
   std::optional<unsigned> any;
   for (size_t i = 0; i < numAligned; ++i) {
-    std::optional<unsigned> &entry = unaligned.emplace_back();
-    if (std::optional<KernelFamily> variant =
-            unalignedOf(problem, plan.families[i])) {
-      entry = plan.families.size();
-      any = any.value_or(*entry);
+    if (!needsAll && i != plan.generalFamily)
+      continue;
+    if (plan.families[i].takesAnyAlignment()) {
+      unaligned[i] = i;
+    } else if (std::optional<KernelFamily> variant =
+                   unalignedOf(problem, plan.families[i])) {
+      unaligned[i] = plan.families.size();
       plan.families.push_back(std::move(*variant));
     }
+    if (!any)
+      any = unaligned[i];
   }
   if (!any)
     if (std::optional<KernelFamily> variant = other()) {
@@ -44,6 +64,8 @@ llvm::Error ftuner::addUnalignedFamilies(
         "strategy 'dietcode': none of the micro-kernels of workload '" +
         problem.workload.name + "' takes operands of any alignment");
   plan.unalignedGeneralFamily = unaligned[plan.generalFamily].value_or(*any);
+  if (!needsAll)
+    return llvm::Error::success();
   for (DispatchEntry entry : plan.entries) {
     entry.family = unaligned[entry.family].value_or(*any);
     plan.unalignedEntries.push_back(std::move(entry));

@@ -16,15 +16,21 @@ namespace ftuner {
 std::optional<KernelFamily> unalignedOf(const SearchProblem &problem,
                                         const KernelFamily &family);
 
-/// Micro-kernels that a plan may have for aligned operands: half of its kernels
-/// where operands may be unaligned, since those have as many variants.
+/// Micro-kernels of this alignment that a plan may have, one at least: half of
+/// its kernels where sizes may break the alignment, since those have as many
+/// variants; all but one where only pointers may.
 int64_t mostAligned(const SearchProblem &problem, int64_t alignment);
 
-/// Gives a plan of families for aligned operands their variants for others, in
-/// the same boxes. `other` says of which micro-kernel there is one where none
-/// of the plan's has any. An error where there is none at all.
+/// All sizes of each axis.
+std::vector<SizeRange> wholeSpace(const Workload &workload);
+
+/// Gives a plan of families for operands of this alignment, above 1, what
+/// serves others: where sizes may break it, the variants of all, in the same
+/// boxes; else that of the general family. `other` says which there is where
+/// none of these is feasible. An error where there is none at all.
 llvm::Error
-addUnalignedFamilies(const SearchProblem &problem, Plan &plan,
+addUnalignedFamilies(const SearchProblem &problem, int64_t alignment,
+                     Plan &plan,
                      llvm::function_ref<std::optional<KernelFamily>()> other);
 
 /// The prediction of what the plan chose for each shape. `measured` gives a

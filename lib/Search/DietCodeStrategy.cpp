@@ -1,7 +1,7 @@
 //===- DietCodeStrategy.cpp - DietCode as a baseline ----------------------===//
 //
-// One search for some shapes of a range (DietCodeTuner.h), votes of these
-// shapes for few micro-kernels, and a decision tree over the votes.
+// One search for some shapes of a range (DietCodeTuner.h), votes of all of its
+// sizes for few micro-kernels, and a decision tree over the votes.
 // docs/dietcode.md compares this with the paper.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ using namespace ftuner;
 
 namespace {
 enum class VoteDispatch {
-  /// A decision tree over the votes of the shapes that were searched for.
+  /// A decision tree over the votes.
   Tree,
   /// As for other strategies, from many shapes of the range.
   Planner,
@@ -422,27 +422,18 @@ std::vector<Voter> DietCodeRanker::voters() const {
 }
 
 llvm::Expected<Plan> DietCodeRanker::planByVotes() {
-  const Workload &workload = problem.workload;
   std::vector<Voter> voters = this->voters();
   auto isUnaligned = [](const Voter &voter) { return voter.isUnaligned; };
-  bool needsAlignment = set.alignment > 1;
-  // Sizes may break the alignment, and variants of the choices serve them.
-  bool followsVariants = needsAlignment && llvm::none_of(voters, isUnaligned) &&
-                         guaranteedAlignment(workload) < set.alignment;
-  int64_t most = problem.options.maxKernels;
-  if (followsVariants)
-    most = std::max<int64_t>(1, most / 2);
-  else if (needsAlignment && llvm::none_of(voters, isUnaligned))
-    most = std::max<int64_t>(1, most - 1);
+  int64_t most = llvm::any_of(voters, isUnaligned)
+                     ? problem.options.maxKernels
+                     : mostAligned(problem, set.alignment);
   llvm::Expected<std::vector<ProgramChoice>> choices =
       tuner->choose(voters, static_cast<size_t>(most),
                     tuner->voteSizes() == VoteSizes::Range);
   if (!choices)
     return choices.takeError();
 
-  std::vector<SizeRange> space;
-  for (const Axis &axis : workload.axes)
-    space.push_back({axis.range.min, axis.range.max, 1});
+  std::vector<SizeRange> space = wholeSpace(problem.workload);
   Plan plan;
   std::map<std::pair<unsigned, bool>, unsigned> families;
   std::vector<VotedShape> aligned, unaligned;
@@ -461,39 +452,12 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
   if (!unaligned.empty()) {
     plan.unalignedEntries = boxesOfVotes(unaligned, space);
     plan.unalignedGeneralFamily = unaligned.back().vote;
-  } else if (needsAlignment) {
-    // Variants of what was chosen, or of the general family alone.
-    std::map<unsigned, unsigned> variants;
-    std::optional<unsigned> any;
-    for (const auto &[choice, family] : std::map(families)) {
-      if (!followsVariants && family != plan.generalFamily)
-        continue;
-      if (const auto &variant = tuner->unalignedOf(choice.first)) {
-        any = variants[family] = plan.families.size();
-        plan.families.push_back(*variant);
-      }
-    }
-    // None of the chosen ones: another that was measured, the best first.
-    if (!any)
-      if (std::optional<KernelFamily> variant =
-              anyUnaligned(voters.back().shape)) {
-        any = plan.families.size();
-        plan.families.push_back(std::move(*variant));
-      }
-    if (!any)
-      return llvm::createStringError(
-          "strategy 'dietcode': none of the micro-kernels of workload '" +
-          workload.name + "' takes operands of any alignment");
-    auto variantOf = [&](unsigned family) {
-      auto it = variants.find(family);
-      return it == variants.end() ? *any : it->second;
-    };
-    plan.unalignedGeneralFamily = variantOf(plan.generalFamily);
-    if (followsVariants)
-      for (DispatchEntry entry : plan.entries) {
-        entry.family = variantOf(entry.family);
-        plan.unalignedEntries.push_back(std::move(entry));
-      }
+  } else if (set.alignment > 1) {
+    if (llvm::Error error =
+            addUnalignedFamilies(problem, set.alignment, plan, [&] {
+              return anyUnaligned(voters.back().shape);
+            }))
+      return error;
   }
   plan.statistics.push_back({"shapes", static_cast<double>(voters.size())});
   reportCounts(plan);
@@ -501,20 +465,17 @@ llvm::Expected<Plan> DietCodeRanker::planByVotes() {
       {"leaves", static_cast<double>(plan.entries.size())});
   plan.statistics.push_back(
       {"families", static_cast<double>(plan.families.size())});
-  for (auto [voter, choice] : llvm::zip_equal(voters, *choices)) {
-    ShapePrediction prediction;
-    prediction.shape = voter.shape;
-    prediction.family =
-        plan.familyFor(voter.shape, alignmentOf(workload, voter.shape));
-    const KernelFamily &family = plan.families[prediction.family];
-    prediction.microseconds = -problem.predict(family, voter.shape).score;
-    // Predictions may stand in, and unaligned shapes may have a variant that
-    // was not measured.
-    if (measurer && family == tuner->familyOf(choice))
-      prediction.measuredMicroseconds =
-          tuner->microseconds(voter.shape, choice).value_or(0);
-    plan.predictions.push_back(std::move(prediction));
-  }
+  std::vector<WeightedShape> voted(voters.begin(), voters.end());
+  predictShapes(
+      problem, plan, voted,
+      [&](size_t index, const KernelFamily &family) -> std::optional<double> {
+        // Predictions may stand in, and unaligned shapes may have a variant
+        // that was not measured.
+        ProgramChoice choice = (*choices)[index];
+        if (!measurer || !(family == tuner->familyOf(choice)))
+          return std::nullopt;
+        return tuner->microseconds(voters[index].shape, choice);
+      });
   return plan;
 }
 
@@ -660,12 +621,16 @@ DietCodeStrategy::tuneBaseline(const SearchProblem &problem,
     return measurer.takeError();
   LoggingMeasurer *asked = measurer->get();
   auto makeTuner = [&](llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors,
-                       size_t searches) {
+                       size_t searches,
+                       int64_t spent) -> std::unique_ptr<DietCodeTuner> {
     StrategyOptions one = own;
     one.onlyDivisors = onlyDivisors;
     if (asked)
       one.trials = std::clamp<int64_t>(
           context.budget / static_cast<int64_t>(searches), 1, one.trials);
+    one.trials -= spent;
+    if (one.trials <= 0)
+      return nullptr;
     return std::make_unique<DietCodeTuner>(
         problem, *path, shape, one,
         asked ? timerOf(*asked) : predictionsOf(problem), asked != nullptr,

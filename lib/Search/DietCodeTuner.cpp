@@ -1,5 +1,6 @@
 //===- DietCodeTuner.cpp - Learned search of micro-kernels ----------------===//
 #include "DietCodeTuner.h"
+#include "DietCodePlan.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
@@ -206,10 +207,8 @@ const TunedKernel *DietCodeTuner::lookUp(const MicroKernel &tiles) {
     ++counts.rejectedByPath;
     return nullptr;
   }
-  if (admits && !admits(*family)) {
-    ++counts.notAdmitted;
+  if (admits && !admits(*family))
     return nullptr;
-  }
   it->second = std::make_unique<TunedKernel>(
       TunedKernel{tiles, *family, featuresOf(*family), {}});
   return it->second.get();
@@ -466,7 +465,7 @@ std::vector<DietCodeTuner::Individual> DietCodeTuner::firstGeneration() {
 }
 
 llvm::ArrayRef<int64_t> DietCodeTuner::drawBounds() {
-  // By weight and work over the best throughput so far.
+  // By weight and work.
   std::vector<double> odds;
   double sum = 0;
   for (const WeightedShape &of : shapes) {
@@ -579,10 +578,9 @@ llvm::Error DietCodeTuner::run() {
 //===----------------------------------------------------------------------===//
 
 DietCodeTuner::ProgramKey
-DietCodeTuner::programOf(ProgramChoice choice,
-                         llvm::ArrayRef<int64_t> shape) const {
+DietCodeTuner::programOf(ProgramChoice choice, llvm::ArrayRef<int64_t> shape) {
   ProgramKey key{choice, {}};
-  const BlockTile &tile = measured[choice.kernel].family.tiles.front();
+  const BlockTile &tile = familyOf(choice).tiles.front();
   for (auto [axis, extent] : llvm::enumerate(shape))
     key.tiles.push_back(ceilDiv(extent, tile[axis]));
   return key;
@@ -590,19 +588,13 @@ DietCodeTuner::programOf(ProgramChoice choice,
 
 const std::optional<KernelFamily> &DietCodeTuner::unalignedOf(unsigned kernel) {
   auto [it, isNew] = unalignedVariants.try_emplace(kernel);
-  if (!isNew)
-    return it->second;
-  const KernelFamily &family = measured[kernel].family;
-  for (const KernelFamily &variant : family.path().unalignedVariants(family))
-    if (!problem.isRejected(variant) && isFeasible(problem, variant)) {
-      it->second = variant;
-      break;
-    }
+  if (isNew)
+    it->second = ftuner::unalignedOf(problem, measured[kernel].family);
   return it->second;
 }
 
 std::optional<double> DietCodeTuner::microseconds(llvm::ArrayRef<int64_t> shape,
-                                                  ProgramChoice choice) const {
+                                                  ProgramChoice choice) {
   auto it = verified.find(programOf(choice, shape));
   if (!learns || it == verified.end() ||
       llvm::ArrayRef<int64_t>(it->second.shape) != shape)
@@ -696,15 +688,14 @@ VoteMatrix DietCodeTuner::scoresOf(llvm::ArrayRef<Voter> voters) {
   return scores;
 }
 
-std::vector<float>
-DietCodeTuner::residualFeatures(const ProgramKey &key) const {
-  const TunedKernel &kernel = measured[key.choice.kernel];
-  std::vector<float> features = kernel.features;
+std::vector<float> DietCodeTuner::residualFeatures(const ProgramKey &key) {
+  std::vector<float> features = measured[key.choice.kernel].features;
+  const KernelFamily &family = familyOf(key.choice);
   double blocks = 1;
   for (auto [axis, count] : llvm::enumerate(key.tiles)) {
-    features.push_back(static_cast<float>(std::log2(
-        static_cast<double>(count * kernel.family.tiles.front()[axis]))));
-    if (!kernel.family.isReduceAxis(axis))
+    features.push_back(static_cast<float>(
+        std::log2(static_cast<double>(count * family.tiles.front()[axis]))));
+    if (!family.isReduceAxis(axis))
       blocks *= static_cast<double>(count);
   }
   auto sms = static_cast<double>(problem.device.smCount);

@@ -4,11 +4,12 @@
 //
 //     until `trials` micro-kernels are measured
 //       a population of drawn micro-kernels and of the best measured ones
-//       evolves over some generations: the fitness of a micro-kernel is the
-//       greatest Cost_M (DietCodeModel.h) over the shapes, each by its best so
-//       far, to a power that grows with what was measured; roulette, mutation,
-//       no crossover the fittest that were not measured, and some drawn ones,
-//       are measured the model of f_MK learns from all measurements
+//         evolves over some generations: the fitness of a micro-kernel is the
+//         greatest Cost_M (DietCodeModel.h) over the shapes, each by its best
+//         so far, to a power that grows with what was measured; roulette,
+//         mutation, no crossover
+//       the fittest that were not measured, and some drawn ones, are measured
+//       the model of f_MK learns from all measurements
 //
 // f_MK is a model of boosted trees of what the codegen path says of a block;
 // before there are 100 rows every prediction is 1. Without a measurer the cost
@@ -157,12 +158,14 @@ public:
   /// The measured time of a choice for a shape; none where `choose` did not ask
   /// for it, or predictions stand in.
   std::optional<double> microseconds(llvm::ArrayRef<int64_t> shape,
-                                     ProgramChoice choice) const;
+                                     ProgramChoice choice);
   const KernelFamily &familyOf(ProgramChoice choice) {
     return choice.isUnaligned ? *unalignedOf(choice.kernel)
                               : measured[choice.kernel].family;
   }
 
+  /// Micro-kernels that were asked for, whether they have a time or not.
+  int64_t numAsked() const { return static_cast<int64_t>(seen.size()); }
   /// Programs that have a time.
   int64_t numPrograms() const { return static_cast<int64_t>(timed.size()); }
 
@@ -172,8 +175,7 @@ public:
 
   struct Counts {
     int64_t drawn = 0, rejectedByPath = 0, predicted = 0, measured = 0,
-            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0,
-            notAdmitted = 0;
+            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0;
 
     double kStandardError = 0;
   } counts;
@@ -209,7 +211,8 @@ private:
   /// Adds a program whose last wave was ragged, with its useful FLOP/s.
   void addRaggedRun(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape,
                     double found);
-  /// A program for all shapes of as many blocks and steps along each axis.
+  /// A program for all shapes of which it takes as many blocks and steps along
+  /// each axis.
   struct ProgramKey {
     ProgramChoice choice;
     Shape tiles;
@@ -221,8 +224,7 @@ private:
   };
   /// A program and the voter that it is timed for.
   using AskedPrograms = std::map<ProgramKey, size_t>;
-  ProgramKey programOf(ProgramChoice choice,
-                       llvm::ArrayRef<int64_t> shape) const;
+  ProgramKey programOf(ProgramChoice choice, llvm::ArrayRef<int64_t> shape);
   /// Of a column of a matrix of votes: micro-kernels, then their variants.
   ProgramChoice choiceOf(unsigned column) const {
     auto count = static_cast<unsigned>(measured.size());
@@ -237,7 +239,7 @@ private:
   AskedPrograms rivals(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
                        size_t most);
   /// What a program is like beside its block, for `residuals`.
-  std::vector<float> residualFeatures(const ProgramKey &key) const;
+  std::vector<float> residualFeatures(const ProgramKey &key);
   /// Has trees learn what verified programs took beyond what was predicted.
   llvm::Error trainResiduals();
   /// Times programs of choices. `scores`: what was expected.
