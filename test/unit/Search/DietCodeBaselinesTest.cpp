@@ -93,6 +93,62 @@ TEST_F(DietCodeBaselinesTest, FewKernelsServeAllBuckets) {
     }
 }
 
+// Sizes of `dense` cannot break the alignment, pointers can: one variant does.
+TEST_F(DietCodeBaselinesTest, AlignedSizesLeaveOneKernelForOthers) {
+  for (const char *mode : {"per-shape", "bucket"}) {
+    SCOPED_TRACE(mode);
+    SearchProblem p = problem(dense, mode);
+    p.options.own["buckets"] = int64_t(4);
+    p.options.maxKernels = 4;
+    llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("dietcode"));
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    EXPECT_EQ(plan->families.size(), 4u);
+    EXPECT_EQ(llvm::count_if(plan->families,
+                             [](const KernelFamily &of) {
+                               return of.takesAnyAlignment();
+                             }),
+              1);
+    EXPECT_TRUE(plan->unalignedEntries.empty());
+  }
+}
+
+// Attempts of a search share what it may measure.
+TEST_F(DietCodeBaselinesTest, AttemptsShareTheTrials) {
+  SearchProblem p = problem(dense, "bucket");
+  std::vector<WeightedShape> shapes = {{{53, 2304, 768}, 1},
+                                       {{128, 2304, 768}, 1}};
+  const int64_t trials = 40;
+  int64_t asked = 0, attempts = 0;
+  auto failing = [&](llvm::ArrayRef<MeasurementRequest> requests) {
+    std::vector<llvm::Expected<double>> times;
+    for (size_t i = 0; i < requests.size(); ++i)
+      times.push_back(llvm::createStringError("out of order"));
+    asked += static_cast<int64_t>(requests.size());
+    return times;
+  };
+  auto makeTuner = [&](llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors,
+                       size_t searches,
+                       int64_t spent) -> std::unique_ptr<DietCodeTuner> {
+    DietCodeOptions own;
+    own.trials = trials - spent;
+    own.onlyDivisors = onlyDivisors;
+    own.measureAt = MeasureAt::Instance;
+    own.model = ThroughputModel::None;
+    if (own.trials <= 0)
+      return nullptr;
+    ++attempts;
+    return std::make_unique<DietCodeTuner>(p, *simt, shape, own, failing, true,
+                                           1);
+  };
+  auto baseline = DietCodeBaseline::create(p, DietCodeMode::Bucket, 2, shapes,
+                                           nullptr, makeTuner);
+  ASSERT_TRUE(static_cast<bool>(baseline))
+      << llvm::toString(baseline.takeError());
+  EXPECT_EQ(*baseline, nullptr);
+  EXPECT_GE(attempts, 2);
+  EXPECT_LE(asked, 2 * trials);
+}
+
 TEST_F(DietCodeBaselinesTest, TheSameQuestionGetsTheSameAnswer) {
   for (const char *mode : modes) {
     SearchProblem p = problem(dense, mode);

@@ -560,3 +560,53 @@ TEST_F(DietCodeTest, UnalignedSizesTakeVariants) {
   }
   EXPECT_LE(families.size(), 6u);
 }
+
+// A variant's k tile may be shorter, and then its steps are more.
+TEST_F(DietCodeTest, ProgramsOfVariantsGoByTheirOwnTiles) {
+  SizeRange t{1, 128};
+  workload =
+      Workload::batchMatmul(SizeRange::fixed(12), t, SizeRange::fixed(64), t);
+  SearchProblem p = problem();
+  shapes = {{{53, 64, 53, 12}, 1}, {{128, 64, 128, 12}, 1}};
+  std::vector<MeasurementRequest> requests;
+  auto truth = syntheticTimer(p);
+  auto timer = [&](llvm::ArrayRef<MeasurementRequest> asked) {
+    requests.insert(requests.end(), asked.begin(), asked.end());
+    return truth(asked);
+  };
+  DietCodeOptions own;
+  own.trials = 64;
+  own.model = ThroughputModel::None;
+  DietCodeTuner tuner(p, *simt, shapes, own, timer, true, 6);
+  llvm::Error error = tuner.run();
+  ASSERT_FALSE(error) << llvm::toString(std::move(error));
+  // Such as those that would spill otherwise.
+  for (const TunedKernel &kernel : tuner.kernels())
+    p.rejected.push_back(simt->unalignedVariants(kernel.family).front());
+  std::vector<Voter> voters;
+  for (int64_t size = 1; size <= 128; ++size) {
+    voters.push_back({{{size, 64, size, 12}, 1}});
+    voters.back().isUnaligned = size % 4 != 0;
+  }
+  auto chosen = tuner.choose(voters, 4);
+  ASSERT_TRUE(static_cast<bool>(chosen));
+  size_t numShorter = 0;
+  for (size_t i = 0; i < voters.size(); ++i) {
+    ProgramChoice choice = (*chosen)[i];
+    const Shape &shape = voters[i].shape;
+    const KernelFamily &family = tuner.familyOf(choice);
+    const BlockTile &tile = family.tiles.front();
+    numShorter += tile != tuner.kernels()[choice.kernel].family.tiles.front();
+    bool isTimed = llvm::any_of(requests, [&](const MeasurementRequest &of) {
+      if (!(of.family == family))
+        return false;
+      for (size_t axis = 0; axis < tile.size(); ++axis)
+        if (ceilDiv(of.shape[axis], tile[axis]) !=
+            ceilDiv(shape[axis], tile[axis]))
+          return false;
+      return true;
+    });
+    EXPECT_TRUE(isTimed) << family.str() << " " << shape[0];
+  }
+  EXPECT_GT(numShorter, 0u);
+}
