@@ -33,6 +33,9 @@ private:
   void collect(unsigned computation, llvm::SmallVectorImpl<unsigned> &used,
                llvm::SmallVectorImpl<unsigned> &operands) const;
   void addReads(AstStatement &statement, llvm::ArrayRef<unsigned> operands);
+  /// Adds a computation of each element, with those that it reads, to the open
+  /// loops.
+  AstStatement &addElementwise(std::string name, unsigned computation);
   void describeLoads();
   void describePass(unsigned computation);
   void describeReduction(unsigned computation);
@@ -165,21 +168,26 @@ void RowsDescriber::describeLoads() {
   }
 }
 
+AstStatement &RowsDescriber::addElementwise(std::string name, unsigned number) {
+  llvm::SmallVector<unsigned, 4> used, operands;
+  collect(number, used, operands);
+  AstStatement &statement = ast.addStatement(std::move(name));
+  for (unsigned computation : used)
+    statement.add(workload.computations[computation].operations);
+  addReads(statement, operands);
+  return statement;
+}
+
 void RowsDescriber::describeReduction(unsigned number) {
   const Computation &reduction = workload.computations[number];
   const State &state = *reduction.state;
   unsigned buffer =
       addRegisters(reduction.name, state.accumulators.front().type,
                    /*isRow=*/false);
-  llvm::SmallVector<unsigned, 4> used, operands;
-  collect(number, used, operands);
   ProgramAst::Nest threads(ast, threadLoops());
   {
     ProgramAst::Nest elements(ast, elementLoops());
-    AstStatement &reduce = ast.addStatement("reduce " + reduction.name);
-    for (unsigned computation : used)
-      reduce.add(workload.computations[computation].operations);
-    addReads(reduce, operands);
+    AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
     reduce.accesses.push_back({buffer, true, true});
   }
   // Trees over the places of a chunk and over slots, once a row, by all lanes.
@@ -218,14 +226,9 @@ void RowsDescriber::describeRowComputation(unsigned number) {
 
 void RowsDescriber::describePass(unsigned number) {
   const Computation &computation = workload.computations[number];
-  llvm::SmallVector<unsigned, 4> used, operands;
-  collect(number, used, operands);
   ProgramAst::Nest threads(ast, threadLoops());
   ProgramAst::Nest elements(ast, elementLoops());
-  AstStatement &store = ast.addStatement("store " + computation.name);
-  for (unsigned other : used)
-    store.add(workload.computations[other].operations);
-  addReads(store, operands);
+  AstStatement &store = addElementwise("store " + computation.name, number);
   for (unsigned operand : computation.writes)
     store.accesses.push_back({addGlobal(operand), false, true});
 }
