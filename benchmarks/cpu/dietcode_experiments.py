@@ -24,7 +24,7 @@ import sys
 
 import workloads
 
-LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
+LENGTHS = workloads.LENGTHS
 #: Workloads, and what a size of their main axis is of a length.
 WORKLOADS = {"dense": ("Dense, M = T", 1), "dense16": ("Dense, M = 16·T", 16), "nt": ("BatchMatmul NT", 1),
              "nn": ("BatchMatmul NN", 1)}

@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(workloads.ROOT, "python"))
 import batches  # noqa: E402
 from ftuner import judges  # noqa: E402
 
-LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
+LENGTHS = workloads.LENGTHS
 MODES = ("joint", "per-shape", "largest", "loop-partitioning", "bucket", "global-padding")
 BUCKET = 8
 #: By how much DietCode's mean time is less than the peer's, section 5: of Ansor and of Nimble, which was tuned for the

@@ -52,7 +52,7 @@ JUDGES = LATENCY, ROOFLINE
 STRATEGIES = ("ftuner", "roller", "gensor", "dietcode")
 COLOURS = dict(zip(STRATEGIES, ("#0072B2", "#009E73", "#D55E00", "#CC79A7")))
 #: DietCode's sampled lengths, its hidden widths; rows of the product: batch 16, length 128.
-LENGTHS, WIDTHS, ROWS = (5, 24, 43, 62, 81, 100, 119, 128), (768, 2304, 3072), 2048
+LENGTHS, WIDTHS, ROWS = workloads.LENGTHS, (768, 2304, 3072), 2048
 LAYERS = (1, 2, 12)
 #: Channels and heads of BERT-small, and as it is changed.
 CHANNELS = ((512, 8), (384, 6), (256, 4))

@@ -21,6 +21,8 @@ def _load(path):
 papers = _load(os.path.join(ROOT, "python", "ftuner", "papers.py"))
 
 BIN = os.path.join(ROOT, "build", "release", "bin")
+# Lengths T, of 1 to 128, that the papers' searches sample.
+LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
 # Dense of the paper's text has T rows, that of its published figures 16·T.
 RANGES = {"M = T": "#ukernel.range<1 to 128>", "M = 16·T": "#ukernel.range<16 to 2048 step 16>"}
 

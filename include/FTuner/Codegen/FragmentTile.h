@@ -49,6 +49,9 @@ struct StagingRuns {
 struct FragmentTile {
   /// Rows and columns of a fragment.
   static constexpr int64_t kRows = 16, kColumns = 8;
+  /// Lanes along them: each has elements of every eighth row, and pairs of
+  /// columns.
+  static constexpr int64_t kLaneRows = 8, kLaneColumns = 4;
   /// Bytes of an accumulator, f32 or i32.
   static constexpr int64_t kAccumulatorBytes = 4;
 

@@ -269,8 +269,6 @@ ContractionLoops MmaModel::contractionLoops(const Workload &workload,
       *findMmaInstruction(multipliedType(workload), device);
   ContractionAxes axes = family.contractionAxes();
   ContractionLoops loops;
-  // A lane has elements of every eighth row, and pairs of columns.
-  constexpr int64_t kLaneRows = 8, kLaneColumns = 4;
   auto addAlong = [&](const MmaSide &side, int64_t length, int64_t lanes,
                       int64_t neighbours) {
     unsigned axis = axes.space(side.factor);
@@ -284,8 +282,10 @@ ContractionLoops MmaModel::contractionLoops(const Workload &workload,
                                  LoopBinding::Vectorized, axis,
                                  neighbours == 1 ? lanes : 1});
   };
-  addAlong(layout.rows, instruction.rows, kLaneRows, /*neighbours=*/1);
-  addAlong(layout.columns, /*length=*/8, kLaneColumns, /*neighbours=*/2);
+  addAlong(layout.rows, instruction.rows, FragmentTile::kLaneRows,
+           /*neighbours=*/1);
+  addAlong(layout.columns, FragmentTile::kColumns, FragmentTile::kLaneColumns,
+           /*neighbours=*/2);
   loops.depth.push_back({"k", layout.bk / instruction.depth,
                          LoopBinding::Unrolled, axes.k, instruction.depth,
                          /*isReduction=*/true});

@@ -223,9 +223,6 @@ ContractionLoops WgmmaModel::contractionLoops(const Workload &workload,
     if (blocks > 1)
       loops.threads.push_back(
           {"cluster", blocks, LoopBinding::Grid, axis, tile[axis] / blocks});
-  // A lane has elements of every eighth row of its warp's sixteen, and pairs of
-  // columns.
-  constexpr int64_t kLaneRows = 8, kLaneColumns = 4, kColumns = 8;
   unsigned rows = axes.space(layout.rows.factor),
            columns = axes.space(layout.columns.factor);
   loops.threads.push_back({"warpgroup", layout.rows.warpgroups,
@@ -236,16 +233,17 @@ ContractionLoops WgmmaModel::contractionLoops(const Workload &workload,
                            layout.columns.warpgroupExtent()});
   loops.threads.push_back({"warp", kWgmmaWarps, LoopBinding::Thread, rows,
                            kWgmmaRows / kWgmmaWarps});
-  loops.threads.push_back({"lane", kLaneRows, LoopBinding::Thread, rows, 1});
   loops.threads.push_back(
-      {"lane", kLaneColumns, LoopBinding::Thread, columns, 2});
+      {"lane", FragmentTile::kLaneRows, LoopBinding::Thread, rows, 1});
+  loops.threads.push_back(
+      {"lane", FragmentTile::kLaneColumns, LoopBinding::Thread, columns, 2});
   loops.points.push_back({"instruction", layout.instructions(),
                           LoopBinding::Unrolled, rows, kWgmmaRows});
   loops.instruction.push_back(
-      {"element", 2, LoopBinding::Vectorized, rows, kLaneRows});
-  loops.instruction.push_back({"element",
-                               layout.columns.warpgroupExtent() / kColumns,
-                               LoopBinding::Vectorized, columns, kColumns});
+      {"element", 2, LoopBinding::Vectorized, rows, FragmentTile::kLaneRows});
+  loops.instruction.push_back(
+      {"element", layout.columns.warpgroupExtent() / FragmentTile::kColumns,
+       LoopBinding::Vectorized, columns, FragmentTile::kColumns});
   loops.instruction.push_back(
       {"element", 2, LoopBinding::Vectorized, columns, 1});
   int64_t depth = kWgmmaDepthBytes / layout.elementBytes;
