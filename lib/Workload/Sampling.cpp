@@ -200,8 +200,7 @@ static std::vector<int64_t> cellSizes(const Axis &axis, unsigned count,
 /// axes.
 static std::vector<AxisCell> cellsOf(const Axis &axis, unsigned count,
                                      llvm::ArrayRef<int64_t> beyond) {
-  std::vector<int64_t> sizes =
-      cellSizes(axis, count, listedSizes(axis, count));
+  std::vector<int64_t> sizes = cellSizes(axis, count, listedSizes(axis, count));
   if (axis.range.isOpen())
     for (int64_t size : beyond)
       if (int64_t next =

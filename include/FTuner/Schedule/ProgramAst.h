@@ -73,8 +73,8 @@ struct AstBuffer {
   /// Of what holds a tile: elements along each axis, behind which positions
   /// begin anew. Empty for a whole operand.
   llvm::SmallVector<int64_t, 5> tile = {};
-  /// Elements of it, each once; of registers those of a thread, of shared memory
-  /// those of all stages.
+  /// Elements of it, each once; of registers those of a thread, of shared
+  /// memory those of all stages.
   double elements = 0;
   /// Loops, by their numbers, whose iterations are so many elements apart,
   /// whatever the axes say.
@@ -201,9 +201,9 @@ struct PartAst {
 };
 
 /// The trees of a program for a shape, of each part that has blocks. A launch
-/// that adds up slices of a product is part of each; the launches of sliced rows
-/// are one tree, in which each slice finishes its rows. The family must pass
-/// `check` for the device.
+/// that adds up slices of a product is part of each; the launches of sliced
+/// rows are one tree, in which each slice finishes its rows. The family must
+/// pass `check` for the device.
 std::vector<PartAst> describeProgram(const Workload &workload,
                                      const Program &program,
                                      llvm::ArrayRef<int64_t> shape,
