@@ -43,17 +43,9 @@ import ftuner  # noqa: E402
 from ftuner import descriptions, judges  # noqa: E402
 from ftuner.explanation import explain_data  # noqa: E402
 
-#: (M, K, N) of products, as the paper orders extents.
-PRODUCTS = {
-    "M1": (8192, 8192, 8192), "M2": (65536, 4, 1024), "M3": (65536, 1024, 4096),
-    "T1": (65536, 4, 1024), "T2": (32768, 64, 2048), "T3": (16384, 32, 1024),
-}
-#: (M, N) of matrices times vectors.
-VECTORS = {"V1": (16384, 16384), "V2": (16384, 8192), "V3": (16384, 1000)}
-#: Images, channels, height, width; filters; window; stride.
-CONVOLUTIONS = {"C1": ((128, 256, 30, 30), 256, 3, 2), "C2": ((128, 128, 28, 28), 128, 3, 1),
-                "C3": ((128, 128, 58, 58), 128, 3, 2)}
-POOLINGS = {"P1": ((16, 48, 48, 48), 2, 2), "P2": ((128, 168, 83, 83), 2, 2), "P3": ((128, 617, 21, 21), 3, 2)}
+PAPER = workloads.papers.load("gensor")
+#: The operator of each of the paper's shapes; M2 stands in its table V, too.
+OPERATORS = {one.name: one.parts[0] for one in PAPER.workloads}
 
 #: Strategies with what they are told.
 VARIANTS = {
@@ -66,98 +58,37 @@ VARIANTS = {
 }
 JUDGES = ("latency", "roofline", "sharing")
 
-#: What the paper prints of an RTX 4090: ms (Gensor, Ansor), and TFLOP/s (Roller, graph, Gensor).
-PAPER_MS = {"T1": (0.287, 0.303), "T2": (0.369, 0.387), "T3": (0.083, 0.091)}
-PAPER_TFLOPS = {"C1": (22.76, 31.93, 34.54), "M1": (37.6, 43.1, 45.2), "V1": (0.23, 0.39, 0.47), "P1": (0.07, 0.08, 0.08)}
+
+def text_of(operator):
+    return workloads.papers.module([workloads.papers.function("f", operator)])
 
 
 def product(m, k, n):
-    return workloads.models.Matmul(m=m, n=n, k=k).text()
+    return {"kind": "product", "m": m, "n": n, "k": k}
 
 
-def matrix_times_vector(m, n):
-    return f"""func.func @f(%a: tensor<{m}x{n}xf32>, %x: tensor<{n}xf32>) -> tensor<{m}xf32> {{
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<{m}xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%empty : tensor<{m}xf32>) -> tensor<{m}xf32>
-  %y = linalg.matvec ins(%a, %x : tensor<{m}x{n}xf32>, tensor<{n}xf32>) outs(%start : tensor<{m}xf32>) -> tensor<{m}xf32>
-  return %y : tensor<{m}xf32>
-}}
-"""
-
-
-def places(image, window, stride):
-    return [(size - window) // stride + 1 for size in image[2:]]
-
-
-def text_of(sizes):
-    return "tensor<" + "x".join(map(str, sizes)) + "xf32>"
-
-
-def convolution(image, filters, window, stride):
-    kernel = text_of((filters, image[1], window, window))
-    out = text_of((image[0], filters, *places(image, window, stride)))
-    return f"""func.func @f(%x: {text_of(image)}, %k: {kernel}) -> {out} {{
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : {out}
-  %start = linalg.fill ins(%zero : f32) outs(%empty : {out}) -> {out}
-  %y = linalg.conv_2d_nchw_fchw {{strides = dense<{stride}> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}}
-      ins(%x, %k : {text_of(image)}, {kernel}) outs(%start : {out}) -> {out}
-  return %y : {out}
-}}
-"""
-
-
-def pooling(image, window, stride):
-    out = text_of((*image[:2], *places(image, window, stride)))
-    return f"""#map = affine_map<(a, b, c, d) -> (a, b, c, d)>
-func.func @f(%x: {text_of(image)}) -> {out} {{
-  %zero = arith.constant 0.0 : f32
-  %count = arith.constant {float(window * window)} : f32
-  %empty = tensor.empty() : {out}
-  %w = tensor.empty() : {text_of((window, window))}
-  %start = linalg.fill ins(%zero : f32) outs(%empty : {out}) -> {out}
-  %sum = linalg.pooling_nchw_sum {{strides = dense<{stride}> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}}
-      ins(%x, %w : {text_of(image)}, {text_of((window, window))}) outs(%start : {out}) -> {out}
-  %y = linalg.generic {{indexing_maps = [#map, #map],
-                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
-      ins(%sum : {out}) outs(%empty : {out}) {{
-  ^bb0(%a: f32, %b: f32):
-    %q = arith.divf %a, %count : f32
-    linalg.yield %q : f32
-  }} -> {out}
-  return %y : {out}
-}}
-"""
-
-
-def product_of(image, filters, window, stride):
-    """(M, K, N) of the product that a convolution is."""
-    return image[0] * math.prod(places(image, window, stride)), image[1] * window * window, filters
+def product_of(convolution):
+    """The product that a convolution is."""
+    out = (convolution["size"] - convolution["window"]) // convolution["stride"] + 1
+    return product(convolution["images"] * out**2, convolution["channels"] * convolution["window"] ** 2,
+                   convolution["filters"])
 
 
 def cases():
     """By label: the module, and its floating-point operations."""
     found = {}
-    for label, (m, k, n) in PRODUCTS.items():
-        found[label] = product(m, k, n), 2 * m * k * n
-    for label, (m, n) in VECTORS.items():
-        found[label] = matrix_times_vector(m, n), 2 * m * n
-    for label, shape in CONVOLUTIONS.items():
-        m, k, n = product_of(*shape)
-        found[label + "p"] = product(m, k, n), 2 * m * k * n
+    for label, part in OPERATORS.items():
+        if part.operator["kind"] == "conv":
+            found[label + "p"] = text_of(product_of(part.operator)), part.flops
+        elif part.operator["kind"] != "pool":
+            found[label] = text_of(part.operator), part.flops
     return found
 
 
 def fallbacks():
     """The same of what no codegen path takes."""
-    found = {}
-    for label, shape in CONVOLUTIONS.items():
-        found[label] = convolution(*shape), 2 * math.prod(product_of(*shape))
-    for label, (image, window, stride) in POOLINGS.items():
-        outputs = math.prod((*image[:2], *places(image, window, stride)))
-        found[label] = pooling(image, window, stride), outputs * window * window
-    return found
+    return {label: (text_of(part.operator), part.flops) for label, part in OPERATORS.items()
+            if part.operator["kind"] in ("conv", "pool")}
 
 
 def geomean(values):
@@ -224,12 +155,16 @@ def fallback_time(text, device):
 
 def paper_of(label, flops):
     """The paper's TFLOP/s of Roller, graph and Gensor, or of Gensor alone."""
-    if label in PAPER_TFLOPS:
-        return " / ".join(f"{value:g}" for value in PAPER_TFLOPS[label])
-    if label in PAPER_MS:
-        ms, of_ansor = PAPER_MS[label]
-        return f"{flops / ms / 1e9:.3g} ({ms:g} ms; Ansor {of_ansor:g})"
-    return "-"
+    cells = []
+    for one in PAPER.reported:
+        if one.workload != label:
+            continue
+        if one.kind == "tflops":
+            cells.append(" / ".join(f"{one.values[system]:g}" for system in ("roller", "graph", "gensor")))
+        else:
+            (ms,), (of_ansor,) = one.values["gensor"], one.values["ansor"]
+            cells.append(f"{flops / ms / 1e9:.3g} ({ms:g} ms; Ansor {of_ansor:g})")
+    return ", ".join(cells) or "-"
 
 
 def tables(device, seeds):
@@ -253,9 +188,7 @@ def tables(device, seeds):
             base, cells = times["roller"][judge][0], []
             for variant in VARIANTS:
                 value = geomean(times[variant][judge])
-                # M2 stands in table V, too.
-                if label != "T1":
-                    ratios[variant].append(value / base)
+                ratios[variant].append(value / base)
                 cells.append(f"{value:.4g}" + ("" if variant == "roller" else f" ({value / base:.3f})"))
             lines.append(f"| {label} | " + " | ".join(cells) + " |")
         means[judge] = {variant: geomean(values) for variant, values in ratios.items()}
@@ -280,8 +213,8 @@ BACKS = (0.0, 0.25, 0.5)
 
 def back_tables(device, seeds):
     """Markdown: how much slower what few walks find is than what many find, with several ρ, by two judges."""
-    shapes = {label: text for label, (text, _) in cases().items() if label in ("M2", *VECTORS)}
-    shapes |= {f"M = {rows}": product(rows, 768, 2304) for rows in AWKWARD_ROWS}
+    shapes = {label: text for label, (text, _) in cases().items() if label in ("M2", "V1", "V2", "V3")}
+    shapes |= {f"M = {rows}": text_of(product(rows, 768, 2304)) for rows in AWKWARD_ROWS}
     lines = [f"## {device}", "", f"Time over that of 256 walks with ρ = 0.25: mean over {seeds} seeds, by `latency` and by `sharing`.", "",
              "| shape | walks | " + " | ".join(f"ρ = {back:g}" for back in BACKS) + " |", "|---" * (len(BACKS) + 2) + "|"]
     sums = {(walks, back, judge): [] for walks in WALKS for back in BACKS for judge in ("latency", "sharing")}

@@ -44,7 +44,7 @@ import workloads
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/gpu")]
 
-from ftuner import descriptions, judges, work  # noqa: E402
+from ftuner import descriptions, judges, plans, work  # noqa: E402
 from ftuner.comparison import LATENCY, ROOFLINE  # noqa: E402
 from ftuner_bench.workloads import Workload  # noqa: E402
 
@@ -136,29 +136,18 @@ class Runs:
     """Runs of the compiler, kept in a file of JSON lines."""
 
     def __init__(self, options):
-        self.options, self.known = options, {}
+        self.options, self.state = options, plans.State(options.state)
         self.device_facts = {}
-        if options.state and options.state.exists():
-            for line in options.state.read_text(encoding="utf-8").splitlines(keepends=True):
-                if line.endswith("\n"):  # The last one may be cut off.
-                    entry = json.loads(line)
-                    self.known[entry["key"]] = entry["result"]
-            self.rewrite()
-
-    def rewrite(self):
-        lines = [json.dumps({"key": key, "result": result}) + "\n" for key, result in self.known.items()]
-        self.options.state.write_text("".join(lines), encoding="utf-8")
 
     def get(self, what, key, make):
         """What is known under a key, or is made now."""
         key = hashlib.sha256(repr(key).encode()).hexdigest()
-        if key not in self.known:
+        found = self.state.find(key)
+        if found is None:
             print(what, file=sys.stderr, flush=True)
-            self.known[key] = result = make()
-            if self.options.state:
-                with open(self.options.state, "a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, "result": result}) + "\n")
-        return self.known[key]
+            found = make()
+            self.state.add(key, found)
+        return found
 
     def facts(self, device):
         if device not in self.device_facts:
