@@ -97,5 +97,5 @@ def shape_keys(operator: npt.NDArray[np.str_], type: str, *sizes: npt.NDArray[np
 
 
 SOURCES = [
-    Source("vendor-f32", ("kernel", "M", "N", "K", "tile_m", "tile_n", "latency_ms"), _vendor),
+    Source("vendor-f32", ("kernel", "M", "N", "K", "tile_m", "tile_n", "latency_ms"), _vendor, needs_all=True),
 ]
