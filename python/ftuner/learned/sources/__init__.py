@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Callable, Iterable, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -141,19 +142,17 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A format of files: columns that it must have and must not have, and its reader."""
+    """A format of files: columns that it must have, what else it must be, and its reader."""
 
     name: str
     columns: Sequence[str]
     read: Callable[[Table, Cards], Found]
-    without: Sequence[str] = ()
+    accepts: Callable[[Table], bool] = lambda table: True
     # Whether rows say something of the file that others need, such as the launch floor: all are read then.
     needs_all: bool = False
 
     def fits(self, table: Table) -> bool:
-        return all(column in table for column in self.columns) and not any(
-            column in table for column in self.without
-        )
+        return all(column in table for column in self.columns) and self.accepts(table)
 
 
 def sources() -> list[Source]:
@@ -262,6 +261,15 @@ def thinned(table: Table, rows: int, seed: int) -> Table:
         table.lines = table.lines[kept]
         table.columns = {name: column[kept] for name, column in table.columns.items()}
     return table
+
+
+def pieces(table: Table, rows: int) -> Iterator[Table]:
+    """The table as several of so many rows."""
+    for first in range(0, len(table), rows):
+        piece = copy.copy(table)
+        piece.lines = table.lines[first : first + rows]
+        piece.columns = {name: column[first : first + rows] for name, column in table.columns.items()}
+        yield piece
 
 
 def read_measured(table: Table, column: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
