@@ -157,12 +157,13 @@ class Source:
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import configurations, products
+    from . import configurations, memory, products
 
     return [
         Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
         *products.SOURCES,
         *configurations.SOURCES,
+        *memory.SOURCES,
     ]
 
 
