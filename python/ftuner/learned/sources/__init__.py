@@ -157,13 +157,14 @@ class Source:
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import configurations, memory, products
+    from . import attention, configurations, memory, products
 
     return [
         Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
         *products.SOURCES,
         *configurations.SOURCES,
         *memory.SOURCES,
+        *attention.SOURCES,
     ]
 
 
