@@ -157,7 +157,7 @@ class Source:
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import attention, configurations, memory, products
+    from . import attention, configurations, convolutions, memory, products
 
     return [
         Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
@@ -165,6 +165,7 @@ def sources() -> list[Source]:
         *configurations.SOURCES,
         *memory.SOURCES,
         *attention.SOURCES,
+        *convolutions.SOURCES,
     ]
 
 
