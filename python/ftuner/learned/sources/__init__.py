@@ -157,7 +157,7 @@ class Source:
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import attention, configurations, convolutions, memory, products
+    from . import attention, configurations, convolutions, memory, models, products
 
     return [
         Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
@@ -166,6 +166,7 @@ def sources() -> list[Source]:
         *memory.SOURCES,
         *attention.SOURCES,
         *convolutions.SOURCES,
+        *models.SOURCES,
     ]
 
 
