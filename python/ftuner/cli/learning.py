@@ -100,7 +100,7 @@ def _add_data(actions: Any) -> None:
         "tree, its device and its time.",
     )
     data.add_argument(
-        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv, .csv.gz or .csv.xz, or folders of them"
+        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv or .jsonl (or .gz, .xz of these), or folders of them"
     )
     data.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     data.add_argument(
@@ -116,6 +116,13 @@ def _add_data(actions: Any) -> None:
     )
     data.add_argument(
         "--rows", type=_number(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+    )
+    data.add_argument(
+        "--synthetic",
+        type=_number(1),
+        default=0,
+        metavar="N",
+        help="so many programs of this compiler besides, labelled by the latency model (default: none)",
     )
     data.add_argument("--seed", type=_number(0), default=0, help="of what is drawn (default: %(default)s)")
     data.add_argument("--json", action="store_true", help="print the table as JSON")
@@ -168,8 +175,8 @@ def _data(options: argparse.Namespace) -> None:
         raise Error("ftuner learn data needs SciPy: pip install 'ftuner[learned]'") from error
     from ..learned import sources
 
-    if not options.paths:
-        raise UsageError("expected files or folders of measurements")
+    if not options.paths and not options.synthetic:
+        raise UsageError("expected files or folders of measurements, or --synthetic")
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
@@ -183,6 +190,7 @@ def _data(options: argparse.Namespace) -> None:
             names,
             options.rows,
             options.seed,
+            options.synthetic,
             tell=Progress.begin_stage,
         )
         Progress.begin_stage(f"writing {len(data)} rows")

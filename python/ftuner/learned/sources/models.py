@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...latency.model import ProgramTree
 from ...latency.rows import fold_of, read_times
 from ...latency.table import Table
-from ..dataset import PROXY, Dataset
-from . import Cards, Found, Source, memory, stem, vectors_of
+from ..dataset import PROXY, Dataset, vectors
+from . import Cards, Found, Source, memory, stem
 from .products import taken_for
 
 Shape = tuple[int, ...]
@@ -109,7 +109,7 @@ def _read(table: Table, cards: Cards) -> Found:
         microseconds[kept],
         device[kept],
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=keys,
         fold=np.array([fold_of(key) for key in keys], np.int64),
         predicted=predicted[kept],

@@ -11,9 +11,9 @@ from ...latency.fit import fit_timing
 from ...latency.model import Array, Launches, ProgramTree, model
 from ...latency.rows import MOST_EXTENT, Rows, read_folds, read_times
 from ...latency.table import Table
-from ..dataset import PROXY, Dataset
+from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers, Products, TensorProducts
-from . import Cards, Found, Source, pieces, stem, vectors_of
+from . import Cards, Found, Source, pieces, stem
 
 
 def predictions(rows: Rows) -> Array:
@@ -76,7 +76,7 @@ def _vendor(table: Table, cards: Cards) -> Found:
         rows.microseconds,
         rows.device,
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=shape_keys(operator, "f32", whole["B"], whole["M"], whole["N"], whole["K"]),
         fold=rows.fold,
         predicted=predictions(rows),
@@ -129,7 +129,7 @@ def _tokens_of(table: Table, cards: Cards) -> Dataset:
         rows.microseconds,
         device,
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=shape_keys(operator, "", np.ones(len(rows), np.int64), *sizes),
         fold=rows.fold,
         predicted=predicted,
@@ -284,7 +284,7 @@ def _deepbench(table: Table, cards: Cards) -> Found:
         microseconds,
         device,
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=[f"{key} {name}" for key, name in zip(keys, layout.tolist())],
         fold=read_folds(table, zip(m, n, k)),
         predicted=predicted,
