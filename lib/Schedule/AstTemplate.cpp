@@ -17,7 +17,10 @@ static llvm::Error invalid(const Twine &path, const Twine &message) {
   return llvm::createStringError(path + ": " + message);
 }
 
-static std::string shown(double value) { return llvm::formatv("{0}", value); }
+static std::string shown(double value) {
+  return std::isfinite(value) ? ftuner::shown(llvm::json::Value(value))
+                              : llvm::formatv("{0}", value).str();
+}
 
 /// Stores a number where it belongs, if it may stand there.
 static llvm::Error store(double value, int64_t *whole, double *number,
