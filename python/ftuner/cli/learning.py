@@ -195,21 +195,21 @@ def _data(options: argparse.Namespace) -> None:
         )
         Progress.begin_stage(f"writing {len(data)} rows")
         digest = data.save(options.output)
-    counts = sources.counts(data)
+    counts, tasks = sources.counts(data), len(set(data.task.tolist()))
     left_out = [
         dict(file=file.path, source=file.source, why=why, rows=rows)
         for file in files
         for why, rows in file.found.left_out.items()
     ]
     if options.json:
-        print_json({"rows": len(data), "tasks": len(data.task_names), "hash": digest, "counts": counts, "left_out": left_out})
+        print_json({"rows": len(data), "tasks": tasks, "hash": digest, "counts": counts, "left_out": left_out})
         return
     columns = ["source", "device", "operator", "kind", "knowledge", "rows"]
     print(table([[row[name] for name in columns] for row in counts], columns))
     if left_out:
         print()
         print(table([[row["rows"], row["file"], row["why"]] for row in left_out], ["left out", "file", "why"]))
-    print(f"\n{len(data)} rows of {len(data.task_names)} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
+    print(f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
 
 
 def _learned() -> Any:

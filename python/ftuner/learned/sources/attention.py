@@ -21,6 +21,8 @@ from .products import shape_keys
 _Q, _D, _KV, _BATCH, _HEAD, _GROUP = range(6)
 # Queries and keys of a block (FlashAttention 2, head_dim 128), and warps.
 _TILE_Q, _TILE_KV, _WARPS = 128, 64, 4
+# Rows of a block that decodes: a warp has 16.
+_TILE_DECODE = 16 * _WARPS
 # Keys that a slice of a decode kernel has at least.
 _SLICE = 256
 # Attention in fewer microseconds is little more than its launches (docs/learned-data.md).
@@ -72,7 +74,7 @@ class Attention:
 def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
     d, group = a.head_dim, a.heads // a.kv_heads
     axis = _GROUP if decode else _Q
-    rows = np.where(a.is_decode, 16 * ceil_div(group, 16), _TILE_Q)
+    rows = np.where(a.is_decode, _TILE_DECODE * ceil_div(group, _TILE_DECODE), _TILE_Q)
     # [tokens, heads, elements].
     of_q = [a.heads * d, 1, 0, a.q_len * a.heads * d, group * d, d]
     of_kv = [0, 1, a.kv_heads * d, a.kv_len * a.kv_heads * d, d, 0]
@@ -102,8 +104,8 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
     statistics = tree.buffer("maximum and sum", "registers", strides=one, elements=2)
 
     own = rows // _WARPS
-    warps = [loop("warp", _WARPS, "thread", axis, np.maximum(own, 1)), loop("lane", 8, "thread", axis)]
-    along = np.maximum(own // 16, 1)
+    warps = [loop("warp", _WARPS, "thread", axis, own), loop("lane", 8, "thread", axis)]
+    along = own // 16
 
     def outputs(across: int, extent: Any) -> list[dict[str, Any]]:
         """Loops of the warps over rows × `extent` elements of an axis, by instructions of 16 × 8."""
