@@ -120,7 +120,7 @@ class Dataset:
         source: str,
         predicted: npt.NDArray[np.float64] | None = None,
         model: Any = "",
-        kind: str = MEASURED,
+        kind: Any = MEASURED,
         knowledge: Any = KNOWN,
         is_tuned: bool = False,
     ) -> Dataset:
@@ -205,7 +205,7 @@ class Dataset:
         arrays["parts"] = np.array([len(trees) for trees in self.trees], np.int32)
         arrays["blocks"] = np.array([tree.blocks for tree in trees], np.float64)
         arrays["statements"] = np.array([len(tree.ordering) for tree in trees], np.int32)
-        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0)]).astype(np.int32)
+        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0, np.int64)]).astype(np.int32)
         width = len(model().program_features())
         digest = hashlib.sha256()
         with outputs.replacing([os.fspath(path)]) as (temporary,):

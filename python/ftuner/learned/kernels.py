@@ -94,7 +94,8 @@ class Products:
     element_bytes: int = 4
 
     def __getitem__(self, rows: Any) -> Products:
-        return _rows_of(self, rows)
+        result: Products = _rows_of(self, rows)
+        return result
 
     @property
     def blocks(self) -> Numbers:

@@ -192,21 +192,20 @@ def _latency(device: str, parts: npt.NDArray[np.float64], grids: npt.NDArray[np.
     return model().predict(launches, model().default_calibration(device))
 
 
-# What synthetic programs are drawn from: fields of the block and of the schedule, by path.
-_DRAWN: dict[str, dict[str, tuple[int, ...]]] = {
-    "simt": dict(
-        block_m=(16, 32, 64, 96, 128), block_n=(32, 64, 128), block_k=(8, 16, 32), threads_m=(4, 8, 16),
-        threads_n=(8, 16, 32), stages=(2, 3, 4), vector_width=(1, 2, 4), reduce_split=(1, 1, 1, 2, 4),
-    ),
-    "mma": dict(
-        block_m=(32, 64, 128, 256), block_n=(32, 64, 128, 256), block_k=(32, 64), warps_m=(1, 2, 4),
-        warps_n=(1, 2, 4), stages=(2, 3, 4), access_bytes=(16,), reduce_split=(1, 1, 1, 2, 4),
-    ),
-    "wgmma": dict(
-        block_m=(64, 128, 192, 256), block_n=(32, 64, 128, 256), block_k=(64,), warpgroups_m=(1, 2),
-        warpgroups_n=(1, 2), stages=(2, 3, 4), access_bytes=(16,), reduce_split=(1,),
-    ),
-}  # fmt: skip
+# What synthetic programs are drawn from: fields of blocks, and of the schedules of all paths. A path that must
+# have others has no synthetic programs.
+_DRAWN: dict[str, tuple[int, ...]] = dict(
+    block_m=(16, 32, 64, 96, 128, 192, 256), block_n=(32, 64, 128, 256), block_k=(8, 16, 32, 64),
+    reduce_split=(1, 1, 1, 2, 4), threads_m=(4, 8, 16), threads_n=(8, 16, 32), warps_m=(1, 2, 4), warps_n=(1, 2, 4),
+    warpgroups_m=(1, 2), warpgroups_n=(1, 2), stages=(2, 3, 4), vector_width=(1, 2, 4), access_bytes=(16,),
+)  # fmt: skip
+# Fields of a problem, and of a second block, which synthetic programs do not have.
+_PROBLEM = (
+    "batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type", "combine_axis", "second_block", "first_count",
+    "second_count",
+)  # fmt: skip
+# A path of which so many draws in a row are no programs has none on the device.
+_TRIES = 400
 
 
 def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dataset:
@@ -217,26 +216,33 @@ def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dat
     cards_of: list[int] = []
     types = {name: number for number, name in enumerate(model().program_types)}
     indices = [cards.devices.index(name) for name in devices]
-    of_device = {index: _paths_of(cards.devices.sources[index]) for index in indices}
+    paths = {index: _drawn_paths() for index in indices}
     while len(programs) < rows:
         index = indices[len(programs) % len(indices)]
         source = cards.devices.sources[index]
-        path = of_device[index][int(random.integers(len(of_device[index])))]
-        dtype = "f32" if path == "simt" else "f16"
-        extents = (2 ** random.uniform(4, 12, 3)).astype(np.int64)
-        # Half of all axes are multiples of 64, as layers have them.
-        extents = np.where(random.random(3) < 0.5, np.maximum(extents // 64, 1) * 64, extents)
-        m, n, k = (int(extent) for extent in extents)
-        record = dict.fromkeys(model().program_fields(path), 0) | model().program_defaults(path)
-        record |= dict(batch=1, m=m, n=n, k=k, transpose_rhs=int(random.integers(2)), type=types[dtype])
-        record |= {name: int(random.choice(values)) for name, values in _DRAWN[path].items()}
+        path = paths[index][int(random.integers(len(paths[index])))]
+        # The first path multiplies on CUDA cores, the others on tensor cores.
+        dtype = "f32" if path == model().paths[0] else "f16"
         fields = model().program_fields(path)
-        try:
-            model().programs(source, path, np.array([[record[name] for name in fields]], np.int64))
-        except Error:
-            continue  # No program of the path: the next one is drawn.
-        programs.append((source, path, record))
-        cards_of.append(index)
+        for _ in range(_TRIES):
+            extents = (2 ** random.uniform(4, 12, 3)).astype(np.int64)
+            # Half of all axes are multiples of 64, as layers have them.
+            extents = np.where(random.random(3) < 0.5, np.maximum(extents // 64, 1) * 64, extents)
+            m, n, k = (int(extent) for extent in extents)
+            record = dict.fromkeys(fields, 0) | model().program_defaults(path)
+            record |= dict(batch=1, m=m, n=n, k=k, transpose_rhs=int(random.integers(2)), type=types[dtype])
+            record |= {name: int(random.choice(values)) for name, values in _DRAWN.items() if name in fields}
+            try:
+                model().programs(source, path, np.array([[record[name] for name in fields]], np.int64))
+            except Error:
+                continue  # No program of the path: the next one is drawn.
+            programs.append((source, path, record))
+            cards_of.append(index)
+            break
+        else:
+            paths[index].remove(path)
+            if not paths[index]:
+                raise Error(f"expected programs for the device '{cards.devices.names[index]}', but found none")
     trees, predicted = described(programs, [f"synthetic row {row}" for row in range(len(programs))])
     records = [record for _, _, record in programs]
     return Dataset.make(
@@ -248,22 +254,21 @@ def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dat
         key=program_keys(records),
         fold=np.array([fold_of(*(record[name] for name in ("batch", "m", "n", "k"))) for record in records]),
         predicted=predicted,
-        operator=np.array([f"product-{'f32' if path == 'simt' else 'f16'}" for _, path, _ in programs], str),
+        operator=np.array([f"product-{model().program_types[record['type']]}" for record in records], str),
         source="synthetic",
         kind=SYNTHETIC,
         is_tuned=True,
     )
 
 
-def _paths_of(source: str) -> list[str]:
-    """Paths of `_DRAWN` that the device has programs of."""
-    figures = model().device(source)[1]
-    paths = ["simt"]
-    if figures["f16_rate"] and figures["tf32_rate"]:
-        paths.append("mma")
-    if figures["warp_tensor_share"] < 1:
-        paths.append("wgmma")
-    return paths
+def _drawn_paths() -> list[str]:
+    """Paths all of whose fields are drawn or have a default."""
+    known = {*_DRAWN, *_PROBLEM}
+    return [
+        path
+        for path in model().paths
+        if set(model().program_fields(path)) <= known | set(model().program_defaults(path))
+    ]
 
 
 SOURCES = [Source("ftuner", COLUMNS, _rows)]
