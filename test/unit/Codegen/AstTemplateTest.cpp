@@ -26,15 +26,15 @@ static constexpr const char *kSums = R"({
   ],
   "buffers": [
     {"name": "matrix", "memory": "global", "element_bytes": 4, "elements": 512, "strides": [64, 1]},
-    {"name": "sum", "memory": "registers", "element_bytes": 4, "elements": 1, "strides": [1, 0],
-     "apart": [{"loop": 0, "distance": 3}]}
+    {"name": "sum", "memory": "registers", "element_bytes": 4, "elements": 1, "strides": [1, 0]}
   ],
   "statements": [
     {"name": "start", "loops": [0], "operations": {},
      "accesses": [{"buffer": 1, "reads": false, "writes": true}]},
     {"name": "add", "loops": [0, 1], "operations": {"float-add": 2},
      "accesses": [{"buffer": 0, "reads": true, "writes": false, "distances": [64, 2]},
-                  {"buffer": 1, "reads": true, "writes": true}]}
+                  {"buffer": 1, "reads": true, "writes": true, "data_dependent": true,
+                   "apart": [{"loop": 0, "distance": 3}]}]}
   ],
   "ordering": [1, 4]
 })";
@@ -60,6 +60,7 @@ TEST(AstTemplate, ReadsLoopsBuffersAndStatements) {
   EXPECT_EQ(ast.distance(add.accesses[0], 0), 64);
   EXPECT_EQ(ast.distance(add.accesses[0], 1), 2);
   EXPECT_EQ(ast.distance(add.accesses[1], 0), 3);
+  EXPECT_TRUE(add.accesses[1].isDataDependent);
   EXPECT_EQ(ast.bytesRead(AstMemory::Global), 4 * 8 * 32);
   EXPECT_EQ(ast.bytesWritten(AstMemory::Registers), 4 * (8 + 8 * 32));
   EXPECT_EQ(ast.ordering(), (llvm::SmallVector<int64_t, 8>{1, 4}));

@@ -148,12 +148,12 @@ def _describe(tree: Tree, a: Attention, decode: int, split: int) -> None:
                 loop("depth", 16, "vectorized", _KV, 1, True),
             ):
                 tree.statement("multiply values", {"float-multiply-add": 1}, reads=[scores, value_tile], updates=[sums])
-        target = output
+        target, apart = output, {}
         if split:
-            apart = {numbers[slice_at]: count_q}
-            target = tree.buffer("slices", strides=of_q, elements=count_q * a.split, apart=apart)
+            target = tree.buffer("slices", strides=of_q, elements=count_q * a.split)
+            apart = {target: {numbers[slice_at]: count_q}}
         with tree.nest(*outputs(_D, d)):
-            tree.statement("store", {"float-multiply": 1}, reads=[sums, statistics], writes=[target])
+            tree.statement("store", {"float-multiply": 1}, reads=[sums, statistics], writes=[target], apart=apart)
     if split:
         partial = tree.buffer("slices", strides=[1, count_q], elements=count_q * a.split)
         merged = tree.buffer("output", bytes=_BYTES, strides=[1, 0], elements=count_q)
