@@ -205,7 +205,7 @@ _PROBLEM = (
     "second_count",
 )  # fmt: skip
 # A path of which so many draws in a row are no programs has none on the device.
-_TRIES = 400
+_TRIES = 200
 
 
 def synthetic(rows: int, seed: int, devices: Sequence[str], cards: Cards) -> Dataset:
