@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...latency.model import ProgramTree
+from ...latency import memory_rows
+from ...latency.model import ProgramTree, model
 from ...latency.rows import fold_of, read_times
 from ...latency.table import Table
 from ..dataset import PROXY, Dataset, vectors
+from ..kernels import Numbers
 from . import Cards, Found, Source, memory, stem
 from .products import taken_for
 
@@ -88,16 +90,25 @@ def _read(table: Table, cards: Cards) -> Found:
             continue
         inputs, output = shapes[row]
         columns = output[-1]
+        predicted_as = ""
         extents = np.array([int(np.prod(output)) // columns]), np.array([columns])
         if kinds[row] == "softmax":
             (trees[row],) = memory.softmax_trees(*extents, 4)
+            predicted_as = "softmax"
         elif kinds[row] == "layernorm":
             (trees[row],) = memory.layer_norm_trees(*extents, 4)
+            predicted_as = "layernorm"
         else:
             operations = memory.ELEMENTWISE[_ELEMENTWISE.get(op[row], "gelu")]
             # A number or a vector that all elements share is no tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
             (trees[row],) = memory.elementwise_trees(operations, max(int(large), 1), extents[0] * extents[1], 4)
+            # Of the operators that the latency model knows, those with as many tensors.
+            name = _ELEMENTWISE.get(op[row], "gelu")
+            if memory_rows.OPERATORS.get(name) == large + 1:
+                predicted_as = name
+        if predicted_as:
+            predicted[row] = _predict(predicted_as, extents, cards, int(device[row]))
     model_of = table.text("model")[kept].astype(str)
     names = [kind if kind != "elementwise" else name.rsplit(".", 1)[-1] for kind, name in zip(kinds[kept].tolist(), op[kept].tolist())]
     keys = [
@@ -124,6 +135,14 @@ def _read(table: Table, cards: Cards) -> Found:
         "below twice the least time of the card": int(((kinds != "") & ~is_fit).sum()),
     }
     return Found(data, {why: count for why, count in left_out.items() if count})
+
+
+def _predict(op: str, extents: tuple[Numbers, Numbers], cards: Cards, device: int) -> float:
+    """Microseconds of an operator of `memory_rows` in f32 on a device, by its number."""
+    sizes = extents[0].astype(float), extents[1].astype(float)
+    figures = [cards.devices.figures[device]]
+    launches = memory_rows.launches_of(op, "2023", sizes, np.array([4.0]), figures, np.zeros(1, np.int64))
+    return float(model().predict(launches, model().default_calibration(cards.devices.sources[device]))[0])
 
 
 def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, int, int]:
