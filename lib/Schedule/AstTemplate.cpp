@@ -260,7 +260,8 @@ llvm::Error AstTemplate::Reader::readApart(const Value &value,
   if (llvm::Error error = keys(*object, {"loop", "distance"}, path))
     return error;
   access.apart[index].first = static_cast<unsigned>(*loop);
-  return number(*object, "distance", access.apart[index].second, 0, path);
+  return number(*object, "distance", access.apart[index].second, -kMostWhole,
+                path);
 }
 
 llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
@@ -287,7 +288,8 @@ llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
                                    (path + ".elements").str()))
       return error;
   }
-  if (llvm::Error error = numbers(*object, "strides", buffer.strides, 0, path))
+  if (llvm::Error error =
+          numbers(*object, "strides", buffer.strides, -kMostWhole, path))
     return error;
   if (object->get("tile")) {
     if (llvm::Error error = numbers(*object, "tile", buffer.tile, 1, path))
