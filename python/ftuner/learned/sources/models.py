@@ -68,7 +68,12 @@ def _read(table: Table, cards: Cards) -> Found:
     microseconds = read_times(table, "latency_us")
     kinds = np.array([_kind(name) for name in op.tolist()], str)
     is_whole = op == "end_to_end"
-    least = np.array([microseconds[(device == index) & (kinds != "")].min(initial=np.inf) for index in range(len(cards.devices.names))])
+    least = np.array(
+        [
+            microseconds[(device == index) & (kinds != "")].min(initial=np.inf)
+            for index in range(len(cards.devices.names))
+        ]
+    )
     is_fit = microseconds >= 2 * least[device]
     kept = np.flatnonzero((kinds != "") & is_fit)
     shapes = {int(row): _shapes(table, int(row)) for row in kept}
@@ -110,10 +115,16 @@ def _read(table: Table, cards: Cards) -> Found:
         if predicted_as:
             predicted[row] = _predict(predicted_as, extents, cards, int(device[row]))
     model_of = table.text("model")[kept].astype(str)
-    names = [kind if kind != "elementwise" else name.rsplit(".", 1)[-1] for kind, name in zip(kinds[kept].tolist(), op[kept].tolist())]
+    names = [
+        kind if kind != "elementwise" else name.rsplit(".", 1)[-1]
+        for kind, name in zip(kinds[kept].tolist(), op[kept].tolist())
+    ]
+
+    def text(*of: Shape) -> str:
+        return "; ".join("x".join(map(str, shape)) for shape in of)
+
     keys = [
-        f"{name} {'x'.join(map(str, shapes[row][1]))} of {'; '.join('x'.join(map(str, shape)) for shape in shapes[row][0])}"
-        for name, row in zip(names, kept.tolist())
+        f"{name} {text(shapes[row][1])} of {text(*shapes[row][0])}" for name, row in zip(names, kept.tolist())
     ]
     data = Dataset.make(
         [trees[row] for row in kept.tolist()],
@@ -124,7 +135,10 @@ def _read(table: Table, cards: Cards) -> Found:
         key=keys,
         fold=np.array([fold_of(key) for key in keys], np.int64),
         predicted=predicted[kept],
-        operator=np.array([f"{name}-f32" if kind not in ("linear", "bmm") else name for name, kind in zip(names, kinds[kept].tolist())], str),
+        operator=np.array(
+            [name if kind in ("linear", "bmm") else f"{name}-f32" for name, kind in zip(names, kinds[kept].tolist())],
+            str,
+        ),
         source=stem(table.path),
         model=model_of,
         knowledge=PROXY,
