@@ -13,11 +13,13 @@ from .common import UsageError, parse_pairs, print_json
 
 _EPILOG = """\
 examples:
+  ftuner learn data measurements/ -o products.dataset
   ftuner learn train programs.csv -o h200.predictor
   ftuner learn train programs.csv --hold-out=0,1 --epochs=200 -o h200.predictor
   ftuner learn evaluate programs.csv --predictor=h200.predictor --folds=0,1
 
-Rows are measured programs of this compiler (docs/calibration.md, FTuner rows)."""
+Rows are measured programs of this compiler (docs/calibration.md, FTuner rows), or
+a data set that `ftuner learn data` has made (docs/learned-data.md)."""
 
 
 def add_parser(commands: Any) -> None:
@@ -29,6 +31,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_data(actions)
     train = actions.add_parser(
         "train", help="train a predictor", description="Trains a predictor on measured programs."
     )
@@ -89,10 +92,51 @@ def add_parser(commands: Any) -> None:
     evaluate.set_defaults(run=_evaluate)
 
 
+def _add_data(actions: Any) -> None:
+    data = actions.add_parser(
+        "data",
+        help="make a data set of measurements of many kinds",
+        description="Makes one data set of files of measurements, told by their columns: each row's kernel as a "
+        "tree, its device and its time.",
+    )
+    data.add_argument(
+        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv or .jsonl (or .gz, .xz of these), or folders of them"
+    )
+    data.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
+    data.add_argument(
+        "--device-files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="description of a device that rows name (once for each)",
+    )
+    _add_devices(data)
+    data.add_argument(
+        "--sources", default="", metavar="NAMES", help="formats alone, with commas between (default: all)"
+    )
+    data.add_argument(
+        "--rows", type=_number(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+    )
+    data.add_argument(
+        "--synthetic",
+        type=_number(1),
+        default=0,
+        metavar="N",
+        help="so many programs of this compiler besides, labelled by the latency model (default: none)",
+    )
+    data.add_argument("--seed", type=_number(0), default=0, help="of what is drawn (default: %(default)s)")
+    data.add_argument("--json", action="store_true", help="print the table as JSON")
+    data.set_defaults(run=_data)
+
+
 def _add_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "rows", nargs="+", metavar="ROWS.csv", help="measurements (or .csv.gz, .csv.xz)"
+        "rows", nargs="+", metavar="ROWS", help="measurements (.csv, .csv.gz, .csv.xz), or a data set"
     )
+    _add_devices(parser)
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="NAME|FILE", help="the rows' device where no column says it"
     )
@@ -122,6 +166,50 @@ def _folds(text: str, option: str) -> list[int]:
     if any(not 0 <= fold <= 9 for fold in folds):
         raise UsageError(f"{option}: expected folds from 0 to 9, but got '{text}'")
     return folds
+
+
+def _data(options: argparse.Namespace) -> None:
+    try:
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise Error("ftuner learn data needs SciPy: pip install 'ftuner[learned]'") from error
+    from ..learned import sources
+
+    if not options.paths and not options.synthetic:
+        raise UsageError("expected files or folders of measurements, or --synthetic")
+    if options.output == outputs.STANDARD:
+        raise UsageError("--output: expected the name of a file, but got '-'")
+    outputs.check_folder(options.output)
+    names = [name.strip() for name in options.sources.split(",") if name.strip()]
+    with Progress("reading measurements"):
+        data, files = sources.gather(
+            options.paths,
+            parse_pairs(options.map, "--map"),
+            options.device,
+            options.device_files,
+            names,
+            options.rows,
+            options.seed,
+            options.synthetic,
+            tell=Progress.begin_stage,
+        )
+        Progress.begin_stage(f"writing {len(data)} rows")
+        digest = data.save(options.output)
+    counts, tasks = sources.counts(data), len(set(data.task.tolist()))
+    left_out = [
+        dict(file=file.path, source=file.source, why=why, rows=rows)
+        for file in files
+        for why, rows in file.found.left_out.items()
+    ]
+    if options.json:
+        print_json({"rows": len(data), "tasks": tasks, "hash": digest, "counts": counts, "left_out": left_out})
+        return
+    columns = ["source", "device", "operator", "kind", "knowledge", "rows"]
+    print(table([[row[name] for name in columns] for row in counts], columns))
+    if left_out:
+        print()
+        print(table([[row["rows"], row["file"], row["why"]] for row in left_out], ["left out", "file", "why"]))
+    print(f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
 
 
 def _learned() -> Any:
