@@ -376,8 +376,13 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                     tripsAround(launch, tracer)};
     if (isInCycle(func, launch))
       item.launches = {};
+    item.kernel = launch.getKernel().getRootReference().str();
+    for (Value size : launch.getSizes())
+      item.passedSizes.push_back(tracer.trace(size));
+    for (Value stride : launch.getStrides())
+      item.passedStrides.push_back(tracer.trace(stride));
     if (item.name.empty())
-      item.name = launch.getKernel().getRootReference().str();
+      item.name = item.kernel;
     if (auto extents = fields.getAs<AffineMapAttr>("extents");
         extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);

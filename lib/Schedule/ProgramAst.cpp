@@ -4,6 +4,8 @@
 #include "FTuner/Schedule/Grid.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace ftuner;
@@ -116,7 +118,7 @@ AstStatement &ProgramAst::addStatement(std::string name) {
 int64_t ProgramAst::distance(const AstAccess &access, unsigned number) const {
   const AstBuffer &buffer = allBuffers[access.buffer];
   const AstLoop &loop = allLoops[number];
-  for (auto [of, distance] : buffer.apart)
+  for (auto [of, distance] : access.apart)
     if (of == number)
       return distance;
   if (!loop.axis || *loop.axis >= buffer.strides.size())
@@ -229,6 +231,8 @@ void ProgramAst::write(llvm::json::OStream &json) const {
               json.attribute("buffer", static_cast<int64_t>(access.buffer));
               json.attribute("reads", access.reads);
               json.attribute("writes", access.writes);
+              if (access.isDataDependent)
+                json.attribute("data_dependent", true);
               json.attributeArray("distances", [&] {
                 for (unsigned loop : statement.loops)
                   json.value(distance(access, loop));
@@ -238,6 +242,90 @@ void ProgramAst::write(llvm::json::OStream &json) const {
       });
   });
   writeNumbers("ordering", ordering());
+}
+
+namespace {
+/// Writes a tree for people.
+class AstPrinter {
+public:
+  AstPrinter(const ProgramAst &ast, llvm::raw_ostream &os) : ast(ast), os(os) {}
+
+  /// What lies in a loop, or outside of all.
+  void print(std::optional<unsigned> parent, unsigned indent) const;
+
+private:
+  void printStatement(const AstStatement &statement, unsigned indent) const;
+  void printAccesses(const AstStatement &statement, bool writes) const;
+
+  const ProgramAst &ast;
+  llvm::raw_ostream &os;
+};
+} // namespace
+
+void AstPrinter::printAccesses(const AstStatement &statement,
+                               bool writes) const {
+  llvm::ListSeparator separator;
+  for (const AstAccess &access : statement.accesses) {
+    if (!(writes ? access.writes : access.reads))
+      continue;
+    const AstBuffer &buffer = ast.buffers()[access.buffer];
+    os << separator << buffer.name;
+    if (buffer.memory != AstMemory::Registers)
+      os << " (" << nameOf(buffer.memory)
+         << (access.isDataDependent ? ", at loaded places)" : ")");
+  }
+}
+
+void AstPrinter::printStatement(const AstStatement &statement,
+                                unsigned indent) const {
+  os.indent(indent) << statement.name << ": ";
+  printAccesses(statement, /*writes=*/true);
+  os << " ←";
+  if (llvm::any_of(statement.accesses,
+                   [](const AstAccess &access) { return access.reads; }))
+    os << " ";
+  printAccesses(statement, /*writes=*/false);
+  llvm::ListSeparator separator;
+  for (auto [number, count] : llvm::enumerate(statement.operations))
+    if (count != 0) {
+      os << (llvm::StringRef(separator).empty() ? "; " : ", ")
+         << llvm::format("%g", count) << " "
+         << nameOf(static_cast<AstOperation>(number));
+    }
+  os << "\n";
+}
+
+void AstPrinter::print(std::optional<unsigned> parent, unsigned indent) const {
+  auto childrenOf = [&](std::optional<unsigned> loop) {
+    llvm::SmallVector<ProgramAst::Node> children;
+    llvm::copy_if(
+        ast.nodes(), std::back_inserter(children),
+        [&](const ProgramAst::Node &node) { return node.parent == loop; });
+    return children;
+  };
+  for (const ProgramAst::Node &child : childrenOf(parent)) {
+    if (!child.isLoop) {
+      printStatement(ast.statements()[child.number], indent);
+      continue;
+    }
+    unsigned number = child.number;
+    os.indent(indent);
+    for (llvm::ListSeparator separator;;) {
+      const AstLoop &loop = ast.loops()[number];
+      os << separator << nameOf(loop.binding) << " " << loop.name << " "
+         << loop.length;
+      auto inner = childrenOf(number);
+      if (inner.size() != 1 || !inner.front().isLoop)
+        break;
+      number = inner.front().number;
+    }
+    os << "\n";
+    print(number, indent + 2);
+  }
+}
+
+void ProgramAst::print(llvm::raw_ostream &os, unsigned indent) const {
+  AstPrinter(*this, os).print(std::nullopt, indent);
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 #include <array>
 #include <optional>
 #include <string>
@@ -76,15 +77,17 @@ struct AstBuffer {
   /// Elements of it, each once; of registers those of a thread, of shared
   /// memory those of all stages.
   double elements = 0;
-  /// Loops, by their numbers, whose iterations are so many elements apart,
-  /// whatever the axes say.
-  llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
 };
 
 /// One access of a statement in each iteration of its loops.
 struct AstAccess {
   unsigned buffer = 0;
   bool reads = false, writes = false;
+  /// Loops, by their numbers, whose iterations are so many elements apart,
+  /// whatever the axes say.
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
+  /// Whether the place follows from elements that were loaded.
+  bool isDataDependent = false;
 };
 
 /// Operations of a statement, apart as features have them.
@@ -181,6 +184,9 @@ public:
   /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
   /// object.
   void write(llvm::json::OStream &json) const;
+  /// For people: a line for each statement, one for loops that hold but each
+  /// other.
+  void print(llvm::raw_ostream &os, unsigned indent = 0) const;
 
 private:
   std::vector<AstLoop> allLoops;
