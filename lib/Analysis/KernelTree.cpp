@@ -1,5 +1,6 @@
 //===- KernelTree.cpp - The tree of a fallback kernel ---------------------===//
 #include "FTuner/Analysis/KernelTree.h"
+#include "FTuner/Analysis/IntegerArithmetic.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -8,7 +9,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <map>
 
@@ -66,7 +66,6 @@ public:
 
 private:
   std::optional<int64_t> compute(Value value);
-  std::optional<int64_t> computeBinary(Operation *op);
 
   DenseMap<Value, int64_t> known;
   int64_t threads, thread = 0;
@@ -188,45 +187,6 @@ std::optional<int64_t> Evaluator::addressOf(Value memref, ValueRange indices) {
   return address;
 }
 
-std::optional<int64_t> Evaluator::computeBinary(Operation *op) {
-  std::optional<int64_t> lhs = evaluate(op->getOperand(0)),
-                         rhs = evaluate(op->getOperand(1));
-  if (!lhs || !rhs)
-    return std::nullopt;
-  int64_t a = *lhs, b = *rhs;
-  bool divides = isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp,
-                     arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemUIOp,
-                     arith::RemSIOp>(op);
-  if (divides && b == 0)
-    return std::nullopt;
-  using Result = std::optional<int64_t>;
-  return llvm::TypeSwitch<Operation *, Result>(op)
-      .Case([&](arith::AddIOp) { return Result(a + b); })
-      .Case([&](arith::SubIOp) { return Result(a - b); })
-      .Case([&](arith::MulIOp) { return Result(a * b); })
-      .Case<arith::DivUIOp, arith::DivSIOp>([&](auto) { return Result(a / b); })
-      .Case([&](arith::FloorDivSIOp) {
-        return Result(llvm::divideFloorSigned(a, b));
-      })
-      .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
-          [&](auto) { return Result(llvm::divideCeilSigned(a, b)); })
-      .Case<arith::RemUIOp, arith::RemSIOp>(
-          [&](auto) { return Result(a % b); })
-      .Case<arith::MinSIOp, arith::MinUIOp>(
-          [&](auto) { return Result(std::min(a, b)); })
-      .Case<arith::MaxSIOp, arith::MaxUIOp>(
-          [&](auto) { return Result(std::max(a, b)); })
-      .Case([&](arith::AndIOp) { return Result(a & b); })
-      .Case([&](arith::OrIOp) { return Result(a | b); })
-      .Case([&](arith::XOrIOp) { return Result(a ^ b); })
-      .Case([&](arith::CmpIOp compare) {
-        return Result(arith::applyCmpPredicate(
-            compare.getPredicate(), APInt(64, a, /*isSigned=*/true),
-            APInt(64, b, /*isSigned=*/true)));
-      })
-      .Default([](Operation *) { return Result(); });
-}
-
 std::optional<int64_t> Evaluator::compute(Value value) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -279,9 +239,11 @@ std::optional<int64_t> Evaluator::compute(Value value) {
       loaded.push_back(*address);
     return address;
   }
-  return op->getNumOperands() == 2 && op->getNumResults() == 1
-             ? computeBinary(op)
-             : std::nullopt;
+  if (op->getNumOperands() != 2 || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<int64_t> lhs = evaluate(op->getOperand(0)),
+                         rhs = evaluate(op->getOperand(1));
+  return lhs && rhs ? foldInteger(op, *lhs, *rhs) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

@@ -67,7 +67,7 @@ public:
                   ArrayRef<WorkloadExplanation> workloads)
       : launching(launching), device(device), workloads(workloads) {}
 
-  CallTrees describe(const FunctionWork &work, std::vector<double> sizes);
+  CallTrees describe(func::FuncOp func, std::vector<double> sizes);
 
 private:
   void describeFallback(const LaunchWork &item, ArrayRef<double> sizes,
@@ -135,10 +135,11 @@ void ModuleDescriber::describeWorkload(const LaunchWork &item,
       describeProgram(workload->workload, program, launch.shape, device);
 }
 
-CallTrees ModuleDescriber::describe(const FunctionWork &work,
+CallTrees ModuleDescriber::describe(func::FuncOp func,
                                     std::vector<double> sizes) {
   CallTrees call;
   call.sizes = std::move(sizes);
+  FunctionWork work = collectWork(func, call.sizes);
   for (auto [number, item] : llvm::enumerate(work.launches)) {
     LaunchTrees &launch = call.launches.emplace_back();
     launch.launch = number;
@@ -177,7 +178,7 @@ ftuner::describeModule(ModuleOp planned, ModuleOp launching,
       if (!known)
         return known.takeError();
       function.calls.push_back(
-          describer.describe(function.work, std::move(*known)));
+          describer.describe(func, std::move(*known)));
     }
   }
   return trees;
