@@ -244,6 +244,50 @@ void ProgramAst::write(llvm::json::OStream &json) const {
   writeNumbers("ordering", ordering());
 }
 
+/// Whether a statement changes nothing that it or a later iteration reads.
+static bool isElementwise(const AstStatement &statement) {
+  return llvm::none_of(statement.accesses, [](const AstAccess &access) {
+    return access.reads && access.writes;
+  });
+}
+
+/// Adds what a statement does to the one before it.
+static void join(AstStatement &into, const AstStatement &from) {
+  into.name += ", " + from.name;
+  for (auto [sum, count] : llvm::zip_equal(into.operations, from.operations))
+    sum += count;
+  for (const AstAccess &access : from.accesses) {
+    AstAccess *same = llvm::find_if(into.accesses, [&](AstAccess &known) {
+      return known.buffer == access.buffer && known.apart == access.apart;
+    });
+    if (same == into.accesses.end()) {
+      into.accesses.push_back(access);
+      continue;
+    }
+    same->reads |= access.reads;
+    same->writes |= access.writes;
+    same->isDataDependent |= access.isDataDependent;
+  }
+}
+
+void ProgramAst::joinStatements(size_t most) {
+  for (size_t at = 1; at < order.size() && allStatements.size() > most;) {
+    Node node = order[at], before = order[at - 1];
+    if (node.isLoop || before.isLoop || node.parent != before.parent ||
+        !isElementwise(allStatements[node.number]) ||
+        !isElementwise(allStatements[before.number])) {
+      ++at;
+      continue;
+    }
+    join(allStatements[before.number], allStatements[node.number]);
+    allStatements.erase(allStatements.begin() + node.number);
+    order.erase(order.begin() + at);
+    for (Node &other : order)
+      if (!other.isLoop && other.number > node.number)
+        --other.number;
+  }
+}
+
 namespace {
 /// Writes a tree for people.
 class AstPrinter {
@@ -469,11 +513,16 @@ std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
       for (size_t number = 0; number < std::min<size_t>(2, space.size());
            ++number)
         addLoop(space[number]);
-      ProgramAst::Nest grid(ast, loops);
-      path.describeBlock(workload, family, part, shape, device, ast);
+      bool hasLaunches = family.reduceSplit > 1 && path.sharesOutSlices();
+      int64_t launches = hasLaunches ? 1 + path.laterLaunches(workload) : 1;
+      for (int64_t launch = 0; launch < launches; ++launch) {
+        ProgramAst::Nest grid(ast, loops);
+        path.describeBlock(workload, family, part, shape, device, launch, ast);
+      }
     }
     if (family.reduceSplit > 1 && !path.sharesOutSlices())
       describeMerge(workload, family, shape, ast);
+    ast.joinStatements();
   }
   return parts;
 }
@@ -481,7 +530,8 @@ std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
 void CodegenModel::describeBlock(const Workload &workload,
                                  const KernelFamily &family, unsigned part,
                                  llvm::ArrayRef<int64_t> shape,
-                                 const DeviceSpec &, ProgramAst &ast) const {
+                                 const DeviceSpec &, int64_t,
+                                 ProgramAst &ast) const {
   UKernel block = ukernel(family, part);
   llvm::SmallVector<AstLoop> workers, points, steps;
   for (unsigned axis : workload.spaceAxes().list()) {
