@@ -103,7 +103,7 @@ func.func @f(%x: tensor<?x32xf64> {ukernel.shape = ["T", 32]}, %t: tensor<50x32x
                              iterator_types = ["parallel", "reduction"]}
       ins(%x : tensor<?x32xf64>) outs(%zc : tensor<32xf64>) {
   ^bb0(%a: f64, %o: f64):
-    %p = math.exp %a : f64
+    %p = arith.divf %a, %a : f64
     %s = arith.addf %o, %p : f64
     linalg.yield %s : f64
   } -> tensor<32xf64>
@@ -266,7 +266,7 @@ def main():
     layouts = [("n", "n"), ("n", "t"), ("t", "n"), ("t", "t")]
     paths = (("simt", "f32", "f32", "v100"), ("mma", "f16", "f32", "a100"), ("mma", "bf16", "f32", "a100"),
              ("mma", "i8", "i32", "a100"), ("mma", "f32", "f32", "a100"), ("wgmma", "f16", "f32", "h200"))
-    count = 2 * harness.SCALE
+    count = harness.SCALE
     for number, (path, element, total, device) in enumerate(paths):
         for turn in range(count):
             lhs, rhs = layouts[(number + turn * 3 + harness.SEED) % 4]
