@@ -237,6 +237,14 @@ void ProgramAst::write(llvm::json::OStream &json) const {
                 for (unsigned loop : statement.loops)
                   json.value(distance(access, loop));
               });
+              if (!access.apart.empty())
+                json.attributeArray("apart", [&] {
+                  for (const auto &one : access.apart)
+                    json.object([&] {
+                      json.attribute("loop", static_cast<int64_t>(one.first));
+                      json.attribute("distance", one.second);
+                    });
+                });
             });
         });
       });

@@ -24,6 +24,8 @@ private:
   /// The loops over a row's elements that a thread has, and of accesses.
   llvm::SmallVector<AstLoop, 6> elementLoops() const;
   llvm::SmallVector<AstLoop, 2> rowLoops() const;
+  /// Over the rows that a lane has side by side.
+  llvm::SmallVector<AstLoop, 1> laneRowLoop() const;
   /// Of the threads that share a row.
   llvm::SmallVector<AstLoop, 2> threadLoops() const;
   unsigned addGlobal(unsigned operand) {
@@ -41,6 +43,7 @@ private:
   void describeReduction(unsigned computation);
   /// What slices have left of a reduction, one number of each row.
   unsigned addSlices(const Computation &reduction);
+  void describeSlice(unsigned computation, unsigned from);
   void describeMerge(unsigned computation);
   void describeRowComputation(unsigned computation);
 
@@ -188,45 +191,57 @@ void RowsDescriber::describeReduction(unsigned number) {
   unsigned buffer =
       addRegisters(reduction.name, state.accumulators.front().type,
                    /*isRow=*/false);
-  ProgramAst::Nest threads(ast, threadLoops());
   {
-    ProgramAst::Nest elements(ast, elementLoops());
-    AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
-    reduce.accesses.push_back({buffer, true, true});
+    ProgramAst::Nest threads(ast, threadLoops());
+    {
+      ProgramAst::Nest elements(ast, elementLoops());
+      AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
+      reduce.accesses.push_back({buffer, true, true});
+    }
+    // Trees over the places of a chunk and over slots, once a row, by all lanes.
+    AstStatement &join = ast.addStatement("join " + reduction.name);
+    double rounds = 2 * llvm::Log2_64(layout.slots());
+    join.add(state.mergeOperations, rounds);
+    if (state.mergeOperations.empty())
+      join[AstOperation::FloatAdd] += rounds;
+    join.add(state.finalize);
+    join.accesses.push_back({buffer, true, true});
+    if (schedule.warps > 1) {
+      AstBuffer exchange = ast.buffers()[buffer];
+      exchange.name = "exchange";
+      exchange.memory = AstMemory::Shared;
+      exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
+      join.accesses.push_back({ast.addBuffer(exchange), true, true});
+    }
   }
-  // Trees over the places of a chunk and over slots, once a row, by all lanes.
-  AstStatement &join = ast.addStatement("join " + reduction.name);
-  double rounds = 2 * llvm::Log2_64(layout.slots());
-  join.add(state.mergeOperations, rounds);
-  if (state.mergeOperations.empty())
-    join[AstOperation::FloatAdd] += rounds;
-  join.add(state.finalize);
-  join.accesses.push_back({buffer, true, true});
-  if (schedule.warps > 1) {
-    AstBuffer exchange = ast.buffers()[buffer];
-    exchange.name = "exchange";
-    exchange.memory = AstMemory::Shared;
-    exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
-    join.accesses.push_back({ast.addBuffer(exchange), true, true});
-  }
-  if (layout.slices > 1) {
-    AstAccess left{addSlices(reduction), false, true};
-    for (unsigned loop : ast.openLoops())
-      if (ast.loops()[loop].binding == LoopBinding::Grid &&
-          ast.loops()[loop].isReduction)
-        left.apart.push_back({loop, 1});
-    join.accesses.push_back(std::move(left));
-  }
+  if (layout.slices > 1)
+    describeSlice(number, buffer);
+}
+
+llvm::SmallVector<AstLoop, 1> RowsDescriber::laneRowLoop() const {
+  if (schedule.laneRows == 1)
+    return {};
+  return {{"element", schedule.laneRows, LoopBinding::Vectorized,
+           layout.laneAxis, 1}};
+}
+
+void RowsDescriber::describeSlice(unsigned number, unsigned from) {
+  const Computation &reduction = workload.computations[number];
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
+  AstStatement &leave = ast.addStatement("leave " + reduction.name);
+  leave.accesses.push_back({from, true, false});
+  AstAccess access{addSlices(reduction), false, true};
+  for (unsigned loop : ast.openLoops())
+    if (ast.loops()[loop].binding == LoopBinding::Grid &&
+        ast.loops()[loop].isReduction)
+      access.apart.push_back({loop, 1});
+  leave.accesses.push_back(std::move(access));
 }
 
 void RowsDescriber::describeRowComputation(unsigned number) {
   const Computation &computation = workload.computations[number];
   // One lane does, of each of the rows that it has.
-  llvm::SmallVector<AstLoop, 1> own;
-  if (schedule.laneRows > 1)
-    own.push_back({"element", schedule.laneRows, LoopBinding::Vectorized,
-                   layout.laneAxis, 1});
-  ProgramAst::Nest laneRows(ast, own);
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
   AstStatement &statement = ast.addStatement("finish " + computation.name);
   statement.add(computation.operations);
   for (const Read &read : computation.reads)
@@ -263,6 +278,7 @@ void RowsDescriber::describeMerge(unsigned number) {
   unsigned from = addSlices(reduction);
   unsigned into = addRegisters(
       reduction.name, state.accumulators.front().type, /*isRow=*/false);
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
   ProgramAst::Nest slices(ast,
                           {{"slice", layout.slices, LoopBinding::Unrolled,
                             std::nullopt, 1, /*isReduction=*/true}});

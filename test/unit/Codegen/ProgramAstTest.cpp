@@ -12,6 +12,7 @@
 #include "Products.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -333,10 +334,9 @@ protected:
          llvm::zip_equal(ast.statements(), all)) {
       auto expect = [&, &name = statement.name, &features = features](
                         llvm::StringRef feature, double value) {
-        auto at = llvm::find(featureNames, feature);
-        ASSERT_NE(at, featureNames.end()) << feature.str();
-        EXPECT_NEAR(features.at(at - featureNames.begin()),
-                    std::log2(1 + value), 1e-5)
+        auto at = featureNumbers.find(feature);
+        ASSERT_NE(at, featureNumbers.end()) << feature.str();
+        EXPECT_NEAR(features.at(at->second), std::log2(1 + value), 1e-5)
             << name << " " << feature.str();
       };
       double blocks = m / static_cast<double>(family.tiles.front()[0]) * n /
@@ -364,8 +364,7 @@ protected:
         for (int buffer = 0; buffer < 2; ++buffer) {
           std::string name = "buffer" + std::to_string(buffer) + ".";
           auto valueOf = [&, &features = features](llvm::StringRef feature) {
-            auto at = llvm::find(featureNames, name + feature.str());
-            return features.at(at - featureNames.begin());
+            return features.at(featureNumbers.at(name + feature.str()));
           };
           isFound |= valueOf("read") == 1 &&
                      std::abs(valueOf("bytes-once") -
@@ -386,7 +385,12 @@ protected:
   }
 
   const DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
-  const std::vector<std::string> featureNames = programFeatureNames();
+  const llvm::StringMap<size_t> featureNumbers = [] {
+    llvm::StringMap<size_t> numbers;
+    for (const auto &[number, name] : llvm::enumerate(programFeatureNames()))
+      numbers[name] = number;
+    return numbers;
+  }();
   RandomSeed seed;
   std::mt19937 random{seed};
 };
@@ -529,7 +533,8 @@ TEST_F(PathAst, SlicesOfRowsAreLaunchesOfTheirOwn) {
             return name.starts_with(start);
           });
         };
-        EXPECT_TRUE(has("reduce") && has("join") && has("merge"));
+        EXPECT_TRUE(has("reduce") && has("join") && has("leave") &&
+                    has("merge"));
         double rows = static_cast<double>(longer[0]), slices = 0, merged = 0;
         for (const AstStatement &statement : ast.statements())
           for (const AstAccess &access : statement.accesses)
@@ -539,7 +544,7 @@ TEST_F(PathAst, SlicesOfRowsAreLaunchesOfTheirOwn) {
         EXPECT_EQ(slices, 4 * rows);
         EXPECT_EQ(merged, 4 * 4 * rows);
       });
-  EXPECT_GT(programs, 3u);
+  EXPECT_GT(programs, 0u);
 }
 
 TEST_F(PathAst, RowsReadWhatTheirWorkSays) {
