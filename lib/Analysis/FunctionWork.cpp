@@ -136,10 +136,9 @@ void SizeTracer::nameSizes(FunctionWork &work, ArrayRef<double> numbers) {
       work.sizes.push_back(std::move(axis));
     }
     symbols[{argument, dim}] =
-        numbers.empty()
-            ? getAffineSymbolExpr(position, context)
-            : getAffineConstantExpr(static_cast<int64_t>(numbers[position]),
-                                    context);
+        numbers.empty() ? getAffineSymbolExpr(position, context)
+                        : getAffineConstantExpr(
+                              static_cast<int64_t>(numbers[position]), context);
   };
   forEachArgumentSize(func, abiType, add);
 }
@@ -299,11 +298,10 @@ AffineExpr SizeTracer::compute(Value value) {
     return {};
   }
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
-    auto condition = dyn_cast_or_null<AffineConstantExpr>(
-        trace(select.getCondition()));
-    return condition ? trace(condition.getValue() != 0
-                                 ? select.getTrueValue()
-                                 : select.getFalseValue())
+    auto condition =
+        dyn_cast_or_null<AffineConstantExpr>(trace(select.getCondition()));
+    return condition ? trace(condition.getValue() != 0 ? select.getTrueValue()
+                                                       : select.getFalseValue())
                      : AffineExpr();
   }
   return op->getNumOperands() == 2 && op->getNumResults() == 1 ? traceBinary(op)

@@ -38,8 +38,8 @@ std::optional<int64_t> ftuner::foldInteger(Operation *op, int64_t lhs,
       .Case([&](arith::OrIOp) { return Result(lhs | rhs); })
       .Case([&](arith::XOrIOp) { return Result(lhs ^ rhs); })
       .Case([&](arith::CmpIOp compare) {
-        return Result(arith::applyCmpPredicate(
-            compare.getPredicate(), APInt(64, a), APInt(64, b)));
+        return Result(arith::applyCmpPredicate(compare.getPredicate(),
+                                               APInt(64, a), APInt(64, b)));
       })
       .Default([](Operation *) { return Result(); });
 }

@@ -117,8 +117,8 @@ private:
     Scope(FallbackReader &reader, AstLoop loop, int64_t threadStep,
           scf::ForOp forOp = nullptr)
         : reader(reader), nest(reader.ast, loop) {
-      reader.open.push_back({reader.ast.openLoops().back(), loop.length,
-                             threadStep, forOp});
+      reader.open.push_back(
+          {reader.ast.openLoops().back(), loop.length, threadStep, forOp});
     }
     ~Scope() { reader.open.pop_back(); }
     Scope(const Scope &) = delete;
@@ -257,8 +257,8 @@ static std::optional<AstOperation> kindOf(Operation &op) {
           op.getDialect()) ||
       op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1)
     return std::nullopt;
-  for (Type type : llvm::concat<const Type>(op.getOperandTypes(),
-                                            op.getResultTypes()))
+  for (Type type :
+       llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
     if (type.isIndex())
       return std::nullopt;
   bool isFloat = llvm::any_of(op.getOperandTypes(), llvm::IsaPred<FloatType>);
@@ -266,8 +266,9 @@ static std::optional<AstOperation> kindOf(Operation &op) {
   if (isa<math::FmaOp>(op))
     return Kind::FloatMultiplyAdd;
   if (isa<CastOpInterface>(op))
-    return isFloat || isa<FloatType>(op.getResult(0).getType()) ? Kind::FloatOther
-                                                                : Kind::IntOther;
+    return isFloat || isa<FloatType>(op.getResult(0).getType())
+               ? Kind::FloatOther
+               : Kind::IntOther;
   if (isa<arith::SelectOp>(op))
     return Kind::Select;
   if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op))
@@ -428,9 +429,8 @@ AstStatement &FallbackReader::addStatement(StringRef name, ValueRange results,
       worklist.push_back(choice.getCondition());
       for (Region &region : choice->getRegions())
         if (!region.empty())
-          worklist.append(
-              region.front().getTerminator()->operand_begin(),
-              region.front().getTerminator()->operand_end());
+          worklist.append(region.front().getTerminator()->operand_begin(),
+                          region.front().getTerminator()->operand_end());
       continue;
     }
     addOperation(*owner, statement);
@@ -576,10 +576,10 @@ FallbackReader::pointLoops(Value point, int64_t points) {
   SmallVector<std::pair<AstLoop, int64_t>> loops;
   for (size_t number = kept.size() - 1; number-- > 0;) {
     bool isThread = number < numThreadLoops;
-    loops.push_back({{isThread ? "thread" : "block",
-                      kept[number + 1] / kept[number],
-                      isThread ? LoopBinding::Thread : LoopBinding::Grid},
-                     kept[number]});
+    loops.push_back(
+        {{isThread ? "thread" : "block", kept[number + 1] / kept[number],
+          isThread ? LoopBinding::Thread : LoopBinding::Grid},
+         kept[number]});
   }
   return loops;
 }

@@ -173,12 +173,10 @@ ftuner::describeModule(ModuleOp planned, ModuleOp launching,
     FunctionTrees &function = trees.functions.emplace_back();
     function.work = collectWork(func);
     for (const NamedSizes &named : calls) {
-      llvm::Expected<std::vector<double>> known =
-          sizesOf(function.work, named);
+      llvm::Expected<std::vector<double>> known = sizesOf(function.work, named);
       if (!known)
         return known.takeError();
-      function.calls.push_back(
-          describer.describe(func, std::move(*known)));
+      function.calls.push_back(describer.describe(func, std::move(*known)));
     }
   }
   return trees;
@@ -304,9 +302,8 @@ void ftuner::writeTreesJson(const ModuleTrees &trees, bool withFeatures,
                 });
                 json.attributeArray("launches", [&] {
                   for (const LaunchTrees &launch : call.launches)
-                    writeLaunch(json,
-                                function.work.launches[launch.launch], launch,
-                                withFeatures);
+                    writeLaunch(json, function.work.launches[launch.launch],
+                                launch, withFeatures);
                 });
               });
           });

@@ -99,8 +99,8 @@ std::vector<std::string> argumentSizeNames(mlir::func::FuncOp func,
 
 /// The work of a function of the host ABI after `ukernel-plan-workspace`, its
 /// kernels emitted or not. With a number for each of its sizes, formulas are
-/// constants, also of the least and the greatest of some sizes, which no formula
-/// of symbols has.
+/// constants, also of the least and the greatest of some sizes, which no
+/// formula of symbols has.
 FunctionWork collectWork(mlir::func::FuncOp func,
                          llvm::ArrayRef<double> sizes = {});
 

@@ -225,8 +225,8 @@ public:
   /// Adds the loops and statements of a block of a part to a tree whose open
   /// loops are the grid (ProgramAst.h). The family must pass `check` for the
   /// device. Where the path shares out slices (`sharesOutSlices`), `launch` is
-  /// the number of the launch; else it is 0. By default each worker computes its
-  /// tile from global memory, point by point.
+  /// the number of the launch; else it is 0. By default each worker computes
+  /// its tile from global memory, point by point.
   virtual void describeBlock(const Workload &workload,
                              const KernelFamily &family, unsigned part,
                              llvm::ArrayRef<int64_t> shape,

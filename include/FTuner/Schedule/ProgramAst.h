@@ -185,9 +185,9 @@ public:
   llvm::SmallVector<int64_t, 8> ordering() const;
 
   /// Joins neighbouring elementwise statements, those that read nothing that
-  /// they write, from the first on, until there are no more than `most`. Nothing
-  /// else is joined, so there may be more still. Predictors have an output for
-  /// each number of statements.
+  /// they write, from the first on, until there are no more than `most`.
+  /// Nothing else is joined, so there may be more still. Predictors have an
+  /// output for each number of statements.
   void joinStatements(size_t most = kMostAstStatements);
 
   /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
@@ -217,8 +217,8 @@ struct PartAst {
 
 /// The trees of a program for a shape, of each part that has blocks. A launch
 /// that adds up slices of a product is part of each, and the launches of sliced
-/// rows lie one behind the other in a tree. The family must pass `check` for the
-/// device.
+/// rows lie one behind the other in a tree. The family must pass `check` for
+/// the device.
 std::vector<PartAst> describeProgram(const Workload &workload,
                                      const Program &program,
                                      llvm::ArrayRef<int64_t> shape,

@@ -198,7 +198,8 @@ void RowsDescriber::describeReduction(unsigned number) {
       AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
       reduce.accesses.push_back({buffer, true, true});
     }
-    // Trees over the places of a chunk and over slots, once a row, by all lanes.
+    // Trees over the places of a chunk and over slots, once a row, by all
+    // lanes.
     AstStatement &join = ast.addStatement("join " + reduction.name);
     double rounds = 2 * llvm::Log2_64(layout.slots());
     join.add(state.mergeOperations, rounds);
@@ -276,12 +277,11 @@ void RowsDescriber::describeMerge(unsigned number) {
   const Computation &reduction = workload.computations[number];
   const State &state = *reduction.state;
   unsigned from = addSlices(reduction);
-  unsigned into = addRegisters(
-      reduction.name, state.accumulators.front().type, /*isRow=*/false);
+  unsigned into = addRegisters(reduction.name, state.accumulators.front().type,
+                               /*isRow=*/false);
   ProgramAst::Nest laneRows(ast, laneRowLoop());
-  ProgramAst::Nest slices(ast,
-                          {{"slice", layout.slices, LoopBinding::Unrolled,
-                            std::nullopt, 1, /*isReduction=*/true}});
+  ProgramAst::Nest slices(ast, {{"slice", layout.slices, LoopBinding::Unrolled,
+                                 std::nullopt, 1, /*isReduction=*/true}});
   AstStatement &merge = ast.addStatement("merge " + reduction.name);
   merge.add(state.mergeOperations);
   if (state.mergeOperations.empty())

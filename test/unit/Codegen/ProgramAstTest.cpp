@@ -330,8 +330,7 @@ protected:
     double m = static_cast<double>(shape[0]), n = static_cast<double>(shape[1]),
            k = static_cast<double>(shape[2]);
     double bytes = bytesOf(workload.operands.front().elementType);
-    for (auto [statement, features] :
-         llvm::zip_equal(ast.statements(), all)) {
+    for (auto [statement, features] : llvm::zip_equal(ast.statements(), all)) {
       auto expect = [&, &name = statement.name, &features = features](
                         llvm::StringRef feature, double value) {
         auto at = featureNumbers.find(feature);
@@ -514,9 +513,9 @@ TEST_F(PathAst, SlicesOfRowsAreLaunchesOfTheirOwn) {
         SCOPED_TRACE(family.str());
         ++programs;
         Shape longer = {shape[0], 64 * shape[1]};
-        auto parts = describeProgram(
-            workload, {&family, partitionShape(family, longer)}, longer,
-            device);
+        auto parts =
+            describeProgram(workload, {&family, partitionShape(family, longer)},
+                            longer, device);
         const ProgramAst &ast = parts.front().ast;
         unsigned launches = 0;
         std::vector<std::string> names;
