@@ -54,7 +54,9 @@ def trees(
     """
     data = trees_data(source, sizes, device=device, has_features=True, **options)
     return [
-        CallTrees(function["symbol"], call["sizes"], [_read_launch(item) for item in call["launches"]])
+        CallTrees(
+            function["symbol"], call["sizes"], [_read_launch(item) for item in call["launches"]]
+        )
         for function in data["functions"]
         for call in function["calls"]
     ]
@@ -89,9 +91,7 @@ def trees_data(
 ) -> dict[str, Any]:
     """The JSON of the trees, with the features of their statements if `has_features`."""
     more = ["--features"] if has_features else []
-    data: dict[str, Any] = json.loads(
-        _translate(source, sizes, device, options, "--json", *more)
-    )
+    data: dict[str, Any] = json.loads(_translate(source, sizes, device, options, "--json", *more))
     return data
 
 
