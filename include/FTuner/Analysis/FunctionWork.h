@@ -73,12 +73,13 @@ struct LaunchWork {
   /// it. Null, and counted once, where a loop's trips are not known. Branches
   /// count as taken.
   mlir::AffineExpr launches;
+
+  bool isFallback() const { return workload.empty(); }
+
   /// Symbol of the kernel, of one alternative of a workload; and the sizes and
   /// strides that launches pass.
   std::string kernel = {};
   llvm::SmallVector<mlir::AffineExpr> passedSizes = {}, passedStrides = {};
-
-  bool isFallback() const { return workload.empty(); }
 };
 
 struct FunctionWork {
