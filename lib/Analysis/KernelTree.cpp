@@ -114,7 +114,7 @@ private:
   /// Loops that are open while the object lives.
   class Scope {
   public:
-    Scope(FallbackReader &reader, AstLoop loop, int64_t threadStep,
+    Scope(FallbackReader &reader, const AstLoop &loop, int64_t threadStep,
           scf::ForOp forOp = nullptr)
         : reader(reader), nest(reader.ast, loop) {
       reader.open.push_back(
@@ -643,7 +643,7 @@ llvm::Expected<PartAst> FallbackReader::read() {
   PartAst part;
   std::vector<std::unique_ptr<Scope>> scopes;
   double blocks = 1;
-  for (auto [loop, step] : pointLoops(compare.getLhs(), *points)) {
+  for (const auto &[loop, step] : pointLoops(compare.getLhs(), *points)) {
     if (loop.binding == LoopBinding::Grid)
       blocks *= static_cast<double>(loop.length);
     scopes.push_back(std::make_unique<Scope>(*this, loop, step));
