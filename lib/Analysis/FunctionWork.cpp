@@ -1,5 +1,6 @@
 //===- FunctionWork.cpp - What all launches of a function do --------------===//
 #include "FTuner/Analysis/FunctionWork.h"
+#include "FTuner/Analysis/IntegerArithmetic.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/HostAbi/HostAbi.h"
@@ -26,17 +27,20 @@ namespace {
 /// Follows sizes on the host back to the sizes of a function's arguments.
 class SizeTracer {
 public:
-  SizeTracer(func::FuncOp func, FunctionWork &work);
+  /// With numbers for `sizeNames`, formulas are of these.
+  SizeTracer(func::FuncOp func, FunctionWork &work,
+             ArrayRef<double> numbers = {});
 
   /// The formula of an index; null if it is none of the function's sizes.
   AffineExpr trace(Value value);
   AffineExpr trace(OpFoldResult value);
 
 private:
-  void nameSizes(FunctionWork &work);
+  void nameSizes(FunctionWork &work, ArrayRef<double> numbers);
   /// The size of a dimension of an argument, or of a result's buffer.
   AffineExpr argumentDim(unsigned argument, int64_t dim);
   AffineExpr dimOf(Value memref, int64_t dim);
+  AffineExpr strideOf(Value memref, int64_t dim);
   AffineExpr traceBinary(Operation *op);
   AffineExpr compute(Value value);
 
@@ -52,9 +56,10 @@ private:
 };
 } // namespace
 
-SizeTracer::SizeTracer(func::FuncOp func, FunctionWork &work)
+SizeTracer::SizeTracer(func::FuncOp func, FunctionWork &work,
+                       ArrayRef<double> numbers)
     : func(func), abiType(getAbiType(func)), context(func.getContext()) {
-  nameSizes(work);
+  nameSizes(work, numbers);
   auto name = func->getAttrOfType<FlatSymbolRefAttr>(kResultSizesAttrName);
   auto sizes =
       name ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(func, name)
@@ -113,7 +118,7 @@ std::vector<std::string> ftuner::argumentSizeNames(func::FuncOp func,
 }
 
 /// One symbol for each name, and for each size without a name.
-void SizeTracer::nameSizes(FunctionWork &work) {
+void SizeTracer::nameSizes(FunctionWork &work, ArrayRef<double> numbers) {
   auto ranges =
       func->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
           ukernel::UKernelDialect::kSymbolsAttrName);
@@ -130,7 +135,10 @@ void SizeTracer::nameSizes(FunctionWork &work) {
       work.sizeNames.push_back(std::move(name));
       work.sizes.push_back(std::move(axis));
     }
-    symbols[{argument, dim}] = getAffineSymbolExpr(position, context);
+    symbols[{argument, dim}] =
+        numbers.empty() ? getAffineSymbolExpr(position, context)
+                        : getAffineConstantExpr(
+                              static_cast<int64_t>(numbers[position]), context);
   };
   forEachArgumentSize(func, abiType, add);
 }
@@ -189,10 +197,50 @@ AffineExpr SizeTracer::dimOf(Value memref, int64_t dim) {
   return {};
 }
 
+AffineExpr SizeTracer::strideOf(Value memref, int64_t dim) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  if (!type || dim < 0 || dim >= type.getRank())
+    return {};
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (succeeded(type.getStridesAndOffset(strides, offset)) &&
+      !ShapedType::isDynamic(strides[dim]))
+    return getAffineConstantExpr(strides[dim], context);
+  if (type.getLayout().isIdentity()) {
+    AffineExpr product = getAffineConstantExpr(1, context);
+    for (int64_t inner = dim + 1; inner < type.getRank(); ++inner) {
+      AffineExpr size = dimOf(memref, inner);
+      if (!size)
+        return {};
+      product = product * size;
+    }
+    return product;
+  }
+  if (auto slice = memref.getDefiningOp<memref::SubViewOp>();
+      slice && slice.getDroppedDims().none()) {
+    AffineExpr outer = strideOf(slice.getSource(), dim),
+               step = trace(slice.getMixedStrides()[dim]);
+    return outer && step ? outer * step : AffineExpr();
+  }
+  if (auto transpose = memref.getDefiningOp<memref::TransposeOp>())
+    return strideOf(
+        transpose.getIn(),
+        cast<AffineDimExpr>(transpose.getPermutation().getResult(dim))
+            .getPosition());
+  return {};
+}
+
 AffineExpr SizeTracer::traceBinary(Operation *op) {
   AffineExpr lhs = trace(op->getOperand(0)), rhs = trace(op->getOperand(1));
   if (!lhs || !rhs)
     return {};
+  auto left = dyn_cast<AffineConstantExpr>(lhs),
+       right = dyn_cast<AffineConstantExpr>(rhs);
+  if (left && right) {
+    std::optional<int64_t> result =
+        foldInteger(op, left.getValue(), right.getValue());
+    return result ? getAffineConstantExpr(*result, context) : AffineExpr();
+  }
   if (isa<arith::AddIOp>(op))
     return lhs + rhs;
   if (isa<arith::SubIOp>(op))
@@ -239,6 +287,22 @@ AffineExpr SizeTracer::compute(Value value) {
     unsigned numDims = apply.getAffineMap().getNumDims();
     return apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
         all.take_front(numDims), all.drop_front(numDims));
+  }
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op)) {
+    for (auto [dim, stride] : llvm::enumerate(metadata.getStrides()))
+      if (stride == value)
+        return strideOf(metadata.getSource(), dim);
+    for (auto [dim, size] : llvm::enumerate(metadata.getSizes()))
+      if (size == value)
+        return dimOf(metadata.getSource(), dim);
+    return {};
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+    auto condition =
+        dyn_cast_or_null<AffineConstantExpr>(trace(select.getCondition()));
+    return condition ? trace(condition.getValue() != 0 ? select.getTrueValue()
+                                                       : select.getFalseValue())
+                     : AffineExpr();
   }
   return op->getNumOperands() == 2 && op->getNumResults() == 1 ? traceBinary(op)
                                                                : AffineExpr();
@@ -326,10 +390,10 @@ applyTo(AffineMapAttr map, ukernel::LaunchOp launch, SizeTracer &tracer) {
   return results;
 }
 
-FunctionWork ftuner::collectWork(func::FuncOp func) {
+FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
   FunctionWork work;
   work.name = func.getName().str();
-  SizeTracer tracer(func, work);
+  SizeTracer tracer(func, work, sizes);
   llvm::StringSet<> sites;
   // Workloads with an alternative that has no slices.
   llvm::StringSet<> whole;
@@ -376,8 +440,13 @@ FunctionWork ftuner::collectWork(func::FuncOp func) {
                     tripsAround(launch, tracer)};
     if (isInCycle(func, launch))
       item.launches = {};
+    item.kernel = launch.getKernel().getRootReference().str();
+    for (Value size : launch.getSizes())
+      item.passedSizes.push_back(tracer.trace(size));
+    for (Value stride : launch.getStrides())
+      item.passedStrides.push_back(tracer.trace(stride));
     if (item.name.empty())
-      item.name = launch.getKernel().getRootReference().str();
+      item.name = item.kernel;
     if (auto extents = fields.getAs<AffineMapAttr>("extents");
         extents && extents.getValue().getNumDims() == 0)
       item.extents = applyTo(extents, launch, tracer);

@@ -237,7 +237,9 @@ void BlockDescriber::describe() {
   {
     ProgramAst::Nest open(ast, outputLoops());
     AstStatement &start = ast.addStatement("initialize");
-    if (const Operand *init = workload.find(OperandRole::Init))
+    // A number is a parameter of the kernel.
+    if (const Operand *init = workload.find(OperandRole::Init);
+        init && init->rank() > 0)
       start.accesses.push_back(
           {addGlobal(init - workload.operands.data()), true, false});
     start.accesses.push_back({sums, false, true});

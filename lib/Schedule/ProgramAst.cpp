@@ -4,6 +4,8 @@
 #include "FTuner/Schedule/Grid.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace ftuner;
@@ -250,6 +252,134 @@ void ProgramAst::write(llvm::json::OStream &json) const {
   writeNumbers("ordering", ordering());
 }
 
+/// Whether a statement changes nothing that it or a later iteration reads.
+static bool isElementwise(const AstStatement &statement) {
+  return llvm::none_of(statement.accesses, [](const AstAccess &access) {
+    return access.reads && access.writes;
+  });
+}
+
+/// Adds what a statement does to the one before it.
+static void join(AstStatement &into, const AstStatement &from) {
+  into.name += ", " + from.name;
+  for (auto [sum, count] : llvm::zip_equal(into.operations, from.operations))
+    sum += count;
+  for (const AstAccess &access : from.accesses) {
+    AstAccess *same = llvm::find_if(into.accesses, [&](AstAccess &known) {
+      return known.buffer == access.buffer && known.apart == access.apart;
+    });
+    if (same == into.accesses.end()) {
+      into.accesses.push_back(access);
+      continue;
+    }
+    same->reads |= access.reads;
+    same->writes |= access.writes;
+    same->isDataDependent |= access.isDataDependent;
+  }
+}
+
+void ProgramAst::joinStatements(size_t most) {
+  for (size_t at = 1; at < order.size() && allStatements.size() > most;) {
+    Node node = order[at], before = order[at - 1];
+    if (node.isLoop || before.isLoop || node.parent != before.parent ||
+        !isElementwise(allStatements[node.number]) ||
+        !isElementwise(allStatements[before.number])) {
+      ++at;
+      continue;
+    }
+    join(allStatements[before.number], allStatements[node.number]);
+    allStatements.erase(allStatements.begin() + node.number);
+    order.erase(order.begin() + at);
+    for (Node &other : order)
+      if (!other.isLoop && other.number > node.number)
+        --other.number;
+  }
+}
+
+namespace {
+/// Writes a tree for people.
+class AstPrinter {
+public:
+  AstPrinter(const ProgramAst &ast, llvm::raw_ostream &os) : ast(ast), os(os) {}
+
+  /// What lies in a loop, or outside of all.
+  void print(std::optional<unsigned> parent, unsigned indent) const;
+
+private:
+  void printStatement(const AstStatement &statement, unsigned indent) const;
+  void printAccesses(const AstStatement &statement, bool writes) const;
+
+  const ProgramAst &ast;
+  llvm::raw_ostream &os;
+};
+} // namespace
+
+void AstPrinter::printAccesses(const AstStatement &statement,
+                               bool writes) const {
+  llvm::ListSeparator separator;
+  for (const AstAccess &access : statement.accesses) {
+    if (!(writes ? access.writes : access.reads))
+      continue;
+    const AstBuffer &buffer = ast.buffers()[access.buffer];
+    os << separator << buffer.name;
+    if (buffer.memory != AstMemory::Registers)
+      os << " (" << nameOf(buffer.memory)
+         << (access.isDataDependent ? ", at loaded places)" : ")");
+  }
+}
+
+void AstPrinter::printStatement(const AstStatement &statement,
+                                unsigned indent) const {
+  os.indent(indent) << statement.name << ": ";
+  printAccesses(statement, /*writes=*/true);
+  os << " ←";
+  if (llvm::any_of(statement.accesses,
+                   [](const AstAccess &access) { return access.reads; }))
+    os << " ";
+  printAccesses(statement, /*writes=*/false);
+  llvm::ListSeparator separator;
+  for (auto [number, count] : llvm::enumerate(statement.operations))
+    if (count != 0) {
+      os << (llvm::StringRef(separator).empty() ? "; " : ", ")
+         << llvm::format("%g", count) << " "
+         << nameOf(static_cast<AstOperation>(number));
+    }
+  os << "\n";
+}
+
+void AstPrinter::print(std::optional<unsigned> parent, unsigned indent) const {
+  auto childrenOf = [&](std::optional<unsigned> loop) {
+    llvm::SmallVector<ProgramAst::Node> children;
+    llvm::copy_if(
+        ast.nodes(), std::back_inserter(children),
+        [&](const ProgramAst::Node &node) { return node.parent == loop; });
+    return children;
+  };
+  for (const ProgramAst::Node &child : childrenOf(parent)) {
+    if (!child.isLoop) {
+      printStatement(ast.statements()[child.number], indent);
+      continue;
+    }
+    unsigned number = child.number;
+    os.indent(indent);
+    for (llvm::ListSeparator separator;;) {
+      const AstLoop &loop = ast.loops()[number];
+      os << separator << nameOf(loop.binding) << " " << loop.name << " "
+         << loop.length;
+      auto inner = childrenOf(number);
+      if (inner.size() != 1 || !inner.front().isLoop)
+        break;
+      number = inner.front().number;
+    }
+    os << "\n";
+    print(number, indent + 2);
+  }
+}
+
+void ProgramAst::print(llvm::raw_ostream &os, unsigned indent) const {
+  AstPrinter(*this, os).print(std::nullopt, indent);
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
@@ -391,11 +521,16 @@ std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
       for (size_t number = 0; number < std::min<size_t>(2, space.size());
            ++number)
         addLoop(space[number]);
-      ProgramAst::Nest grid(ast, loops);
-      path.describeBlock(workload, family, part, shape, device, ast);
+      bool hasLaunches = family.reduceSplit > 1 && path.sharesOutSlices();
+      int64_t launches = hasLaunches ? 1 + path.laterLaunches(workload) : 1;
+      for (int64_t launch = 0; launch < launches; ++launch) {
+        ProgramAst::Nest grid(ast, loops);
+        path.describeBlock(workload, family, part, shape, device, launch, ast);
+      }
     }
     if (family.reduceSplit > 1 && !path.sharesOutSlices())
       describeMerge(workload, family, shape, ast);
+    ast.joinStatements();
   }
   return parts;
 }
@@ -403,7 +538,8 @@ std::vector<PartAst> ftuner::describeProgram(const Workload &workload,
 void CodegenModel::describeBlock(const Workload &workload,
                                  const KernelFamily &family, unsigned part,
                                  llvm::ArrayRef<int64_t> shape,
-                                 const DeviceSpec &, ProgramAst &ast) const {
+                                 const DeviceSpec &, int64_t,
+                                 ProgramAst &ast) const {
   UKernel block = ukernel(family, part);
   llvm::SmallVector<AstLoop> workers, points, steps;
   for (unsigned axis : workload.spaceAxes().list()) {

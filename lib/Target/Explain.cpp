@@ -26,9 +26,8 @@ static bool isExplainedAlike(const WorkloadExplanation &lhs,
                      });
 }
 
-/// The planned workloads on tensors, those that are explained alike as one.
-static llvm::Expected<std::vector<WorkloadExplanation>>
-collectWorkloads(ModuleOp module) {
+llvm::Expected<std::vector<WorkloadExplanation>>
+ftuner::collectWorkloads(ModuleOp module) {
   std::vector<WorkloadExplanation> result;
   llvm::StringMap<unsigned> numbers;
   llvm::Error error = llvm::Error::success();

@@ -17,7 +17,7 @@ int64_t RowReductionView::numReductions() const {
       [](const Computation &computation) { return computation.isReduction(); });
 }
 
-int64_t RowReductionView::numPhases() const {
+llvm::SmallVector<int64_t> RowReductionView::phases() const {
   llvm::SmallVector<int64_t> phases;
   for (const Computation &computation : workload->computations) {
     int64_t phase = 1;
@@ -26,7 +26,11 @@ int64_t RowReductionView::numPhases() const {
         phase = std::max(phase, phases[read.number] + 1);
     phases.push_back(computation.isReduction() ? phase : 0);
   }
-  return *llvm::max_element(phases);
+  return phases;
+}
+
+int64_t RowReductionView::numPhases() const {
+  return *llvm::max_element(phases());
 }
 
 bool RowReductionView::isAlong(const Operand &operand) const {

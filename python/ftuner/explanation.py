@@ -96,11 +96,11 @@ def _translate(
         source,
         description,
         compiler.read_options(options, description),
-        ["--ftuner-explain", *_size_arguments(sizes), *more],
+        ["--ftuner-explain", *size_arguments(sizes), *more],
     )
 
 
-def _size_arguments(sizes: Sizes) -> list[str]:
+def size_arguments(sizes: Sizes) -> list[str]:
     """A name that is given again begins the next shape."""
     shapes = [sizes or {}] if isinstance(sizes, Mapping) or sizes is None else sizes
     for shape in shapes:

@@ -18,6 +18,7 @@ from ftuner import compiler, locations, plotting
 from ftuner.cli.bench import parse_size_lists
 from ftuner.cli.common import UsageError
 from ftuner.cli.running import relative_error
+from ftuner.trees import trees
 
 from commands import run_command
 from handmade import ROOT
@@ -71,7 +72,7 @@ def test_version_and_help() -> None:
     assert start("--verson").returncode == 2
     assert ok("--version") == result.stdout
     assert re.fullmatch(r"\d+\.\d+\.\d+", ftuner.__version__)
-    commands = ("compile", "run", "explain", "bench", "devices", "cache")
+    commands = ("compile", "run", "explain", "trees", "bench", "devices", "cache")
     text = ok("--help")
     for command in commands:
         assert f"  {command} " in text
@@ -177,6 +178,29 @@ def test_explain() -> None:
     # The compiler reads a copy, whose folder is nobody's business.
     assert data["workloads"][0]["location"].startswith("dense.mlir:")
     assert "(dense.mlir:" in text
+
+
+def test_trees() -> None:
+    dense = ROOT / "examples" / "dense.mlir"
+    text = ok("trees", dense, "--size", "T=53", "--device=v100")
+    assert "multiply: sums ← lhs tile (shared)" in text
+    data = json.loads(ok("trees", dense, "--size", "T=53", "--device=v100", "--json"))
+    (launch,) = data["functions"][0]["calls"][0]["launches"]
+    (tree,) = launch["trees"]
+    assert "features" not in tree and launch["shape"][0] == 53
+    # The same tree, with its numbers, as values of Python.
+    (call,) = trees(dense, {"T": 53}, device="v100")
+    assert (call.function, call.sizes) == ("dense", {"T": 53})
+    (of_call,) = call.launches
+    assert (of_call.name, of_call.is_fallback, of_call.times) == ("dense_0", False, 1)
+    (numbers,) = of_call.trees
+    assert numbers.blocks == tree["blocks"]
+    assert numbers.ordering.tolist() == tree["ordering"]
+    assert numbers.features.shape == (len(tree["statements"]), 164)
+    assert of_call.data["trees"][0]["loops"] == tree["loops"]
+    fails(2, "expected --json", "trees", dense, "--size", "T=53", "--features")
+    fails(1, "expected a size of T", "trees", dense)
+    fails(1, "unknown name 'U'", "trees", dense, "--size", "U=3")
 
 
 def test_calibration(source: Path, tmp_path: Path) -> None:
@@ -365,7 +389,7 @@ def test_values_of_compiler_options(source: Path) -> None:
 def test_help_lists_the_compiler_s_options() -> None:
     """Each once, with bounds and default, where a command compiles."""
     tool = locations.tool("ftuner-translate")
-    for command in ("compile", "run", "explain", "bench"):
+    for command in ("compile", "run", "explain", "trees", "bench"):
         text = ok(command, "--help")
         for option in compiler.declared_options(tool):
             assert len(re.findall(rf"^  --{option.name}(?![\w-])", text, re.MULTILINE)) == 1, option

@@ -14,6 +14,7 @@
 #include "FTuner/Target/Iree.h"
 #include "FTuner/Target/IreeReport.h"
 #include "FTuner/Target/Manifest.h"
+#include "FTuner/Target/ModuleTrees.h"
 #include "LibraryOutput.h"
 #include "MeasureOutput.h"
 #include "ModuleTool.h"
@@ -37,6 +38,7 @@ enum class Translation {
   Manifest,
   Library,
   Explanation,
+  Trees,
   Measurements,
   Iree,
   IreeSpec
@@ -68,6 +70,9 @@ struct Options {
           clEnumValN(Translation::Explanation, "ftuner-explain",
                      "Why each workload is served by the programs it is "
                      "(docs/explain.md)"),
+          clEnumValN(Translation::Trees, "ftuner-trees",
+                     "Loops and statements of each launch, as learned cost "
+                     "models read them (docs/program-trees.md)"),
           clEnumValN(Translation::Measurements, "ftuner-measure",
                      "What each kernel family of the plans takes, a line of "
                      "JSON each (docs/measurements.md)"),
@@ -116,12 +121,19 @@ struct Options {
       "size",
       llvm::cl::desc("Sizes of the shape to explain or to measure, by the "
                      "names of symbols or axes, e.g. T=53,N=768. A name that "
-                     "is given again begins a further shape to explain, which "
+                     "is given again begins a further shape to explain, or to "
+                     "write trees of, which "
                      "keeps the sizes that are not"),
       llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
       llvm::cl::cat(category)};
-  llvm::cl::opt<bool> json{"json", llvm::cl::desc("Explain in JSON"),
+  llvm::cl::opt<bool> json{"json",
+                           llvm::cl::desc("Explain, or write trees, in JSON"),
                            llvm::cl::cat(category)};
+  llvm::cl::opt<bool> features{
+      "features",
+      llvm::cl::desc("With --ftuner-trees --json: the numbers of each "
+                     "statement, too"),
+      llvm::cl::cat(category)};
   tool::RemarksOption remarks{category};
   llvm::cl::opt<bool> progress{
       "progress", llvm::cl::desc("Say on standard error which stage begins"),
@@ -156,8 +168,8 @@ static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
     return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
                      "--ftuner-to-library, --ftuner-to-iree, "
-                     "--ftuner-to-iree-spec, --ftuner-explain and "
-                     "--ftuner-measure");
+                     "--ftuner-to-iree-spec, --ftuner-explain, --ftuner-trees "
+                     "and --ftuner-measure");
   bool hasManifest = options.manifest.getNumOccurrences() > 0;
   if (hasManifest && options.translation != Translation::Ptx)
     return makeError("option --manifest has no effect without --ftuner-to-ptx");
@@ -203,14 +215,20 @@ static llvm::Error checkOptions(const Options &options) {
   if (!isForIree && options.ireeAnyAddress.getNumOccurrences() > 0)
     return makeError("option --iree-any-address has no effect without "
                      "--ftuner-to-iree");
-  if (options.translation == Translation::Explanation)
+  bool writesTrees = options.translation == Translation::Trees;
+  if (options.features && (!writesTrees || !options.json))
+    return makeError("option --features has no effect without --ftuner-trees "
+                     "and --json");
+  if (options.translation == Translation::Explanation || writesTrees)
     return llvm::Error::success();
   if (options.json)
-    return makeError("option --json has no effect without --ftuner-explain");
+    return makeError("option --json has no effect without --ftuner-explain or "
+                     "--ftuner-trees");
   if (options.translation == Translation::Measurements)
     return llvm::Error::success();
   if (options.sizes.getNumOccurrences() > 0)
-    return makeError("option --size has no effect without --ftuner-explain");
+    return makeError("option --size has no effect without --ftuner-explain, "
+                     "--ftuner-trees or --ftuner-measure");
   return llvm::Error::success();
 }
 
@@ -282,8 +300,8 @@ readPlanned(const Options &options, const FTunerOptions &given,
   // Before the search, which takes long.
   auto checkSizes = [&](ModuleOp formed) {
     return checkSizeNames(formed, sizes,
-                          /*withFunctions=*/options.translation ==
-                              Translation::Explanation);
+                          /*withFunctions=*/options.translation !=
+                              Translation::Measurements);
   };
   if (llvm::Error error = moduleTool.plan(**module, given, checkSizes))
     return error;
@@ -354,6 +372,36 @@ static llvm::Error explain(const Options &options,
     return tool::writeOutput(options.output, content);
   return tool::writeOutputs(
       {{options.output, content}, {options.report, json}});
+}
+
+static llvm::Error writeTrees(const Options &options,
+                              const tool::PipelineCommandLine &pipeline) {
+  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
+  if (!sizes)
+    return sizes.takeError();
+  FTunerOptions given;
+  if (llvm::Error error = pipeline.apply(given))
+    return error;
+  tool::ModuleTool moduleTool(options.remarks);
+  auto module = readPlanned(options, given, *sizes, moduleTool);
+  if (!module)
+    return module.takeError();
+  moduleTool.beginStage("trees");
+  OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);
+  if (!launching)
+    return makeError("the module has no lowering: ftuner-opt --ftuner-compile "
+                     "says why");
+  llvm::Expected<ModuleTrees> trees =
+      describeModule(**module, *launching, *sizes);
+  if (!trees)
+    return trees.takeError();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (options.json)
+    writeTreesJson(*trees, options.features, stream);
+  else
+    writeTreesText(*trees, stream);
+  return tool::writeOutput(options.output, text);
 }
 
 static llvm::Error measure(const Options &options,
@@ -477,6 +525,8 @@ static llvm::Error translate(const Options &options,
     return error;
   if (options.translation == Translation::Explanation)
     return explain(options, pipeline);
+  if (options.translation == Translation::Trees)
+    return writeTrees(options, pipeline);
   if (options.translation == Translation::Measurements)
     return measure(options, pipeline);
   if (options.translation == Translation::Iree ||

@@ -75,6 +75,11 @@ struct LaunchWork {
   mlir::AffineExpr launches;
 
   bool isFallback() const { return workload.empty(); }
+
+  /// Symbol of the kernel, of one alternative of a workload; and the sizes and
+  /// strides that launches pass.
+  std::string kernel = {};
+  llvm::SmallVector<mlir::AffineExpr> passedSizes = {}, passedStrides = {};
 };
 
 struct FunctionWork {
@@ -94,8 +99,11 @@ std::vector<std::string> argumentSizeNames(mlir::func::FuncOp func,
                                            mlir::FunctionType type);
 
 /// The work of a function of the host ABI after `ukernel-plan-workspace`, its
-/// kernels emitted or not.
-FunctionWork collectWork(mlir::func::FuncOp func);
+/// kernels emitted or not. With a number for each of its sizes, formulas are
+/// constants, also of the least and the greatest of some sizes, which no
+/// formula of symbols has.
+FunctionWork collectWork(mlir::func::FuncOp func,
+                         llvm::ArrayRef<double> sizes = {});
 
 /// "file:line:column" of the innermost position that is known, else the name
 /// that a location has; empty if there is neither. Without its folder a file is

@@ -155,7 +155,8 @@ public:
 
   void describeBlock(const Workload &workload, const KernelFamily &family,
                      unsigned part, llvm::ArrayRef<int64_t> shape,
-                     const DeviceSpec &device, ProgramAst &ast) const final {
+                     const DeviceSpec &device, int64_t,
+                     ProgramAst &ast) const final {
     ContractionLoops loops = contractionLoops(workload, family, part, device);
     addBatchLoops(workload, family, part,
                   ScheduleT::of(family.schedule).workersAlongBatch(), loops);

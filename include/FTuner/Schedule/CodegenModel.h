@@ -224,12 +224,14 @@ public:
                          unsigned part, const DeviceSpec &device) const = 0;
   /// Adds the loops and statements of a block of a part to a tree whose open
   /// loops are the grid (ProgramAst.h). The family must pass `check` for the
-  /// device. By default each worker computes its tile from global memory, point
-  /// by point.
+  /// device. Where the path shares out slices (`sharesOutSlices`), `launch` is
+  /// the number of the launch; else it is 0. By default each worker computes
+  /// its tile from global memory, point by point.
   virtual void describeBlock(const Workload &workload,
                              const KernelFamily &family, unsigned part,
                              llvm::ArrayRef<int64_t> shape,
-                             const DeviceSpec &device, ProgramAst &ast) const;
+                             const DeviceSpec &device, int64_t launch,
+                             ProgramAst &ast) const;
   /// Peak rate of the pipes that compute the workload, in FLOP/s.
   virtual double peakFlops(const Workload &workload,
                            const DeviceSpec &device) const = 0;

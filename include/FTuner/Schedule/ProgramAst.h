@@ -23,6 +23,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 #include <array>
 #include <optional>
 #include <string>
@@ -131,6 +132,9 @@ struct AstStatement {
   void add(llvm::ArrayRef<Operations> operations, double times = 1);
 };
 
+/// Statements from which on a tree has neighbours joined.
+inline constexpr size_t kMostAstStatements = 12;
+
 /// Loops and statements of one launch, or of a sequence of launches, in the
 /// order in which they run.
 class ProgramAst {
@@ -183,9 +187,18 @@ public:
   /// the statement A and the loop j with B is i A · j B ·, so 1 and 4.
   llvm::SmallVector<int64_t, 8> ordering() const;
 
+  /// Joins neighbouring elementwise statements, those that read nothing that
+  /// they write, from the first on, until there are no more than `most`.
+  /// Nothing else is joined, so there may be more still. Predictors have an
+  /// output for each number of statements.
+  void joinStatements(size_t most = kMostAstStatements);
+
   /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
   /// object.
   void write(llvm::json::OStream &json) const;
+  /// For people: a line for each statement, one for loops that hold but each
+  /// other.
+  void print(llvm::raw_ostream &os, unsigned indent = 0) const;
 
 private:
   std::vector<AstLoop> allLoops;
@@ -208,9 +221,9 @@ struct PartAst {
 };
 
 /// The trees of a program for a shape, of each part that has blocks. A launch
-/// that adds up slices of a product is part of each; the launches of sliced
-/// rows are one tree, in which each slice finishes its rows. The family must
-/// pass `check` for the device.
+/// that adds up slices of a product is part of each, and the launches of sliced
+/// rows lie one behind the other in a tree. The family must pass `check` for
+/// the device.
 std::vector<PartAst> describeProgram(const Workload &workload,
                                      const Program &program,
                                      llvm::ArrayRef<int64_t> shape,

@@ -64,6 +64,11 @@ struct ModuleExplanation {
 /// Most sizes of the main axis that are explained without `sizes`.
 inline constexpr int64_t kMaxExplainedSizes = 256;
 
+/// The planned workloads of a module on tensors, those that are explained alike
+/// as one, without shapes.
+llvm::Expected<std::vector<WorkloadExplanation>>
+collectWorkloads(mlir::ModuleOp module);
+
 /// The error for a name that is no size of the workloads of a module, planned
 /// or not, nor, where `withFunctions`, of its functions. It names what is like
 /// it.

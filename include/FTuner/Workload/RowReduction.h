@@ -28,6 +28,8 @@ public:
   /// Passes over a row that these need, of which each reads results of the one
   /// before: of a softmax two.
   int64_t numPhases() const;
+  /// The pass that each computation reduces in, from 1 on; 0 of others.
+  llvm::SmallVector<int64_t> phases() const;
   /// Whether an operand has an element for each of a row's, or one for all.
   bool isAlong(const Operand &operand) const;
   llvm::SmallVector<const Operand *> operandsAlong() const;

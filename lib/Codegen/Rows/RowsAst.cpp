@@ -9,9 +9,9 @@ namespace {
 class RowsDescriber {
 public:
   RowsDescriber(const Workload &workload, const RowsLayout &layout,
-                llvm::ArrayRef<int64_t> shape, ProgramAst &ast)
+                llvm::ArrayRef<int64_t> shape, int64_t launch, ProgramAst &ast)
       : workload(workload), layout(layout), schedule(layout.schedule),
-        shape(shape), ast(ast), rows(workload),
+        shape(shape), launch(launch), ast(ast), rows(workload),
         isHeld(layout.slices == 1 &&
                shape[layout.rowAxis] <= layout.heldElements()) {}
 
@@ -24,6 +24,8 @@ private:
   /// The loops over a row's elements that a thread has, and of accesses.
   llvm::SmallVector<AstLoop, 6> elementLoops() const;
   llvm::SmallVector<AstLoop, 2> rowLoops() const;
+  /// Over the rows that a lane has side by side.
+  llvm::SmallVector<AstLoop, 1> laneRowLoop() const;
   /// Of the threads that share a row.
   llvm::SmallVector<AstLoop, 2> threadLoops() const;
   unsigned addGlobal(unsigned operand) {
@@ -39,12 +41,17 @@ private:
   void describeLoads();
   void describePass(unsigned computation);
   void describeReduction(unsigned computation);
+  /// What slices have left of a reduction, one number of each row.
+  unsigned addSlices(const Computation &reduction);
+  void describeSlice(unsigned computation, unsigned from);
+  void describeMerge(unsigned computation);
   void describeRowComputation(unsigned computation);
 
   const Workload &workload;
   const RowsLayout &layout;
   const RowsSchedule &schedule;
   llvm::ArrayRef<int64_t> shape;
+  int64_t launch;
   ProgramAst &ast;
   RowReductionView rows;
   bool isHeld;
@@ -184,37 +191,58 @@ void RowsDescriber::describeReduction(unsigned number) {
   unsigned buffer =
       addRegisters(reduction.name, state.accumulators.front().type,
                    /*isRow=*/false);
-  ProgramAst::Nest threads(ast, threadLoops());
   {
-    ProgramAst::Nest elements(ast, elementLoops());
-    AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
-    reduce.accesses.push_back({buffer, true, true});
+    ProgramAst::Nest threads(ast, threadLoops());
+    {
+      ProgramAst::Nest elements(ast, elementLoops());
+      AstStatement &reduce = addElementwise("reduce " + reduction.name, number);
+      reduce.accesses.push_back({buffer, true, true});
+    }
+    // Trees over the places of a chunk and over slots, once a row, by all
+    // lanes.
+    AstStatement &join = ast.addStatement("join " + reduction.name);
+    double rounds = 2 * llvm::Log2_64(layout.slots());
+    join.add(state.mergeOperations, rounds);
+    if (state.mergeOperations.empty())
+      join[AstOperation::FloatAdd] += rounds;
+    join.add(state.finalize);
+    join.accesses.push_back({buffer, true, true});
+    if (schedule.warps > 1) {
+      AstBuffer exchange = ast.buffers()[buffer];
+      exchange.name = "exchange";
+      exchange.memory = AstMemory::Shared;
+      exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
+      join.accesses.push_back({ast.addBuffer(exchange), true, true});
+    }
   }
-  // Trees over the places of a chunk and over slots, once a row, by all lanes.
-  AstStatement &join = ast.addStatement("join " + reduction.name);
-  double rounds = 2 * llvm::Log2_64(layout.slots());
-  join.add(state.mergeOperations, rounds);
-  if (state.mergeOperations.empty())
-    join[AstOperation::FloatAdd] += rounds;
-  join.add(state.finalize);
-  join.accesses.push_back({buffer, true, true});
-  if (schedule.warps > 1) {
-    AstBuffer exchange = ast.buffers()[buffer];
-    exchange.name = "exchange";
-    exchange.memory = AstMemory::Shared;
-    exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
-    join.accesses.push_back({ast.addBuffer(exchange), true, true});
-  }
+  if (layout.slices > 1)
+    describeSlice(number, buffer);
+}
+
+llvm::SmallVector<AstLoop, 1> RowsDescriber::laneRowLoop() const {
+  if (schedule.laneRows == 1)
+    return {};
+  return {{"element", schedule.laneRows, LoopBinding::Vectorized,
+           layout.laneAxis, 1}};
+}
+
+void RowsDescriber::describeSlice(unsigned number, unsigned from) {
+  const Computation &reduction = workload.computations[number];
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
+  AstStatement &leave = ast.addStatement("leave " + reduction.name);
+  leave.accesses.push_back({from, true, false});
+  AstAccess access{addSlices(reduction), false, true};
+  for (unsigned loop : ast.openLoops())
+    if (ast.loops()[loop].binding == LoopBinding::Grid &&
+        ast.loops()[loop].isReduction)
+      access.apart.push_back({loop, 1});
+  leave.accesses.push_back(std::move(access));
 }
 
 void RowsDescriber::describeRowComputation(unsigned number) {
   const Computation &computation = workload.computations[number];
   // One lane does, of each of the rows that it has.
-  llvm::SmallVector<AstLoop, 1> own;
-  if (schedule.laneRows > 1)
-    own.push_back({"element", schedule.laneRows, LoopBinding::Vectorized,
-                   layout.laneAxis, 1});
-  ProgramAst::Nest laneRows(ast, own);
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
   AstStatement &statement = ast.addStatement("finish " + computation.name);
   statement.add(computation.operations);
   for (const Read &read : computation.reads)
@@ -233,14 +261,54 @@ void RowsDescriber::describePass(unsigned number) {
     store.accesses.push_back({addGlobal(operand), false, true});
 }
 
+unsigned RowsDescriber::addSlices(const Computation &reduction) {
+  AstBuffer buffer;
+  buffer.name = reduction.name + " of slices";
+  buffer.elementBytes = bytesOf(reduction.state->accumulators.front().type);
+  // Of a row, its slices lie beside each other.
+  buffer.strides.assign(shape.size(), 0);
+  buffer.strides[layout.blockAxis(rows)] = layout.slices;
+  buffer.elements = static_cast<double>(shape[layout.blockAxis(rows)]) *
+                    static_cast<double>(layout.slices);
+  return ast.addBuffer(std::move(buffer));
+}
+
+void RowsDescriber::describeMerge(unsigned number) {
+  const Computation &reduction = workload.computations[number];
+  const State &state = *reduction.state;
+  unsigned from = addSlices(reduction);
+  unsigned into = addRegisters(reduction.name, state.accumulators.front().type,
+                               /*isRow=*/false);
+  ProgramAst::Nest laneRows(ast, laneRowLoop());
+  ProgramAst::Nest slices(ast, {{"slice", layout.slices, LoopBinding::Unrolled,
+                                 std::nullopt, 1, /*isReduction=*/true}});
+  AstStatement &merge = ast.addStatement("merge " + reduction.name);
+  merge.add(state.mergeOperations);
+  if (state.mergeOperations.empty())
+    merge[AstOperation::FloatAdd] += 1;
+  AstAccess access{from, true, false};
+  access.apart.push_back({ast.openLoops().back(), 1});
+  merge.accesses.push_back(std::move(access));
+  merge.accesses.push_back({into, true, true});
+}
+
 void RowsDescriber::describe() {
   ProgramAst::Nest eachRow(ast, rowLoops());
   if (isHeld)
     describeLoads();
+  llvm::SmallVector<int64_t> phases = rows.phases();
+  bool isLast = layout.slices == 1 || launch == rows.numPhases();
   for (unsigned number = 0; number < workload.computations.size(); ++number) {
     const Computation &computation = workload.computations[number];
-    if (computation.isReduction())
+    if (computation.isReduction() && layout.slices > 1) {
+      if (phases[number] <= launch)
+        describeMerge(number);
+      else if (phases[number] == launch + 1)
+        describeReduction(number);
+    } else if (computation.isReduction())
       describeReduction(number);
+    else if (!isLast)
+      continue;
     else if (!isAlongRow(computation))
       describeRowComputation(number);
     else if (!computation.writes.empty())
@@ -250,6 +318,7 @@ void RowsDescriber::describe() {
 
 void ftuner::describeRowsBlock(const Workload &workload,
                                const RowsLayout &layout,
-                               llvm::ArrayRef<int64_t> shape, ProgramAst &ast) {
-  RowsDescriber(workload, layout, shape, ast).describe();
+                               llvm::ArrayRef<int64_t> shape, int64_t launch,
+                               ProgramAst &ast) {
+  RowsDescriber(workload, layout, shape, launch, ast).describe();
 }

@@ -314,11 +314,12 @@ public:
                  unsigned part, const DeviceSpec &device) const override;
   void describeBlock(const Workload &workload, const KernelFamily &family,
                      unsigned, llvm::ArrayRef<int64_t> shape,
-                     const DeviceSpec &, ProgramAst &ast) const override {
+                     const DeviceSpec &, int64_t launch,
+                     ProgramAst &ast) const override {
     describeRowsBlock(workload,
                       RowsLayout(workload, RowsSchedule::of(family.schedule),
                                  family.reduceSplit),
-                      shape, ast);
+                      shape, launch, ast);
   }
   double peakFlops(const Workload &, const DeviceSpec &device) const override {
     return device.fp32Tflops * 1e12;

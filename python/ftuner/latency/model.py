@@ -74,6 +74,10 @@ class Launches:
         return Launches(self.devices, self.device[rows], self.parts[rows], self.grids[rows])
 
 
+#: Programs whose trees are built in one call, and room for their statements, for each of them.
+_TREES_AT_ONCE, _STATEMENTS_OF_ROW = 512, 24
+
+
 @dataclasses.dataclass(frozen=True)
 class ProgramTree:
     """What learned predictors read of the blocks of one part of a program.
@@ -388,6 +392,14 @@ class Model:
         """The trees of `programs` (see there), one for each part of a program that has blocks."""
         fields = self.program_fields(path)
         programs = _array(programs, np.int64, (None, len(fields)), "programs")
+        trees: list[list[ProgramTree]] = []
+        for first in range(0, len(programs), _TREES_AT_ONCE):
+            trees += self._some_trees(device, path, programs[first : first + _TREES_AT_ONCE])
+        return trees
+
+    def _some_trees(
+        self, device: str | os.PathLike[str], path: str, programs: npt.NDArray[np.int64]
+    ) -> list[list[ProgramTree]]:
         size, width = len(programs), len(self.program_features())
         blocks = np.empty((size, 2))
         statements = np.empty((size, 2), np.int64)
@@ -406,11 +418,18 @@ class Model:
                 ctypes.c_size_t(capacity),
             )
 
-        call(None, None, 0)
-        total = int(statements.sum())
-        ordering = np.empty(total, np.int64)
-        features = np.empty((total, width), np.float32)
-        call(_pointer(ordering), _pointer(features), total)
+        def build(capacity: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+            ordering = np.empty(capacity, np.int64)
+            features = np.empty((capacity, width), np.float32)
+            call(_pointer(ordering), _pointer(features), capacity)
+            return ordering, features
+
+        try:
+            ordering, features = build(size * _STATEMENTS_OF_ROW)
+        except Error:
+            # Of more statements, or with another error, which is the same again.
+            call(None, None, 0)
+            ordering, features = build(int(statements.sum()))
         trees: list[list[ProgramTree]] = []
         first = 0
         for of_row, counts in zip(blocks, statements):
@@ -418,7 +437,10 @@ class Model:
             for number, count in zip(of_row, counts):
                 if number:
                     part = slice(first, first + count)
-                    trees[-1].append(ProgramTree(float(number), ordering[part], features[part]))
+                    # Copies: the room is far larger.
+                    trees[-1].append(
+                        ProgramTree(float(number), ordering[part].copy(), features[part].copy())
+                    )
                     first += count
         return trees
 

@@ -12,6 +12,7 @@
 #include "Products.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -168,6 +169,120 @@ TEST(ProgramFeatures, AreThoseOfTheExample) {
   EXPECT_EQ(example.feature(1, "parallel.inner-space"), 1);
 }
 
+namespace {
+/// A row of 6 columns that lie 32 numbers apart is read by 4 blocks with 3
+/// turns each, all of the same row; each turn adds to the same sum.
+struct Strided {
+  ProgramAst ast;
+
+  Strided() {
+    AstBuffer column;
+    column.strides = {0, 32};
+    column.elements = 6 * 32;
+    AstBuffer sum;
+    sum.memory = AstMemory::Registers;
+    sum.strides = {0, 0};
+    sum.elements = 1;
+    ast.addBuffer(column);
+    ast.addBuffer(sum);
+    ProgramAst::Nest loops(ast, {{"block", 4, LoopBinding::Grid, 0},
+                                 {"turn", 3, LoopBinding::Serial, 0, 1, true},
+                                 {"column", 6, LoopBinding::Unrolled, 1}});
+    AstStatement &add = ast.addStatement("add");
+    add[AstOperation::FloatAdd] = 2;
+    add.accesses.push_back({0, true, false});
+    add.accesses.push_back({1, true, true});
+  }
+};
+} // namespace
+
+TEST(ProgramFeatures, AreThoseOfStridedAccesses) {
+  ProgramAst ast = Strided().ast;
+  auto names = programFeatureNames();
+  ProgramFeatures features = programFeatures(ast).front();
+  auto expect = [&](llvm::StringRef name, double value) {
+    auto at = llvm::find(names, name);
+    ASSERT_NE(at, names.end()) << name.str();
+    EXPECT_FLOAT_EQ(features.at(at - names.begin()),
+                    static_cast<float>(std::log2(1 + value)))
+        << name.str();
+  };
+  // Of 128 bytes from one to the next: a line of 64 bytes each, in all 72
+  // iterations, and 6 different ones.
+  expect("buffer0.bytes", 4 * 72);
+  expect("buffer0.bytes-once", 4 * 6);
+  expect("buffer0.lines", 72);
+  expect("buffer0.lines-once", 6);
+  expect("buffer0.stride", 32);
+  // A turn comes back behind 6 iterations, which have touched 6 numbers and a
+  // sum.
+  expect("buffer0.reuse-iterations", 6);
+  expect("buffer0.reuse-bytes", 4 * 6 + 4);
+  expect("buffer0.reuse-count", 3);
+  expect("buffer0.bytes-by-reuse", 4 * 72 / 3.);
+  expect("buffer0.lines-once-by-reuse", 6 / 3.);
+  // The sum comes back in the innermost loop.
+  expect("buffer1.reuse-iterations", 1);
+  expect("buffer1.reuse-bytes", 8);
+  expect("buffer1.reuse-count", 6);
+  expect("buffer1.lines", 1);
+  // Operations for each byte from the inside out: 2 of 8, 12 and 36 and 144 of
+  // 28; ten numbers at equal distances over these four.
+  double curve[] = {2 / 8., 12 / 28., 36 / 28., 144 / 28.};
+  for (int i = 0; i < 10; ++i) {
+    int below = std::min(i / 3, 2);
+    double share = i / 3. - below;
+    expect("intensity" + std::to_string(i),
+           curve[below] * (1 - share) + curve[below + 1] * share);
+  }
+  expect("unrolled.product", 6);
+  expect("unrolled-run", 6);
+  // A thread's register lies within blocks, and no threads are said.
+  expect("allocation.bytes", 4);
+  expect("allocation.outside", 4);
+  expect("allocation.inside", 18);
+  expect("allocation.all", 72);
+}
+
+TEST(ProgramAst, LongTreesHaveNeighboursJoined) {
+  ProgramAst ast;
+  AstBuffer buffer;
+  buffer.strides = {1};
+  buffer.elements = 8;
+  for (int i = 0; i < 3; ++i)
+    ast.addBuffer(buffer);
+  {
+    ProgramAst::Nest loop(ast, {{"i", 8, LoopBinding::Grid, 0}});
+    auto add = [&](const char *name, unsigned from, unsigned to) {
+      AstStatement &statement = ast.addStatement(name);
+      statement[AstOperation::FloatAdd] = 1;
+      statement.accesses.push_back({from, true, from == to});
+      if (from != to)
+        statement.accesses.push_back({to, false, true});
+    };
+    add("A", 0, 1);
+    add("B", 1, 2);
+    add("sum", 2, 2);
+    add("C", 0, 1);
+    ProgramAst::Nest inner(ast, {{"j", 2, LoopBinding::Serial}});
+    add("D", 0, 1);
+  }
+  double written = ast.bytesWritten(AstMemory::Global);
+  ast.joinStatements(5);
+  EXPECT_EQ(ast.statements().size(), 5u);
+  ast.joinStatements(2);
+  // The sum is not elementwise, and D lies in a loop of its own.
+  ASSERT_EQ(ast.statements().size(), 4u);
+  const AstStatement &joined = ast.statements().front();
+  EXPECT_EQ(joined.name, "A, B");
+  EXPECT_EQ(joined[AstOperation::FloatAdd], 2);
+  ASSERT_EQ(joined.accesses.size(), 3u);
+  EXPECT_TRUE(joined.accesses[1].reads && joined.accesses[1].writes);
+  EXPECT_EQ(ast.bytesWritten(AstMemory::Global), written);
+  EXPECT_EQ(ast.ordering(), (llvm::SmallVector<int64_t, 8>{1, 3, 5, 8}));
+  EXPECT_EQ(ast.statements().back().name, "D");
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
@@ -207,6 +322,58 @@ protected:
       });
   }
 
+  /// What follows from the sizes of a product alone, worked out by hand.
+  void expectFeaturesOfSizes(const Workload &workload,
+                             const KernelFamily &family, const Shape &shape,
+                             const ProgramAst &ast) {
+    auto all = programFeatures(ast);
+    double m = static_cast<double>(shape[0]), n = static_cast<double>(shape[1]),
+           k = static_cast<double>(shape[2]);
+    double bytes = bytesOf(workload.operands.front().elementType);
+    for (auto [statement, features] : llvm::zip_equal(ast.statements(), all)) {
+      auto expect = [&, &name = statement.name, &features = features](
+                        llvm::StringRef feature, double value) {
+        auto at = featureNumbers.find(feature);
+        ASSERT_NE(at, featureNumbers.end()) << feature.str();
+        EXPECT_NEAR(features.at(at->second), std::log2(1 + value), 1e-5)
+            << name << " " << feature.str();
+      };
+      double blocks = m / static_cast<double>(family.tiles.front()[0]) * n /
+                      static_cast<double>(family.tiles.front()[1]) *
+                      static_cast<double>(family.clusterBlocks());
+      if (statement.name == "multiply") {
+        expect("float-multiply-add", m * n * k);
+        expect("iterations", m * n * k);
+        expect("blocks.x", blocks);
+      } else if (statement.name == "store") {
+        // Of two buffers, the output has lines, and each element once.
+        expect("iterations", m * n);
+        expect("allocation.all", m * n);
+        expect("allocation.bytes", 4 * m * n);
+      } else if (statement.name == "copy rhs" || statement.name == "copy lhs") {
+        bool isLhs = statement.name == "copy lhs";
+        double elements = (isLhs ? m : n) * k;
+        const AstBuffer &from =
+            ast.buffers()[statement.accesses.front().buffer];
+        EXPECT_EQ(from.elements, elements);
+        EXPECT_EQ(static_cast<double>(from.elementBytes), bytes);
+        // The whole operand is read, by as many blocks as lie along the other
+        // axis; which of five buffers it is, lines tell.
+        bool isFound = false;
+        for (int buffer = 0; buffer < 2; ++buffer) {
+          std::string name = "buffer" + std::to_string(buffer) + ".";
+          auto valueOf = [&, &features = features](llvm::StringRef feature) {
+            return features.at(featureNumbers.at(name + feature.str()));
+          };
+          isFound |= valueOf("read") == 1 &&
+                     std::abs(valueOf("bytes-once") -
+                              std::log2(1 + bytes * elements)) < 1e-5;
+        }
+        EXPECT_TRUE(isFound) << statement.name;
+      }
+    }
+  }
+
   static double product(const ProgramAst &ast, const AstStatement &statement,
                         LoopBinding binding) {
     double lengths = 1;
@@ -217,6 +384,12 @@ protected:
   }
 
   const DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  const llvm::StringMap<size_t> featureNumbers = [] {
+    llvm::StringMap<size_t> numbers;
+    for (const auto &[number, name] : llvm::enumerate(programFeatureNames()))
+      numbers[name] = number;
+    return numbers;
+  }();
   RandomSeed seed;
   std::mt19937 random{seed};
 };
@@ -289,6 +462,7 @@ TEST_F(PathAst, ProductsComputeAndCopyWhatTheirWorkSays) {
               for (const ProgramFeatures &features : programFeatures(ast))
                 for (float feature : features)
                   EXPECT_TRUE(std::isfinite(feature) && feature >= 0);
+              expectFeaturesOfSizes(workload, family, shape, ast);
             });
         if (!llvm::errorToBool(path->supports(workload, device))) {
           EXPECT_TRUE(programs > 3 && exact > 0) << path->name().str();
@@ -322,6 +496,54 @@ TEST_F(PathAst, SlicesAreAddedUp) {
                    EXPECT_EQ(ast.statements().back().name, "store sums");
                  });
   EXPECT_GT(programs, 3u);
+}
+
+TEST_F(PathAst, SlicesOfRowsAreLaunchesOfTheirOwn) {
+  Workload workload = Workload::rowSums({1, 512}, {1, std::nullopt});
+  const CodegenModel *path = findCodegenModel("rows");
+  unsigned programs = 0;
+  forEachProgram(
+      *path, workload,
+      [&](const Workload &workload, const KernelFamily &single,
+          const Shape &shape) {
+        KernelFamily family = single;
+        family.reduceSplit = 4;
+        if (llvm::errorToBool(path->check(workload, family, device)))
+          return;
+        SCOPED_TRACE(family.str());
+        ++programs;
+        Shape longer = {shape[0], 64 * shape[1]};
+        auto parts =
+            describeProgram(workload, {&family, partitionShape(family, longer)},
+                            longer, device);
+        const ProgramAst &ast = parts.front().ast;
+        unsigned launches = 0;
+        std::vector<std::string> names;
+        for (const ProgramAst::Node &node : ast.nodes()) {
+          launches += node.isLoop && !node.parent;
+          if (!node.isLoop)
+            names.push_back(ast.statements()[node.number].name);
+        }
+        EXPECT_EQ(launches, 2u);
+        // The first launch leaves a number of each row and slice, which the
+        // second one reads, each of its blocks all of them.
+        auto has = [&](llvm::StringRef start) {
+          return llvm::any_of(names, [&](llvm::StringRef name) {
+            return name.starts_with(start);
+          });
+        };
+        EXPECT_TRUE(has("reduce") && has("join") && has("leave") &&
+                    has("merge"));
+        double rows = static_cast<double>(longer[0]), slices = 0, merged = 0;
+        for (const AstStatement &statement : ast.statements())
+          for (const AstAccess &access : statement.accesses)
+            if (llvm::StringRef(ast.buffers()[access.buffer].name)
+                    .ends_with("of slices"))
+              (access.writes ? slices : merged) += ast.iterations(statement);
+        EXPECT_EQ(slices, 4 * rows);
+        EXPECT_EQ(merged, 4 * 4 * rows);
+      });
+  EXPECT_GT(programs, 0u);
 }
 
 TEST_F(PathAst, RowsReadWhatTheirWorkSays) {
