@@ -206,7 +206,7 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     none = tmp_path / "none"
     none.write_bytes(b'{"format": "other", "version": 1}\n')
     cases = {
-        str(none): "is no predictor: expected ftuner-predictor of version 1",
+        str(none): "is no predictor: expected ftuner-predictor of version 2",
         rows: "is no predictor",
         "/nowhere": "cannot read '/nowhere'",
     }

@@ -196,6 +196,7 @@ def _train(options: argparse.Namespace) -> None:
     if len(unseen):
         found["held out"] = _errors(training, trained, unseen)
         found["held out, by latency"] = _of_latency(training, unseen)
+        trained.provenance = trained.provenance.validated(trained, unseen)
     trained.save(options.output)
     _report(options, found)
 

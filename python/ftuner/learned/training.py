@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 from typing import Any, Callable, Sequence
@@ -17,10 +18,11 @@ from .dataset import DEVICE_FIGURES, Dataset
 from .encoding import positional_encoding
 from .labels import KINDS, Labels
 from .network import Architecture, Predictor
+from .provenance import Provenance
 
 # Of the files that predictors are kept in.
 FORMAT = "ftuner-predictor"
-VERSION = 1
+VERSION = 2
 LOSSES = ("both", "squared", "relative")
 
 
@@ -112,6 +114,8 @@ class Trained:
     device_deviation: npt.NDArray[np.float32]
     positions: bool = True
     corrects: bool = False
+    # What the compiler needs to trust it; `save` does.
+    provenance: Provenance | None = None
 
     def batch(self, data: Dataset, rows: npt.NDArray[np.int64]) -> Batch:
         groups: dict[int, list[tuple[npt.NDArray[np.float32], int, float]]] = {}
@@ -152,12 +156,16 @@ class Trained:
         return times * data.predicted if self.corrects else times
 
     def save(self, path: str) -> None:
-        """Writes the predictor to a file: a line of JSON, then its numbers as f32, little-endian."""
+        """Writes the predictor to a file, the compiler's too: a line of JSON, then its numbers as f32, little-endian."""
+        if self.provenance is None:
+            raise ValueError("expected a predictor that says what it was trained on")
         numbers = {
             "feature_mean": self.feature_mean,
             "feature_deviation": self.feature_deviation,
             "device_mean": self.device_mean,
             "device_deviation": self.device_deviation,
+            **self.provenance.arrays(),
+            "golden_values": self.golden_values(),
         }
         arrays = {name: values.astype("<f4") for name, values in numbers.items()}
         for name, tensor in self.predictor.state_dict().items():
@@ -172,10 +180,29 @@ class Trained:
             "labels": self.labels.as_json(),
             "positions": self.positions,
             "corrects": self.corrects,
-            "arrays": {name: list(values.shape) for name, values in arrays.items()},
+            **self.provenance.as_json(),
+            "arrays": [[name, list(values.shape)] for name, values in arrays.items()],
         }
-        content = json.dumps(header).encode() + b"\n" + b"".join(values.tobytes() for values in arrays.values())
-        outputs.write_one(path, content)
+        blob = b"".join(values.tobytes() for values in arrays.values())
+        header["sha256"] = hashlib.sha256(blob).hexdigest()
+        outputs.write_one(path, json.dumps(header, allow_nan=False).encode() + b"\n" + blob)
+
+    def golden_values(self) -> npt.NDArray[np.float32]:
+        """What the predictor says of the golden programs: microseconds, or ratios to `latency`."""
+        assert self.provenance is not None
+        golden = self.provenance.golden
+        size = len(golden.trees)
+        data = Dataset(
+            trees=golden.trees,
+            microseconds=np.ones(size),
+            device=np.arange(size),
+            device_names=[""] * size,
+            device_vectors=golden.device,
+            task=np.zeros(size, np.int64),
+            fold=np.zeros(size, np.int64),
+            predicted=np.ones(size),
+        )
+        return self.predict(data).astype(np.float32)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trained:
@@ -196,9 +223,11 @@ class Trained:
                 for name, value in header["architecture"].items()
             }
             predictor = Predictor(Architecture(**sizes), header["statements"])
+            if hashlib.sha256(content).hexdigest() != header["sha256"]:
+                raise ValueError("expected the numbers that its header has the hash of")
             values = np.frombuffer(content, "<f4")
             arrays, first = {}, 0
-            for name, shape in header["arrays"].items():
+            for name, shape in header["arrays"]:
                 size = int(np.prod(shape))
                 arrays[name] = values[first : first + size].reshape(shape).copy()
                 first += size
@@ -206,6 +235,8 @@ class Trained:
                 raise ValueError(f"expected {first} numbers, but got {len(values)}")
             mean, deviation = arrays.pop("feature_mean"), arrays.pop("feature_deviation")
             card_mean, card_deviation = arrays.pop("device_mean"), arrays.pop("device_deviation")
+            arrays.pop("golden_values")
+            provenance = Provenance.of_json(header, arrays)
             state = {name: torch.from_numpy(array) for name, array in arrays.items()}
             missing = predictor.load_state_dict(state, strict=False)
             if missing.unexpected_keys or any(not key.endswith("num_batches_tracked") for key in missing.missing_keys):
@@ -213,7 +244,7 @@ class Trained:
             labels = Labels.of_json(header["labels"])
             return cls(
                 predictor, labels, mean, deviation, card_mean, card_deviation,
-                bool(header["positions"]), bool(header["corrects"]),
+                bool(header["positions"]), bool(header["corrects"]), provenance,
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, UnicodeDecodeError) as error:
             raise Error(f"'{path}' is no predictor: {error}") from error
@@ -222,6 +253,13 @@ class Trained:
 def _standard(values: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     mean, deviation = values.mean(0), values.std(0)
     return mean.astype(np.float32), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
+
+
+def _standard_of_devices(data: Dataset) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Of the devices of programs; figures that are the same on all of them are 0 on any device: nothing tells what they do."""
+    vectors = data.device_vectors[np.unique(data.device)]
+    mean, deviation = vectors.mean(0), vectors.std(0)
+    return mean.astype(np.float32), np.where(deviation > 1e-6, deviation, 1e30).astype(np.float32)
 
 
 def train(
@@ -245,8 +283,9 @@ def train(
     targets = data.microseconds / data.predicted if options.corrects else data.microseconds
     labels = Labels.fit(targets, options.transform)
     trained = Trained(
-        predictor, labels, *_standard(rows_of), *_standard(data.device_vectors), options.positions, options.corrects
-    )
+        predictor, labels, *_standard(rows_of), *_standard_of_devices(data), options.positions, options.corrects,
+        Provenance.of(data, targets),
+    )  # fmt: skip
     wanted = torch.from_numpy(labels.forward(targets).astype(np.float32))
     optimizer = torch.optim.Adam(predictor.parameters(), lr=options.rate, weight_decay=options.decay)
     size = min(options.batch, len(data))

@@ -1,0 +1,139 @@
+"""What a predictor was trained on, and how far it was off: its file says so, and the compiler reads it (docs/learned-model.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..latency.model import ProgramTree
+from .dataset import Dataset
+
+if TYPE_CHECKING:
+    from .training import Trained
+
+# Programs that a file holds with what the predictor says of them.
+GOLDEN_ROWS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+    """Standard deviations of ln(predicted / measured) on rows that were not trained on."""
+
+    rows: int
+    # Of all rows, about 0: what a predicted time is worth.
+    overall: float
+    # Between the programs of one task: what a lead of one program over another is compared with.
+    between: float
+
+    @classmethod
+    def of(cls, predicted: npt.ArrayLike, measured: npt.ArrayLike, task: npt.ArrayLike) -> Deviation:
+        off = np.log(np.asarray(predicted, np.float64) / np.asarray(measured, np.float64))
+        _, tasks = np.unique(np.asarray(task), return_inverse=True)
+        means = np.bincount(tasks, off) / np.bincount(tasks)
+        left = len(off) - len(means)
+        between = float(np.sqrt(((off - means[tasks]) ** 2).sum() / left)) if left > 0 else 0.0
+        return cls(len(off), float(np.sqrt((off**2).mean())), between)
+
+
+@dataclasses.dataclass(frozen=True)
+class Golden:
+    """Programs that a reader of the file recomputes: their trees and their devices' figures, rows × figures."""
+
+    trees: list[list[ProgramTree]]
+    device: npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True)
+class Provenance:
+    # By name, rows of the training set.
+    devices: dict[str, int]
+    # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
+    label_range: tuple[float, float]
+    # Of each feature, over all statements.
+    feature_least: npt.NDArray[np.float32]
+    feature_most: npt.NDArray[np.float32]
+    golden: Golden
+    # By name of a device.
+    deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
+        """That of a predictor trained on these programs with these labels."""
+        features = np.concatenate([tree.features for trees in data.trees for tree in trees])
+        cards, counts = np.unique(data.device, return_counts=True)
+        rows = golden_rows(data)
+        return cls(
+            devices={data.device_names[card]: int(count) for card, count in zip(cards, counts)},
+            label_range=(float(labels.min()), float(labels.max())),
+            feature_least=features.min(0).astype(np.float32),
+            feature_most=features.max(0).astype(np.float32),
+            golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
+        )
+
+    def validated(self, trained: Trained, unseen: Dataset) -> Provenance:
+        """The same with the errors on programs that were not trained on, by device."""
+        predicted = trained.predict(unseen)
+        found = dict(self.deviations)
+        for card in np.unique(unseen.device):
+            rows = unseen.device == card
+            found[unseen.device_names[card]] = Deviation.of(
+                predicted[rows], unseen.microseconds[rows], unseen.task[rows]
+            )
+        return dataclasses.replace(self, deviations=found)
+
+    def as_json(self) -> dict[str, Any]:
+        """All but arrays."""
+        return {
+            "devices": self.devices,
+            "label_range": list(self.label_range),
+            "deviations": {name: dataclasses.asdict(of) for name, of in self.deviations.items()},
+            "golden": [
+                [{"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]} for tree in trees]
+                for trees in self.golden.trees
+            ],
+        }
+
+    def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
+        return {
+            "feature_least": self.feature_least,
+            "feature_most": self.feature_most,
+            "golden_features": np.concatenate([tree.features for trees in self.golden.trees for tree in trees]),
+            "golden_device": self.golden.device,
+        }
+
+    @classmethod
+    def of_json(cls, json: dict[str, Any], arrays: dict[str, npt.NDArray[np.float32]]) -> Provenance:
+        """Takes its arrays out of `arrays`."""
+        features = arrays.pop("golden_features")
+        trees: list[list[ProgramTree]] = []
+        first = 0
+        for program in json["golden"]:
+            trees.append([])
+            for tree in program:
+                ordering = np.array(tree["ordering"], np.int64)
+                trees[-1].append(ProgramTree(float(tree["blocks"]), ordering, features[first : first + len(ordering)]))
+                first += len(ordering)
+        least, most = json["label_range"]
+        return cls(
+            devices={str(name): int(rows) for name, rows in json["devices"].items()},
+            label_range=(float(least), float(most)),
+            feature_least=arrays.pop("feature_least"),
+            feature_most=arrays.pop("feature_most"),
+            golden=Golden(trees, arrays.pop("golden_device")),
+            deviations={str(name): Deviation(**of) for name, of in json["deviations"].items()},
+        )
+
+
+def golden_rows(data: Dataset, count: int = GOLDEN_ROWS) -> npt.NDArray[np.int64]:
+    """Programs that differ: of each number of trees and statements the first, then spread over the rest."""
+    kinds: dict[tuple[int, ...], int] = {}
+    for row, trees in enumerate(data.trees):
+        kinds.setdefault(tuple(sorted(len(tree.ordering) for tree in trees)), row)
+    rows = list(kinds.values())
+    for row in np.linspace(0, len(data) - 1, count).astype(int):
+        if len(rows) < count and int(row) not in rows:
+            rows.append(int(row))
+    return np.array(sorted(rows), np.int64)
