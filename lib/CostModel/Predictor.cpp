@@ -371,10 +371,15 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     result.deviations[name.str()] = {of->getInteger("rows").value_or(0),
                                      *overall, *between};
   }
-  if (llvm::Error error =
-          row("feature_least", kNumProgramFeatures, result.featureLeast))
-    return error;
-  return row("feature_most", kNumProgramFeatures, result.featureMost);
+  for (size_t count : statements) {
+    llvm::Expected<llvm::ArrayRef<float>> ranges =
+        array("feature_ranges." + Twine(count),
+              {2, count, kNumProgramFeatures});
+    if (!ranges)
+      return ranges.takeError();
+    result.featureRanges[count] = ranges->vec();
+  }
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -636,27 +641,61 @@ std::vector<float> Predictor::encodeDevice(const LatencyDevice &device) const {
   return network->deviceLatent(figuresOf(device));
 }
 
-std::string Predictor::unknownIn(const PredictorProgram &program) const {
-  static const std::vector<std::string> names = programFeatureNames();
+double Predictor::shareUnknown(const PredictorProgram &program) const {
+  size_t unknown = 0, total = 0;
   for (const PredictorTree &tree : program) {
-    if (!network->heads.count(tree.ordering.size()))
-      return std::to_string(tree.ordering.size()) + " statements";
+    auto it = featureRanges.find(tree.ordering.size());
+    if (it == featureRanges.end())
+      return 1;
+    const float *least = it->second.data();
+    const float *most = least + it->second.size() / 2;
     for (const ProgramFeatures &features : tree.features)
-      for (size_t i = 0; i < features.size(); ++i)
-        if (features[i] > featureMost[i] + featureMargin ||
-            features[i] < featureLeast[i] - featureMargin)
-          return "such '" + names[i] + "'";
+      for (float value : features) {
+        unknown += value > *most++ + featureMargin ||
+                   value < *least++ - featureMargin;
+        ++total;
+      }
   }
-  return "";
+  return static_cast<double>(unknown) / static_cast<double>(total);
+}
+
+std::string Predictor::unknownIn(const PredictorProgram &program) const {
+  for (const PredictorTree &tree : program)
+    if (!featureRanges.count(tree.ordering.size()))
+      return std::to_string(tree.ordering.size()) + " statements";
+  double share = shareUnknown(program);
+  if (share <= unknownShare)
+    return "";
+  return llvm::formatv("{0:P0} of its features far from all that it was "
+                       "trained on",
+                       share);
 }
 
 void Predictor::predict(llvm::ArrayRef<const PredictorProgram *> programs,
                         llvm::ArrayRef<float> device,
                         llvm::MutableArrayRef<double> values) const {
-  network->predict(programs, device, values);
-  if (isCorrection)
-    for (double &value : values)
-      value = std::clamp(value, leastLabel, mostLabel);
+  if (!isCorrection) {
+    network->predict(programs, device, values);
+    return;
+  }
+  // Nothing tells how far ratios go on beyond the training.
+  std::vector<PredictorProgram> near;
+  std::vector<const PredictorProgram *> pointers;
+  near.reserve(programs.size());
+  for (const PredictorProgram *program : programs) {
+    for (PredictorTree &tree : near.emplace_back(*program)) {
+      const std::vector<float> &ranges =
+          featureRanges.find(tree.ordering.size())->second;
+      const float *least = ranges.data(), *most = least + ranges.size() / 2;
+      for (ProgramFeatures &features : tree.features)
+        for (float &value : features)
+          value = std::clamp(value, *least++, *most++);
+    }
+    pointers.push_back(&near.back());
+  }
+  network->predict(pointers, device, values);
+  for (double &value : values)
+    value = std::clamp(value, leastLabel, mostLabel);
 }
 
 std::optional<PredictorDeviation>

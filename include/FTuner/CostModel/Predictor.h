@@ -61,6 +61,8 @@ struct PredictorDeviation {
 
 class PredictorNetwork;
 
+/// A file of `ftuner learn train`, to be evaluated. Immutable: several threads
+/// may share one.
 class Predictor {
 public:
   ~Predictor();
@@ -74,15 +76,19 @@ public:
 
   /// Figures of a device as the network takes them.
   std::vector<float> encodeDevice(const LatencyDevice &device) const;
-  /// Why the predictor says nothing of a program, in words that follow "programs
-  /// with"; empty where it does: a number of statements that it has no head for,
-  /// or a feature more than `featureMargin` beyond those of its training.
+  /// Why the predictor says nothing of a program, in words that follow "with";
+  /// empty where it does: a number of statements that it has no head for, or a
+  /// share above `unknownShare` of features more than `featureMargin` beyond
+  /// those that the same statement had in its training.
   std::string unknownIn(const PredictorProgram &program) const;
   /// Features are magnitudes to base 2: eight times as much.
-  static constexpr float featureMargin = 3;
+  static constexpr double featureMargin = 3, unknownShare = 0.05;
+  /// That share, 1 without a head.
+  double shareUnknown(const PredictorProgram &program) const;
 
-  /// Microseconds of each program, or its ratio to what `latency` predicts; of
-  /// a ratio none beyond those of the training. `unknownIn` is empty for all.
+  /// Microseconds of each program, or its ratio to what `latency` predicts. A
+  /// ratio is that of the nearest program that the training's ranges of features
+  /// hold, and none beyond its ratios. Every number of statements has a head.
   /// `device` is an answer of `encodeDevice`.
   void predict(llvm::ArrayRef<const PredictorProgram *> programs,
                llvm::ArrayRef<float> device,
@@ -106,7 +112,9 @@ private:
   std::unique_ptr<PredictorNetwork> network;
   bool isCorrection = false;
   double leastLabel = 0, mostLabel = 0;
-  std::vector<float> featureLeast, featureMost;
+  /// By the number of statements: the least features of each statement, and
+  /// then the greatest ones.
+  std::map<size_t, std::vector<float>> featureRanges;
   std::string digest;
   std::map<std::string, int64_t> trainedOn;
   std::map<std::string, PredictorDeviation, std::less<>> deviations;

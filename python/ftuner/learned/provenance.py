@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Programs that a file holds with what the predictor says of them.
 GOLDEN_ROWS = 8
+# What stands before the number of statements in names of arrays.
+_RANGES = "feature_ranges."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +54,8 @@ class Provenance:
     devices: dict[str, int]
     # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
-    # Of each feature, over all statements.
-    feature_least: npt.NDArray[np.float32]
-    feature_most: npt.NDArray[np.float32]
+    # Of trees of each number of statements: the least and the greatest of each feature, 2 × statements × features.
+    feature_ranges: dict[int, npt.NDArray[np.float32]]
     golden: Golden
     # By name of a device.
     deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
@@ -62,14 +63,17 @@ class Provenance:
     @classmethod
     def of(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
         """That of a predictor trained on these programs with these labels."""
-        features = np.concatenate([tree.features for trees in data.trees for tree in trees])
+        by_size: dict[int, list[npt.NDArray[np.float32]]] = {}
+        for trees in data.trees:
+            for tree in trees:
+                by_size.setdefault(len(tree.ordering), []).append(tree.features)
+        ranges = {size: np.stack([np.min(of, 0), np.max(of, 0)]) for size, of in sorted(by_size.items())}
         cards, counts = np.unique(data.device, return_counts=True)
         rows = golden_rows(data)
         return cls(
             devices={data.device_names[card]: int(count) for card, count in zip(cards, counts)},
             label_range=(float(labels.min()), float(labels.max())),
-            feature_least=features.min(0).astype(np.float32),
-            feature_most=features.max(0).astype(np.float32),
+            feature_ranges=ranges,
             golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
         )
 
@@ -98,8 +102,7 @@ class Provenance:
 
     def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
         return {
-            "feature_least": self.feature_least,
-            "feature_most": self.feature_most,
+            **{f"{_RANGES}{size}": ranges for size, ranges in self.feature_ranges.items()},
             "golden_features": np.concatenate([tree.features for trees in self.golden.trees for tree in trees]),
             "golden_device": self.golden.device,
         }
@@ -120,8 +123,9 @@ class Provenance:
         return cls(
             devices={str(name): int(rows) for name, rows in json["devices"].items()},
             label_range=(float(least), float(most)),
-            feature_least=arrays.pop("feature_least"),
-            feature_most=arrays.pop("feature_most"),
+            feature_ranges={
+                int(name.removeprefix(_RANGES)): arrays.pop(name) for name in list(arrays) if name.startswith(_RANGES)
+            },
             golden=Golden(trees, arrays.pop("golden_device")),
             deviations={str(name): Deviation(**of) for name, of in json["deviations"].items()},
         )
