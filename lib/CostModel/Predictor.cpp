@@ -651,8 +651,9 @@ double Predictor::shareUnknown(const PredictorProgram &program) const {
     const float *most = least + it->second.size() / 2;
     for (const ProgramFeatures &features : tree.features)
       for (float value : features) {
-        unknown += value > *most++ + featureMargin ||
-                   value < *least++ - featureMargin;
+        bool isBelow = value < *least++ - featureMargin;
+        bool isAbove = value > *most++ + featureMargin;
+        unknown += isBelow || isAbove;
         ++total;
       }
   }
