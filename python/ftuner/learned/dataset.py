@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence
+from typing import Any, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -130,3 +130,34 @@ def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
 
 def _vectors(devices: Devices, loaded: Model) -> npt.NDArray[np.float32]:
     return np.stack([device_vector(loaded.device(source)[1]) for source in devices.sources])
+
+
+def merge(parts: Sequence[Dataset]) -> Dataset:
+    """The programs of several data sets, one behind the other; devices are told by their names.
+
+    Raises `Error` for devices of one name whose figures differ.
+    """
+    names: list[str] = []
+    vectors: list[npt.NDArray[np.float32]] = []
+    index: list[npt.NDArray[np.int64]] = []
+    for part in parts:
+        of = np.empty(len(part.device_names), np.int64)
+        for place, (name, vector) in enumerate(zip(part.device_names, part.device_vectors)):
+            if name not in names:
+                names.append(name)
+                vectors.append(vector)
+            of[place] = names.index(name)
+            if not np.array_equal(vectors[of[place]], vector):
+                raise Error(f"expected one description of the device '{name}', but got two that differ")
+        index.append(of[part.device])
+    tasks = np.cumsum([0] + [int(part.task.max(initial=-1)) + 1 for part in parts])
+    joined: dict[str, Any] = {}
+    for field in dataclasses.fields(Dataset):
+        values = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], np.ndarray):
+            joined[field.name] = np.concatenate(values) if field.name != "device_vectors" else np.stack(vectors)
+        else:
+            joined[field.name] = [one for value in values for one in value]
+    joined["device"], joined["device_names"] = np.concatenate(index), names
+    joined["task"] = np.concatenate([part.task + first for part, first in zip(parts, tasks)])
+    return Dataset(**joined)

@@ -24,6 +24,7 @@ class Architecture:
     device_figures: int = 8
     # Of statements' vectors within the encoder; another than `features` adds a linear layer before it.
     width: int = 164
+    # Of the encoder; 0: there is none.
     layers: int = 11
     heads: int = 4
     feed_forward: int = 2048
@@ -66,8 +67,10 @@ class Predictor(nn.Module):
         super().__init__()
         self.architecture = a = architecture
         self.project = nn.Linear(a.features, a.width) if a.width != a.features else nn.Identity()
-        layer = nn.TransformerEncoderLayer(a.width, a.heads, a.feed_forward, a.dropout, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, a.layers, enable_nested_tensor=False)
+        self.encoder: nn.Module = nn.Identity()
+        if a.layers:
+            layer = nn.TransformerEncoderLayer(a.width, a.heads, a.feed_forward, a.dropout, batch_first=True)
+            self.encoder = nn.TransformerEncoder(layer, a.layers, enable_nested_tensor=False)
         self.heads = nn.ModuleDict(
             {
                 str(count): nn.Sequential(
