@@ -5,6 +5,7 @@
 #include "FTuner/CostModel/LatencyLaunch.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/AstTemplate.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/ProgramFeatures.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -658,6 +659,37 @@ int ftuner_latency_program_trees(const char *device, const char *path,
         }
         return llvm::Error::success();
       });
+}
+
+int ftuner_latency_json_trees(const char *json, const double *values,
+                              size_t numColumns, size_t numRows,
+                              int64_t *statements, int64_t *ordering,
+                              float *features, size_t capacity, char *error,
+                              size_t errorBytes) {
+  llvm::Expected<AstTemplate> read = AstTemplate::parse(json, numColumns);
+  if (!read)
+    return fail(read.takeError(), error, errorBytes);
+  auto places = read->ast().ordering();
+  size_t count = places.size();
+  *statements = static_cast<int64_t>(count);
+  if (!ordering || !features)
+    return 0;
+  if (count > capacity)
+    return fail("expected room for " + llvm::Twine(count) + " statements",
+                error, errorBytes);
+  std::copy(places.begin(), places.end(), ordering);
+  for (size_t i = 0; i < numRows; ++i) {
+    if (llvm::Error failure =
+            read->bind(llvm::ArrayRef(values + i * numColumns, numColumns)))
+      return fail("row " + llvm::Twine(i) + ": " +
+                      llvm::toString(std::move(failure)),
+                  error, errorBytes);
+    for (const ProgramFeatures &of : programFeatures(read->ast())) {
+      std::copy(of.begin(), of.end(), features);
+      features += kNumProgramFeatures;
+    }
+  }
+  return 0;
 }
 
 int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,
