@@ -27,7 +27,7 @@ FORMAT = "ftuner-predictor"
 VERSION = 1
 # The same of networks that read the mean of a tree's statements (`Trained.structure` is False).
 FORMAT_NO_STRUCTURE = "ftuner-predictor-no-structure"
-LOSSES = ("both", "squared", "relative")
+LOSSES = ("both", "squared", "relative", "squared-relative")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +126,8 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """Of transformed labels: the squared error, and a share of the relative one."""
     squared = ((predicted - wanted) ** 2).mean()
+    if options.loss == "squared-relative":
+        return (((predicted - wanted) / wanted.abs().clamp(min=1e-3)) ** 2).mean()
     relative = ((predicted - wanted).abs() / wanted.abs().clamp(min=1e-3)).mean()
     if options.loss == "squared":
         return squared
