@@ -178,7 +178,7 @@ def test_a_correction_learns_what_the_latency_model_lacks(tmp_path: Path) -> Non
     # The loaded predictor is the one that was saved.
     trained = training.Trained.load(file)
     held_out = data.select(data.fold < 3)
-    again = training.errors(trained.predict(held_out), held_out.microseconds)
+    again = training.errors(trained.predict(held_out), held_out.microseconds, held_out.task)
     assert trained.corrects and {"programs": 96, **again} == pytest.approx(found["held out"])
 
 

@@ -14,13 +14,15 @@ from .common import UsageError, parse_pairs, print_json
 
 _EPILOG = """\
 examples:
+  ftuner learn data measurements/ -o products.dataset
   ftuner learn train programs.csv -o h200.predictor
   ftuner learn train programs.csv --hold-out=0,1 --epochs=200 -o h200.predictor
   ftuner learn evaluate programs.csv --predictor=h200.predictor --folds=0,1 --by=device
   ftuner learn sample candidates.csv --tasks=50 -o tasks.csv
   ftuner learn finetune h200.predictor --source=programs.csv --tasks=measured.csv -o new.predictor
 
-Rows are measured programs of this compiler (docs/calibration.md, FTuner rows)."""
+Rows are measured programs of this compiler (docs/calibration.md, FTuner rows), or
+a data set that `ftuner learn data` has made (docs/learned-data.md)."""
 
 
 def add_parser(commands: Any) -> None:
@@ -32,13 +34,14 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    _add_data(actions)
     train = actions.add_parser(
         "train",
         help="train a predictor",
         description="Trains a predictor on measured programs. What stands in FILE.checkpoint is where an "
         "interrupted training of the same rows and options goes on.",
     )
-    add_rows(train)
+    _add_rows(train)
     train.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     train.add_argument(
         "--hold-out",
@@ -59,11 +62,11 @@ def add_parser(commands: Any) -> None:
         help="cdmpp reads trees; a network and boosted trees that read the mean of their statements are "
         "baselines (default: %(default)s)",
     )
-    train.add_argument("--epochs", type=number(1), default=100, help="default: %(default)s")
+    train.add_argument("--epochs", type=_number(1), default=100, help="default: %(default)s")
     train.add_argument(
-        "--batch", type=number(2), default=600, help="programs of a step (default: %(default)s)"
+        "--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)"
     )
-    train.add_argument("--seed", type=number(0), default=0, help="default: %(default)s")
+    train.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     train.add_argument(
         "--loss",
         choices=("both", "squared", "relative", "squared-relative"),
@@ -94,7 +97,7 @@ def add_parser(commands: Any) -> None:
         help="compare a predictor with measurements",
         description="Compares predictions with measured times, beside those of the latency model.",
     )
-    add_rows(evaluate)
+    _add_rows(evaluate)
     evaluate.add_argument(
         "--predictor",
         required=True,
@@ -112,10 +115,44 @@ def add_parser(commands: Any) -> None:
     evaluate.set_defaults(run=_evaluate)
 
 
-def add_rows(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "rows", nargs="+", metavar="ROWS.csv", help="measurements (or .csv.gz, .csv.xz)"
+def _add_data(actions: Any) -> None:
+    data = actions.add_parser(
+        "data",
+        help="make a data set of measurements of many kinds",
+        description="Makes one data set of files of measurements, told by their columns: each row's kernel as a "
+        "tree, its device and its time.",
     )
+    data.add_argument(
+        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv, .csv.gz or .csv.xz, or folders of them"
+    )
+    data.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
+    data.add_argument(
+        "--device-files",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="description of a device that rows name (once for each)",
+    )
+    _add_devices(data)
+    data.add_argument(
+        "--sources", default="", metavar="NAMES", help="formats alone, with commas between (default: all)"
+    )
+    data.add_argument(
+        "--rows", type=_number(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+    )
+    data.add_argument("--seed", type=_number(0), default=0, help="of what is drawn (default: %(default)s)")
+    data.add_argument("--json", action="store_true", help="print the table as JSON")
+    data.set_defaults(run=_data)
+
+
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "rows", nargs="+", metavar="ROWS", help="measurements (.csv, .csv.gz, .csv.xz), or a data set"
+    )
+    _add_devices(parser)
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", metavar="NAME|FILE", help="the rows' device where no column says it"
     )
@@ -128,7 +165,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def number(least: int) -> Callable[[str], int]:
+def _number(least: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal() and int(text) >= least):
             raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, but got '{text}'")
@@ -147,7 +184,50 @@ def _folds(text: str, option: str) -> list[int]:
     return folds
 
 
-def learned_package() -> Any:
+def _data(options: argparse.Namespace) -> None:
+    try:
+        import scipy  # noqa: F401
+    except ImportError as error:
+        raise Error("ftuner learn data needs SciPy: pip install 'ftuner[learned]'") from error
+    from ..learned import sources
+
+    if not options.paths:
+        raise UsageError("expected files or folders of measurements")
+    if options.output == outputs.STANDARD:
+        raise UsageError("--output: expected the name of a file, but got '-'")
+    outputs.check_folder(options.output)
+    names = [name.strip() for name in options.sources.split(",") if name.strip()]
+    with Progress("reading measurements"):
+        data, files = sources.gather(
+            options.paths,
+            parse_pairs(options.map, "--map"),
+            options.device,
+            options.device_files,
+            names,
+            options.rows,
+            options.seed,
+            tell=Progress.begin_stage,
+        )
+        Progress.begin_stage(f"writing {len(data)} rows")
+        digest = data.save(options.output)
+    counts = sources.counts(data)
+    left_out = [
+        dict(file=file.path, source=file.source, why=why, rows=rows)
+        for file in files
+        for why, rows in file.found.left_out.items()
+    ]
+    if options.json:
+        print_json({"rows": len(data), "tasks": len(data.task_names), "hash": digest, "counts": counts, "left_out": left_out})
+        return
+    columns = ["source", "device", "operator", "kind", "knowledge", "rows"]
+    print(table([[row[name] for name in columns] for row in counts], columns))
+    if left_out:
+        print()
+        print(table([[row["rows"], row["file"], row["why"]] for row in left_out], ["left out", "file", "why"]))
+    print(f"\n{len(data)} rows of {len(data.task_names)} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
+
+
+def _learned() -> Any:
     try:
         import scipy  # noqa: F401
         import sklearn  # noqa: F401
@@ -160,17 +240,17 @@ def learned_package() -> Any:
     return learned
 
 
-def rows_devices(options: argparse.Namespace) -> Any:
+def _rows_devices(options: argparse.Namespace) -> Any:
     from ..latency.rows import Devices
 
     return Devices(parse_pairs(options.map, "--map"), options.device)
 
 
-def read_rows(options: argparse.Namespace) -> Any:
-    return learned_package().dataset.read(options.rows, rows_devices(options))
+def _read(options: argparse.Namespace) -> Any:
+    return _learned().dataset.read(options.rows, _rows_devices(options))
 
 
-def report(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
+def _report(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
     if options.json:
         print_json(found)
         return
@@ -201,9 +281,9 @@ def _train(options: argparse.Namespace) -> None:
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
-    learned = learned_package()
+    learned = _learned()
     training, network = learned.training, learned.network
-    data = read_rows(options)
+    data = _read(options)
     is_held = np.isin(data.fold % 10, held_out)
     known, unseen = data.select(~is_held), data.select(is_held)
     if held_out and not len(unseen):
@@ -226,7 +306,7 @@ def _train(options: argparse.Namespace) -> None:
             **({"rate": training.SMALL_RATE} if is_small else {}),
         )
         architecture = network.SMALL if is_small else network.Architecture()
-        checkpoint = checkpoint_of(options.output, [known], architecture, settings)
+        checkpoint = _checkpoint(options.output, [known], architecture, settings)
         with Progress(f"training on {len(known)} programs", options.epochs) as progress:
             trained = training.train(
                 known, architecture, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
@@ -238,11 +318,11 @@ def _train(options: argparse.Namespace) -> None:
     trained.save(options.output)
     if checkpoint:
         checkpoint.remove()
-    report(options, found)
+    _report(options, found)
 
 
-def checkpoint_of(output: str, data: Any, *settings: Any) -> Any:
-    checkpoint = learned_package().checkpoint
+def _checkpoint(output: str, data: Any, *settings: Any) -> Any:
+    checkpoint = _learned().checkpoint
     return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
 
 
@@ -258,9 +338,9 @@ def _evaluate(options: argparse.Namespace) -> None:
     import numpy as np
 
     folds = _folds(options.folds, "--folds")
-    learned = learned_package()
+    learned = _learned()
     predictors = [learned.kinds.load(path) for path in options.predictor]
-    data = read_rows(options)
+    data = _read(options)
     if folds:
         data = data.select(np.isin(data.fold % 10, folds))
         if not len(data):
@@ -274,7 +354,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         for name, predicted in times.items():
             errors = learned.training.errors(predicted[rows], data.microseconds[rows], data.task[rows])
             found[f"{name}, {place}" if place else name] = {"programs": int(rows.sum()), **errors}
-    report(options, found)
+    _report(options, found)
 
 
 def _groups(data: Any, by: str | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def add_actions(actions: Any) -> None:
 
 
 def _add_finetune(actions: Any) -> None:
-    from .learning import number
+    from .learning import _number
 
     parser = actions.add_parser(
         "finetune",
@@ -44,15 +44,15 @@ def _add_finetune(actions: Any) -> None:
         help="what the rows (of that file) call NAME is this device",
     )  # fmt: skip
     parser.add_argument("--alpha", type=_weight, default=1.0, help="weight of the discrepancy (default: %(default)s)")
-    parser.add_argument("--epochs", type=number(1), default=30, help="over the source (default: %(default)s)")
-    parser.add_argument("--batch", type=number(2), default=600, help="programs of a step (default: %(default)s)")
-    parser.add_argument("--seed", type=number(0), default=0, help="default: %(default)s")
+    parser.add_argument("--epochs", type=_number(1), default=30, help="over the source (default: %(default)s)")
+    parser.add_argument("--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)")
+    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     parser.set_defaults(run=_finetune)
 
 
 def _add_sample(actions: Any) -> None:
-    from .learning import number
+    from .learning import _number
 
     parser = actions.add_parser(
         "sample",
@@ -61,7 +61,7 @@ def _add_sample(actions: Any) -> None:
         "clusters. Prints their rows as CSV, and how far other programs are from them.",
     )
     parser.add_argument("rows", metavar="ROWS.csv", help="programs, measured or not (or .csv.gz, .csv.xz)")
-    parser.add_argument("--tasks", type=number(1), default=50, help="default: %(default)s")
+    parser.add_argument("--tasks", type=_number(1), default=50, help="default: %(default)s")
     parser.add_argument(
         "--by", choices=("latents", "features", "random"), default="features",
         help="what clusters are of: latent vectors of --predictor, standardised features; random: none (default: %(default)s)",
@@ -72,7 +72,7 @@ def _add_sample(actions: Any) -> None:
         "--map", action="append", default=[], metavar="[FILE:]NAME=DEVICE",
         help="what the rows (of that file) call NAME is this device",
     )  # fmt: skip
-    parser.add_argument("--seed", type=number(0), default=0, help="default: %(default)s")
+    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     parser.add_argument("-o", "--output", default=outputs.STANDARD, metavar="FILE", help="file to write (default: standard output)")
     parser.set_defaults(run=_sample)
 
@@ -88,25 +88,25 @@ def _weight(text: str) -> float:
 
 
 def _finetune(options: argparse.Namespace) -> None:
-    from .learning import checkpoint_of, learned_package, report, rows_devices
+    from .learning import _checkpoint, _learned, _report, _rows_devices
 
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     if not options.target and not options.tasks:
         raise UsageError("expected --target, --tasks, or both")
     outputs.check_folder(options.output)
-    learned = learned_package()
+    learned = _learned()
     training, dataset = learned.training, learned.dataset
     trained = learned.kinds.load(options.predictor)
     if not isinstance(trained, training.Trained):
         raise Error(f"'{options.predictor}' has boosted trees, which cannot be tuned: train them on all rows")
-    devices = rows_devices(options)
+    devices = _rows_devices(options)
     source = dataset.read(options.source, devices)
     target = dataset.read(options.target, devices, is_timed=False) if options.target else None
     tasks = dataset.read(options.tasks, devices) if options.tasks else None
     settings = training.Tuning(epochs=options.epochs, batch=options.batch, alpha=options.alpha, seed=options.seed)
     parts = [part for part in (source, target, tasks) if part is not None]
-    checkpoint = checkpoint_of(options.output, parts, settings, outputs_hash(options.predictor))
+    checkpoint = _checkpoint(options.output, parts, settings, outputs_hash(options.predictor))
     with Progress(f"tuning on {len(source)} programs", options.epochs) as progress:
         tuned = training.finetune(
             trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
@@ -119,7 +119,7 @@ def _finetune(options: argparse.Namespace) -> None:
                 found[f"{name}, {when}"] = {"programs": len(part), **errors}
     tuned.save(options.output)
     checkpoint.remove()
-    report(options, found)
+    _report(options, found)
 
 
 def outputs_hash(path: str) -> str:
@@ -134,14 +134,15 @@ def _sample(options: argparse.Namespace) -> None:
 
     import numpy as np
 
-    from ..latency.table import Table
-    from .learning import learned_package, rows_devices
+    from .learning import _learned, _rows_devices
 
     if (options.by == "latents") != (options.predictor is not None):
         raise UsageError("expected --predictor with --by=latents, and with nothing else")
     outputs.check_folder(options.output)
-    learned = learned_package()
-    data = learned.dataset.read([options.rows], rows_devices(options), is_timed=False)
+    learned = _learned()
+    if options.output == outputs.STANDARD and learned.dataset.is_dataset(options.rows):
+        raise UsageError("--output: expected the name of a file for the rows of a data set")
+    data = learned.dataset.read([options.rows], _rows_devices(options), is_timed=False)
     count = len(set(data.task.tolist()))
     if options.tasks > count:
         raise Error(f"--tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")
@@ -157,16 +158,27 @@ def _sample(options: argparse.Namespace) -> None:
             found = learned.sampling.random_tasks(rows, data.task, options.tasks, options.seed)
         else:
             found = learned.sampling.sample_tasks(rows, data.task, options.tasks, options.seed)
-    table = Table(options.rows)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(list(table.columns))
     chosen = np.isin(data.task, found.tasks)
-    for row in data.row[chosen]:
-        writer.writerow([column[row] for column in table.columns.values()])
-    outputs.write_one(options.output, text.getvalue().encode())
+    if learned.dataset.is_dataset(options.rows):
+        data.select(chosen).save(options.output)
+    else:
+        outputs.write_one(options.output, _rows_of(options.rows, chosen))
     print(
         f"{len(found.tasks)} of {count} tasks, {int(chosen.sum())} of {len(data)} programs; "
         f"others are at most {found.radius:.4g} from one of them (the epsilon of the paper's bound)",
         file=sys.stderr,
     )
+
+
+def _rows_of(path: str, chosen: Any) -> bytes:
+    """Those rows of a CSV file, with its header."""
+    import numpy as np
+
+    from ..latency.table import Table
+
+    table = Table(path)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(list(table.columns))
+    writer.writerows([column[row] for column in table.columns.values()] for row in np.flatnonzero(chosen))
+    return text.getvalue().encode()

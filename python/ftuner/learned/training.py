@@ -16,7 +16,7 @@ from .. import outputs
 from ..errors import Error
 from ..latency.model import ProgramTree
 from .checkpoint import Checkpoint
-from .dataset import DEVICE_FIGURES, Dataset, merge
+from .dataset import DEVICE_FIGURES, Dataset
 from .encoding import positional_encoding
 from .labels import KINDS, Labels
 from .moments import central_moment_discrepancy
@@ -436,7 +436,7 @@ def finetune(
     rng = np.random.default_rng(options.seed)
     tuned = copy.deepcopy(trained)
     predictor = tuned.predictor
-    data = merge(parts)
+    data = Dataset.concatenate(parts)
     packed = tuned.pack(data)
     first_labelled = len(source) + (len(target) if target is not None else 0)
     of_target = np.arange(len(source), first_labelled)
