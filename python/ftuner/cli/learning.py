@@ -64,7 +64,7 @@ def add_parser(commands: Any) -> None:
     )
     train.add_argument("--epochs", type=_number(1), default=100, help="default: %(default)s")
     train.add_argument(
-        "--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)"
+        "--batch", type=_number(2), help="programs of a step (default: 128, or 600 for --size=paper)"
     )
     train.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     train.add_argument(
@@ -296,14 +296,14 @@ def _train(options: argparse.Namespace) -> None:
     else:
         settings = training.Options(
             epochs=options.epochs,
-            batch=options.batch,
+            batch=options.batch or (training.SMALL_BATCH if is_small else 600),
             seed=options.seed,
             loss=options.loss,
             transform=options.transform,
             positions=not options.no_positions,
             structure=options.predictor_kind == "cdmpp",
             corrects=options.correct,
-            **({"rate": training.SMALL_RATE} if is_small else {}),
+            **({"rate": training.SMALL_RATE, "decay": training.SMALL_DECAY} if is_small else {}),
         )
         architecture = network.SMALL if is_small else network.Architecture()
         checkpoint = _checkpoint(options.output, [known], architecture, settings)

@@ -11,6 +11,7 @@ from typing import Any, Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
 from .. import outputs
 from ..errors import Error
@@ -58,8 +59,10 @@ class Options:
             raise ValueError(f"expected one of {', '.join(KINDS)}, but got {self.transform!r}")
 
 
-# For the small architecture, whose gradients are larger.
-SMALL_RATE = 1e-3
+# For the small architecture, which learns from few programs.
+SMALL_RATE = 6e-4
+SMALL_DECAY = 1e-5
+SMALL_BATCH = 128
 
 
 @dataclasses.dataclass
@@ -340,7 +343,31 @@ def train(
         return float(np.mean(losses))
 
     _run(options.epochs, predictor, (optimizer, schedule), rng, epoch, tell, stop, checkpoint)
+    _settle(predictor, packed)
     return trained
+
+
+def _settle(predictor: Predictor, packed: Packed, size: int = 4096) -> None:
+    """Takes batch norm's means and deviations of all programs with the last weights.
+
+    Running ones are of weights that changed since, and for rare numbers of statements of a few programs at a time.
+    """
+    norms = [module for module in predictor.modules() if isinstance(module, nn.BatchNorm1d)]
+    before = [norm.momentum for norm in norms]
+    dropouts = [module for module in predictor.modules() if isinstance(module, nn.Dropout)]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None
+    predictor.train()
+    for dropout in dropouts:
+        dropout.eval()
+    rows = np.random.default_rng(0).permutation(len(packed.device))
+    with torch.no_grad():
+        for part in np.array_split(rows, -(-len(rows) // size)):
+            predictor.decoder(latents(predictor, packed.batch(part)))
+    for norm, momentum in zip(norms, before):
+        norm.momentum = momentum
+    predictor.eval()
 
 
 def _step(predictor: Predictor, optimizer: Any, schedule: Any, loss: torch.Tensor) -> float:
@@ -476,6 +503,7 @@ def finetune(
         return float(np.mean(losses))
 
     _run(options.epochs, predictor, (optimizer, schedule), rng, epoch, tell, stop, checkpoint)
+    _settle(predictor, packed)
     return tuned
 
 
