@@ -45,6 +45,18 @@ def trees_of(
     return found
 
 
+def _rows_of(kernels: Any, rows: Any) -> Any:
+    """A table of kernels with those rows of its arrays."""
+    return dataclasses.replace(
+        kernels,
+        **{
+            field.name: value[rows]
+            for field in dataclasses.fields(kernels)
+            if isinstance(value := getattr(kernels, field.name), np.ndarray)
+        },
+    )
+
+
 @dataclasses.dataclass
 class Products:
     """Kernels of products C[M, N] = A[M, K] · B[K, N], by tiles of the output.
@@ -59,7 +71,6 @@ class Products:
     is_lhs_along_m    whether neighbours of A lie along M (so is A)
     has_bias          whether a vector of N elements is added
     element_bytes     of A, B and C
-    is_tensor         whether instructions of the tensor cores multiply
     """
 
     batch: Numbers
@@ -81,15 +92,9 @@ class Products:
     has_bias: npt.NDArray[np.bool_]
     is_batched: npt.NDArray[np.bool_]
     element_bytes: int = 4
-    is_tensor: bool = False
 
     def __getitem__(self, rows: Any) -> Products:
-        return Products(
-            **{
-                field.name: value[rows] if isinstance(value := getattr(self, field.name), np.ndarray) else value
-                for field in dataclasses.fields(self)
-            }
-        )
+        return _rows_of(self, rows)
 
     @property
     def blocks(self) -> Numbers:
@@ -161,17 +166,7 @@ def _describe_product(
     if sliced:
         workers.append(loop("slice", p.slices, "thread", K, p.depth, True))
     points = [loop("point", p.own_m, "unrolled", M), loop("point", p.own_n, "unrolled", N)]
-    instruction: list[dict[str, Any]] = []
-    depth = [loop("k", p.depth, "unrolled", K, 1, True)]
-    if p.is_tensor:
-        # m16n8 and 32 bytes along K: a lane has 2 × 2 sums of it.
-        points = [loop("point", ceil_div(p.own_m, 2), "unrolled", M, 2), loop("point", ceil_div(p.own_n, 2), "unrolled", N, 2)]
-        along = 32 // size
-        instruction = [
-            loop("lane", 2, "vectorized", M), loop("lane", 2, "vectorized", N), loop("k", along, "vectorized", K, 1, True)
-        ]  # fmt: skip
-        depth = [loop("k", ceil_div(p.depth, along), "unrolled", K, along, True)]
-    outputs = workers + points + instruction[:2]
+    outputs = workers + points
 
     grid = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
     steps = ceil_div(ceil_div(k, p.split), step)
@@ -201,7 +196,7 @@ def _describe_product(
                 nest = copy_loops(K, N, step, p.tile_n, _widths(n, p.tile_n, size), p.threads)
             with tree.nest(*nest):
                 tree.statement("copy rhs", reads=[rhs], writes=[rhs_tile])
-            with tree.nest(*workers, *depth, *points, *instruction):
+            with tree.nest(*workers, loop("k", p.depth, "unrolled", K, 1, True), *points):
                 tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
         if sliced:
             exchange = tree.buffer(
@@ -220,23 +215,155 @@ def _describe_product(
             else:
                 tree.statement("store", reads=[sums], writes=[output])
     if summed:
-        _describe_sums(tree, p, bias is not None)
+        _describe_sums(tree, p.batch * p.m * p.n, p.split, size, p.n if biased else None)
 
 
-def _describe_sums(tree: Tree, p: Products, has_bias: bool) -> None:
-    """The second kernel: a thread for each element of the output."""
-    elements = p.batch * p.m * p.n
+def _describe_sums(tree: Tree, elements: Numbers, split: Numbers, size: int, bias: Numbers | None = None) -> None:
+    """The second kernel: a thread for each element of the output. `bias`: elements of what is added."""
     strides = [0, 0, 0, 0, elements, 1]
-    partial = tree.buffer("slices", strides=strides, elements=elements * p.split)
-    output = tree.buffer("output", bytes=p.element_bytes, strides=[0, 0, 0, 0, 0, 1], elements=elements)
+    partial = tree.buffer("slices", strides=strides, elements=elements * split)
+    output = tree.buffer("output", bytes=size, strides=[0, 0, 0, 0, 0, 1], elements=elements)
     with tree.nest(
         loop("points", ceil_div(elements, _SUM_THREADS), "grid", _POINT, _SUM_THREADS),
         loop("threads", _SUM_THREADS, "thread", _POINT, 1),
     ):
-        with tree.nest(loop("slices", p.split, "unrolled", _SLICE, 1, True)):
+        with tree.nest(loop("slices", split, "unrolled", _SLICE, 1, True)):
             tree.statement("add slices", {"float-add": 1}, reads=[partial])
-        operations: Mapping[str, int] = {"float-add": 1} if has_bias else {}
+        operations: Mapping[str, int] = {} if bias is None else {"float-add": 1}
         reads = []
-        if has_bias:
-            reads.append(tree.buffer("bias", bytes=p.element_bytes, strides=[0, 0, 0, 0, 0, 1], elements=p.n))
+        if bias is not None:
+            reads.append(tree.buffer("bias", bytes=size, strides=[0, 0, 0, 0, 0, 1], elements=bias))
         tree.statement("store sums", operations, reads=reads, writes=[output])
+
+
+@dataclasses.dataclass
+class TensorProducts:
+    """Kernels of products C[M, N] = A[M, K] · W[N, K]ᵀ on tensor cores, as FTuner's own paths describe theirs.
+
+    warps_m, warps_n  of a block; with `is_warpgroup` groups of four warps, whose 64 rows lie along M, or along
+                      N with `is_across`
+    depth             elements along K of a step
+    split             slices of K, which a second kernel adds up in f32
+    element_bytes     of A and W; output_bytes those of C
+    """
+
+    batch: Numbers
+    m: Numbers
+    n: Numbers
+    k: Numbers
+    tile_m: Numbers
+    tile_n: Numbers
+    warps_m: Numbers
+    warps_n: Numbers
+    depth: Numbers
+    stages: Numbers
+    split: Numbers
+    is_warpgroup: npt.NDArray[np.bool_]
+    is_across: npt.NDArray[np.bool_]
+    element_bytes: int
+    output_bytes: int
+
+    def __getitem__(self, rows: Any) -> TensorProducts:
+        result: TensorProducts = _rows_of(self, rows)
+        return result
+
+    @property
+    def blocks(self) -> Numbers:
+        tiles: Numbers = ceil_div(self.m, self.tile_m) * ceil_div(self.n, self.tile_n)
+        return tiles * self.batch * self.split
+
+    def trees(self) -> list[list[ProgramTree]]:
+        structure = (self.batch > 1, self.split > 1, self.is_warpgroup, self.is_across)
+        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_tensor(tree, self[rows], *key))
+
+
+def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int) -> None:
+    m, n, k, size = p.m, p.n, p.k, p.element_bytes
+    along = 32 // size
+    if grouped:
+        rows, columns = (N, M) if across else (M, N)
+        long, others = (p.tile_n, p.tile_m) if across else (p.tile_m, p.tile_n)
+        groups, beside = (p.warps_n, p.warps_m) if across else (p.warps_m, p.warps_n)
+        own, own_others = long // groups, others // beside
+        threads = [
+            loop("warpgroup", groups, "thread", rows, own),
+            loop("warpgroup", beside, "thread", columns, own_others),
+            loop("warp", 4, "thread", rows, 16),
+            loop("lane", 8, "thread", rows, 1),
+            loop("lane", 4, "thread", columns, 2),
+        ]
+        points = [loop("instruction", np.maximum(own // 64, 1), "unrolled", rows, 64)]
+        instruction = [
+            loop("element", 2, "vectorized", rows, 8),
+            loop("element", np.maximum(own_others // 8, 1), "vectorized", columns, 8),
+            loop("element", 2, "vectorized", columns, 1),
+        ]
+        sums_of = np.maximum(own // 64, 1) * np.maximum(own_others // 8, 1) * 4
+    else:
+        own_m, own_n = p.tile_m // p.warps_m, p.tile_n // p.warps_n
+        threads = [
+            loop("warp", p.warps_m, "thread", M, own_m),
+            loop("lane", 8, "thread", M, 1),
+            loop("warp", p.warps_n, "thread", N, own_n),
+            loop("lane", 4, "thread", N, 2),
+        ]
+        points = [
+            loop("instruction", np.maximum(own_m // 16, 1), "unrolled", M, 16),
+            loop("instruction", np.maximum(own_n // 8, 1), "unrolled", N, 8),
+        ]
+        instruction = [loop("element", 2, "vectorized", M, 8), loop("element", 2, "vectorized", N, 1)]
+        sums_of = np.maximum(own_m // 16, 1) * np.maximum(own_n // 8, 1) * 4
+    outputs = threads + points + instruction
+    lhs = tree.buffer("lhs", bytes=size, strides=[k, 0, 1, m * k], elements=p.batch * m * k)
+    rhs = tree.buffer("rhs", bytes=size, strides=[0, k, 1, n * k], elements=p.batch * n * k)
+    output = tree.buffer("output", bytes=p.output_bytes, strides=[n, 1, 0, m * n], elements=p.batch * m * n)
+    sums = tree.buffer("sums", "registers", strides=[p.tile_n, 1, 0, 0], elements=sums_of)
+    tile = [p.tile_m, p.tile_n, p.depth, 1]
+    lhs_tile = tree.buffer(
+        "lhs tile", "shared", size, strides=[p.depth, 0, 1, 0], tile=tile, elements=p.stages * p.tile_m * p.depth
+    )
+    rhs_tile = tree.buffer(
+        "rhs tile", "shared", size, strides=[0, p.depth, 1, 0], tile=tile, elements=p.stages * p.tile_n * p.depth
+    )
+    staging = tree.buffer("staging tile", "shared", strides=[p.tile_n, 1, 0, 0], elements=sums_of)
+    steps = ceil_div(ceil_div(k, p.split), p.depth)
+    grid = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
+    if split:
+        grid.insert(0, loop("slice", p.split, "grid", K, steps * p.depth, True))
+    if batched:
+        grid.insert(0, loop("batch", p.batch, "grid", BATCH))
+
+    def copy(name: str, axis: int, extent: Numbers, source: int, target: int) -> None:
+        if grouped:
+            # One instruction of the unit that copies.
+            nest = [loop("row", extent, "vectorized", axis), loop("element", p.depth, "vectorized", K)]
+        else:
+            nest = copy_loops(axis, K, extent, p.depth, _widths(k, p.depth, size), 32 * p.warps_m * p.warps_n)
+        with tree.nest(*nest):
+            tree.statement(name, reads=[source], writes=[target])
+
+    with tree.nest(*grid) as numbers:
+        target = output
+        if split:
+            apart = {numbers[1 if batched else 0]: p.batch * m * n}
+            target = tree.buffer(
+                "slices", strides=[n, 1, 0, m * n], elements=p.split * p.batch * m * n, apart=apart
+            )
+        with tree.nest(*outputs):
+            tree.statement("initialize", writes=[sums])
+        with tree.nest(loop("step", steps, "serial", K, p.depth, True)):
+            copy("copy lhs", M, p.tile_m, lhs, lhs_tile)
+            copy("copy rhs", N, p.tile_n, rhs, rhs_tile)
+            with tree.nest(
+                *threads,
+                loop("k", ceil_div(p.depth, along), "unrolled", K, along, True),
+                *points,
+                *instruction,
+                loop("k", along, "vectorized", K, 1, True),
+            ):
+                tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
+        with tree.nest(*outputs):
+            tree.statement("stage sums", reads=[sums], writes=[staging])
+            tree.statement("store", reads=[staging], writes=[target])
+    if split:
+        _describe_sums(tree, p.batch * m * n, p.split, p.output_bytes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Callable, Iterable, Mapping, Sequence
+from typing import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from ... import outputs
 from ...errors import Error
 from ...latency.model import model
-from ...latency.rows import Devices
+from ...latency.rows import LEAST_TIME, MOST_TIME, Devices
 from ...latency.table import Table
 from ..dataset import DEVICE_FIGURES, Dataset, device_vector, read_programs
 
@@ -141,26 +142,28 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A format of files: columns that it must have and must not have, and its reader."""
+    """A format of files: columns that it must have, what else it must be, and its reader."""
 
     name: str
     columns: Sequence[str]
     read: Callable[[Table, Cards], Found]
-    without: Sequence[str] = ()
+    accepts: Callable[[Table], bool] = lambda table: True
+    # Whether rows say something of the file that others need, such as the launch floor: all are read then.
+    needs_all: bool = False
 
     def fits(self, table: Table) -> bool:
-        return all(column in table for column in self.columns) and not any(
-            column in table for column in self.without
-        )
+        return all(column in table for column in self.columns) and self.accepts(table)
 
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import products
+    from . import configurations, memory, products
 
     return [
         Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
         *products.SOURCES,
+        *configurations.SOURCES,
+        *memory.SOURCES,
     ]
 
 
@@ -237,20 +240,46 @@ def gather(
             continue
         if not len(table):
             raise Error(f"{path}: expected rows, but there is only a header")
-        thin(table, rows, seed)
-        found.append(File(path, source.name, source.read(table, cards)))
+        if not source.needs_all:
+            table = thinned(table, rows, seed)
+        of_file = source.read(table, cards)
+        if rows and len(of_file.data) > rows:
+            of_file.data = of_file.data.select(_draw(len(of_file.data), rows, seed))
+        found.append(File(path, source.name, of_file))
     if not any(len(file.found.data) for file in found):
         raise Error("expected one measured row at least")
     return Dataset.concatenate([file.found.data for file in found]), found
 
 
-def thin(table: Table, rows: int, seed: int) -> None:
-    """Keeps so many rows of a table, drawn by the seed; 0: all."""
-    if not rows or len(table) <= rows:
-        return
-    kept = np.sort(np.random.default_rng(seed).choice(len(table), rows, replace=False))
-    table.lines = table.lines[kept]
-    table.columns = {name: column[kept] for name, column in table.columns.items()}
+def _draw(size: int, rows: int, seed: int) -> npt.NDArray[np.int64]:
+    return np.sort(np.random.default_rng(seed).choice(size, rows, replace=False))
+
+
+def thinned(table: Table, rows: int, seed: int) -> Table:
+    """At most so many rows of a table, drawn by the seed; 0: all."""
+    if rows and len(table) > rows:
+        kept = _draw(len(table), rows, seed)
+        table.lines = table.lines[kept]
+        table.columns = {name: column[kept] for name, column in table.columns.items()}
+    return table
+
+
+def pieces(table: Table, rows: int) -> Iterator[Table]:
+    """The table as several of so many rows."""
+    for first in range(0, len(table), rows):
+        piece = copy.copy(table)
+        piece.lines = table.lines[first : first + rows]
+        piece.columns = {name: column[first : first + rows] for name, column in table.columns.items()}
+        yield piece
+
+
+def read_measured(table: Table, column: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Microseconds of a column of times that may be empty, and where they are not."""
+    texts = table.text(column)
+    is_measured = np.asarray(texts != "", bool)
+    scale = 1e3 if column.endswith("ms") else 1.0
+    low, high = LEAST_TIME / scale, MOST_TIME / scale
+    return table.numbers(column, low, low=low, high=high) * scale, is_measured
 
 
 def counts(data: Dataset) -> list[dict[str, str | int]]:
