@@ -435,7 +435,7 @@ def _variants(study: Study, options: argparse.Namespace, name: str, variants: di
         of = products.of_card(card)
         learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
         judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
-        trained = training.train(learned, network.SMALL, study.options(seed=seed, **changes))
+        trained = training.train(learned, network.SMALL, study.options(seed=seed, batch=64, **changes))
         return errors(trained.predict(judged), judged)
 
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -463,7 +463,7 @@ def _variants(study: Study, options: argparse.Namespace, name: str, variants: di
     ]  # fmt: skip
     return [
         f"{name}: f32 products of one card, {study.count(800)} programs to learn from and {study.count(800)} of other shapes to judge by, "
-        f"times, {study.epochs} epochs; {options.repeats} repeats in pairs (programs and weights of a repeat are the same for all). Mean error "
+        f"times, {study.epochs} epochs of batches of 64; {options.repeats} repeats in pairs (programs and weights of a repeat are the same for all). Mean error "
         f"± deviation, in how many repeats `{first}` is ahead, RMSE in ms. `{first}` is ahead of all others on {len(ahead)} of "
         f"{len(VARIANT_CARDS)} cards ({', '.join(ahead) or 'none'}).",
         "",

@@ -29,10 +29,10 @@ def _add_finetune(actions: Any) -> None:
     )
     parser.add_argument("predictor", metavar="PREDICTOR", help="what `train` wrote")
     parser.add_argument(
-        "--source", required=True, action="append", metavar="ROWS.csv", help="measurements that it was trained on; repeats"
+        "--source", required=True, action="append", dest="sources", metavar="ROWS.csv", help="measurements that it was trained on; repeats"
     )
     parser.add_argument(
-        "--target", action="append", default=[], metavar="ROWS.csv", help="programs to predict: no time is read of them; repeats"
+        "--target", action="append", dest="targets", default=[], metavar="ROWS.csv", help="programs to predict: no time is read of them; repeats"
     )
     parser.add_argument(
         "--tasks", action="append", default=[], metavar="ROWS.csv", help="measurements of sampled tasks of the target; repeats"
@@ -92,7 +92,7 @@ def _finetune(options: argparse.Namespace) -> None:
 
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
-    if not options.target and not options.tasks:
+    if not options.targets and not options.tasks:
         raise UsageError("expected --target, --tasks, or both")
     outputs.check_folder(options.output)
     learned = _learned()
@@ -101,8 +101,8 @@ def _finetune(options: argparse.Namespace) -> None:
     if not isinstance(trained, training.Trained):
         raise Error(f"'{options.predictor}' has boosted trees, which cannot be tuned: train them on all rows")
     devices = _rows_devices(options)
-    source = dataset.read(options.source, devices)
-    target = dataset.read(options.target, devices, is_timed=False) if options.target else None
+    source = dataset.read(options.sources, devices)
+    target = dataset.read(options.targets, devices, is_timed=False) if options.targets else None
     tasks = dataset.read(options.tasks, devices) if options.tasks else None
     settings = training.Tuning(epochs=options.epochs, batch=options.batch, alpha=options.alpha, seed=options.seed)
     parts = [part for part in (source, target, tasks) if part is not None]

@@ -85,20 +85,28 @@ class Predictor(nn.Module):
         self.device = _perceptron(a.device_figures, a.device, a.latent)
         self.decoder = _perceptron(a.latent * (2 if a.combine == "concatenation" else 1), a.decoder, 1)
 
-    def latent(self, features: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
-        """z of programs: features (with positions) batch × statements × features, device batch × figures."""
+    def program(self, features: torch.Tensor) -> torch.Tensor:
+        """z_x of programs: features (with positions) batch × statements × features."""
         count = str(features.shape[1])
         if count not in self.heads:
             known = ", ".join(self.heads)
             raise ValueError(f"expected programs of {known} statements, but got {count}")
         encoded = self.encoder(self.project(features))
-        program: torch.Tensor = self.heads[count](encoded)
+        result: torch.Tensor = self.heads[count](encoded)
+        return result
+
+    def combine(self, program: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
+        """z of z_x and devices' figures, batch × figures."""
         card: torch.Tensor = self.device(device)
         if self.architecture.combine == "product":
             return program * card
         if self.architecture.combine == "sum":
             return program + card
         return torch.cat([program, card], 1)
+
+    def latent(self, features: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
+        """z of programs of one number of statements."""
+        return self.combine(self.program(features), device)
 
     def forward(self, features: torch.Tensor, device: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Transformed labels, batch, and the latent vectors that they are of."""

@@ -111,19 +111,18 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
     """z of each program: of several trees the mean, by their blocks."""
     result: torch.Tensor | None = None
     for group in batch.groups:
-        features, device = group.features, batch.device[group.program]
+        features = group.features
         # Batch norm has no deviation of a single row.
         is_single = predictor.training and len(features) == 1
-        if is_single:
-            features, device = features.repeat(2, 1, 1), device.repeat(2, 1)
-        z = predictor.latent(features, device)
+        z = predictor.program(features.repeat(2, 1, 1) if is_single else features)
         if is_single:
             z = z[:1]
         if result is None:
             result = z.new_zeros(len(batch.device), z.shape[1])
         result = result.index_add(0, group.program, z * group.share[:, None])
     assert result is not None
-    return result
+    # Of all programs at once: batch norm of devices' figures then sees the whole batch.
+    return predictor.combine(result, batch.device)
 
 
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
@@ -352,21 +351,32 @@ def _settle(predictor: Predictor, packed: Packed, size: int = 4096) -> None:
 
     Running ones are of weights that changed since, and for rare numbers of statements of a few programs at a time.
     """
-    norms = [module for module in predictor.modules() if isinstance(module, nn.BatchNorm1d)]
-    before = [norm.momentum for norm in norms]
-    dropouts = [module for module in predictor.modules() if isinstance(module, nn.Dropout)]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None
+    sums: dict[nn.BatchNorm1d, list[Any]] = {}
+
+    def count(norm: Any, inputs: tuple[torch.Tensor]) -> None:
+        rows = inputs[0].double()
+        of = sums.setdefault(norm, [0, 0.0, 0.0])
+        of[0] += len(rows)
+        of[1] = of[1] + rows.sum(0)
+        of[2] = of[2] + (rows**2).sum(0)
+
+    hooks = []
     predictor.train()
-    for dropout in dropouts:
-        dropout.eval()
+    for module in predictor.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            hooks.append(module.register_forward_pre_hook(count))
+        elif isinstance(module, nn.Dropout):
+            module.eval()
     rows = np.random.default_rng(0).permutation(len(packed.device))
     with torch.no_grad():
         for part in np.array_split(rows, -(-len(rows) // size)):
             predictor.decoder(latents(predictor, packed.batch(part)))
-    for norm, momentum in zip(norms, before):
-        norm.momentum = momentum
+        for norm, (number, total, squares) in sums.items():
+            assert norm.running_mean is not None and norm.running_var is not None
+            norm.running_mean.copy_(total / number)
+            norm.running_var.copy_((squares / number - (total / number) ** 2).clamp(min=0))
+    for hook in hooks:
+        hook.remove()
     predictor.eval()
 
 
