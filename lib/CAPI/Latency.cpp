@@ -3,8 +3,10 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
+#include "FTuner/CostModel/Predictor.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Schedule/AstTemplate.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/ProgramFeatures.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -658,6 +660,75 @@ int ftuner_latency_program_trees(const char *device, const char *path,
         }
         return llvm::Error::success();
       });
+}
+
+int ftuner_latency_json_trees(const char *json, const double *values,
+                              size_t numColumns, size_t numRows,
+                              int64_t *statements, int64_t *ordering,
+                              float *features, size_t capacity, char *error,
+                              size_t errorBytes) {
+  llvm::Expected<AstTemplate> read = AstTemplate::parse(json, numColumns);
+  if (!read)
+    return fail(read.takeError(), error, errorBytes);
+  auto places = read->ast().ordering();
+  size_t count = places.size();
+  *statements = static_cast<int64_t>(count);
+  if (!ordering || !features)
+    return 0;
+  if (count > capacity)
+    return fail("expected room for " + llvm::Twine(count) + " statements",
+                error, errorBytes);
+  std::copy(places.begin(), places.end(), ordering);
+  for (size_t i = 0; i < numRows; ++i) {
+    if (llvm::Error failure =
+            read->bind(llvm::ArrayRef(values + i * numColumns, numColumns)))
+      return fail("row " + llvm::Twine(i) + ": " +
+                      llvm::toString(std::move(failure)),
+                  error, errorBytes);
+    for (const ProgramFeatures &of : programFeatures(read->ast())) {
+      std::copy(of.begin(), of.end(), features);
+      features += kNumProgramFeatures;
+    }
+  }
+  return 0;
+}
+
+int ftuner_latency_learned(const char *predictor, const char *device,
+                           const char *path, const int64_t *programs,
+                           size_t numRows, double *values, int *corrects,
+                           char *error, size_t errorBytes) {
+  llvm::Expected<std::shared_ptr<const Predictor>> loaded =
+      loadPredictor(predictor);
+  if (!loaded)
+    return fail(loaded.takeError(), error, errorBytes);
+  *corrects = (*loaded)->corrects();
+  std::vector<PredictorProgram> known;
+  std::vector<size_t> rows;
+  std::vector<float> figures;
+  int code = forEachProgram(
+      device, path, programs, numRows, error, errorBytes,
+      [&](size_t i, const RowProgram &row, const DeviceSpec &spec) {
+        if (figures.empty())
+          figures = (*loaded)->encodeDevice(latencyDevice(spec));
+        values[i] = -1;
+        PredictorProgram program =
+            predictorProgram(row.workload, row.program(), row.shape, spec);
+        if ((*loaded)->unknownIn(program).empty()) {
+          known.push_back(std::move(program));
+          rows.push_back(i);
+        }
+        return llvm::Error::success();
+      });
+  if (code != 0)
+    return code;
+  std::vector<const PredictorProgram *> pointers;
+  for (const PredictorProgram &program : known)
+    pointers.push_back(&program);
+  std::vector<double> found(known.size());
+  (*loaded)->predict(pointers, figures, found);
+  for (size_t i = 0; i < rows.size(); ++i)
+    values[rows[i]] = found[i];
+  return 0;
 }
 
 int ftuner_latency_accesses(const int64_t *addresses, const int64_t *widths,

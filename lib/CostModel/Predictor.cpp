@@ -328,12 +328,16 @@ llvm::Error PredictorReader::readLabels(Predictor &result) {
     return error("labels: expected the numbers of '" + *kind + "'");
   for (auto [key, to] : {std::pair(StringRef("mean"), &labels.mean),
                          std::pair(StringRef("deviation"), &labels.deviation),
-                         std::pair(StringRef("shift"), &labels.shift)}) {
+                         std::pair(StringRef("shift"), &labels.shift),
+                         std::pair(StringRef("least"), &labels.least),
+                         std::pair(StringRef("greatest"), &labels.greatest)}) {
     std::optional<double> number = json->getNumber(key);
     if (!number || !std::isfinite(*number))
       return error("labels: expected '" + key + "'");
     *to = *number;
   }
+  if (!(labels.least > 0 && labels.least <= labels.greatest))
+    return error("labels: expected bounds above 0");
   std::optional<bool> corrects = header.getBoolean("corrects");
   std::optional<bool> hasPositions = header.getBoolean("positions");
   if (!corrects || !hasPositions)

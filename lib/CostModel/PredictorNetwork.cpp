@@ -89,7 +89,7 @@ void Perceptron::apply(const FloatRows &in, FloatRows &out) const {
 //===----------------------------------------------------------------------===//
 
 double LabelTransform::backward(double label) const {
-  static constexpr double least = 1e-3, most = 1e12, almostNone = 1e-12;
+  static constexpr double almostNone = 1e-12;
   double raw = (label - shift) * deviation + mean;
   double result = raw;
   switch (kind) {
@@ -123,7 +123,7 @@ double LabelTransform::backward(double label) const {
   case Kind::None:
     break;
   }
-  return std::isnan(result) ? least : std::clamp(result, least, most);
+  return std::isnan(result) ? least : std::clamp(result, least, greatest);
 }
 
 //===----------------------------------------------------------------------===//

@@ -68,7 +68,9 @@ struct LabelTransform {
   Kind kind = Kind::None;
   std::vector<double> values;
   double mean = 0, deviation = 1, shift = 0;
-  /// The label's microseconds, or ratio; positive and finite.
+  double least = 1e-3, greatest = 1e12;
+  /// The label's microseconds, or ratio; from `least` to
+  /// `greatest`.
   double backward(double label) const;
 };
 

@@ -208,6 +208,14 @@ void ProgramAst::write(llvm::json::OStream &json) const {
         writeNumbers("strides", buffer.strides);
         if (!buffer.tile.empty())
           writeNumbers("tile", buffer.tile);
+        if (!buffer.apart.empty())
+          json.attributeArray("apart", [&] {
+            for (const auto &one : buffer.apart)
+              json.object([&] {
+                json.attribute("loop", static_cast<int64_t>(one.first));
+                json.attribute("distance", one.second);
+              });
+          });
       });
   });
   json.attributeArray("statements", [&] {

@@ -2,6 +2,7 @@
 #include "FTuner/Schedule/ProgramFeatures.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <cmath>
 
@@ -43,18 +44,18 @@ public:
   explicit Writer(ProgramFeatures *values, std::vector<std::string> *names)
       : values(values), names(names) {}
 
-  void magnitude(const std::string &name, double value) {
+  void magnitude(const llvm::Twine &name, double value) {
     add(name, std::log2(1 + std::max(value, 0.)));
   }
-  void flag(const std::string &name, bool value) { add(name, value ? 1 : 0); }
+  void flag(const llvm::Twine &name, bool value) { add(name, value ? 1 : 0); }
   size_t size() const { return count; }
 
 private:
-  void add(const std::string &name, double value) {
+  void add(const llvm::Twine &name, double value) {
     if (values)
       (*values)[count] = static_cast<float>(value);
     if (names)
-      names->push_back(name);
+      names->push_back(name.str());
     ++count;
   }
 
@@ -104,12 +105,12 @@ private:
     return bytes;
   }
   Position positionOf(llvm::ArrayRef<size_t> depths) const;
-  void writeLoops(Writer &writer, const std::string &name,
+  void writeLoops(Writer &writer, const llvm::Twine &name,
                   llvm::ArrayRef<LoopBinding> bindings) const;
   void findReuse(const AstAccess &access, AccessFigures &figures) const;
   AccessFigures figuresOf(const AstAccess &access) const;
   void writeGpu(Writer &writer) const;
-  void writeAccess(Writer &writer, const std::string &name,
+  void writeAccess(Writer &writer, const llvm::Twine &name,
                    const AccessFigures *figures) const;
   void writeCurve(Writer &writer) const;
   void writeAllocation(Writer &writer) const;
@@ -142,7 +143,7 @@ Position StatementFeatures::positionOf(llvm::ArrayRef<size_t> depths) const {
   return isReduction ? Position::MiddleReduce : Position::MiddleSpace;
 }
 
-void StatementFeatures::writeLoops(Writer &writer, const std::string &name,
+void StatementFeatures::writeLoops(Writer &writer, const llvm::Twine &name,
                                    llvm::ArrayRef<LoopBinding> bindings) const {
   static constexpr std::array<const char *, kPositions> names = {
       "none",         "inner-space",   "middle-space", "outer-space",
@@ -247,7 +248,7 @@ AccessFigures StatementFeatures::figuresOf(const AstAccess &access) const {
   return figures;
 }
 
-void StatementFeatures::writeAccess(Writer &writer, const std::string &name,
+void StatementFeatures::writeAccess(Writer &writer, const llvm::Twine &name,
                                     const AccessFigures *figures) const {
   AccessFigures none;
   const AccessFigures &of = figures ? *figures : none;
@@ -291,7 +292,7 @@ void StatementFeatures::writeCurve(Writer &writer) const {
     auto below = static_cast<size_t>(at);
     size_t above = std::min(below + 1, curve.size() - 1);
     double share = at - static_cast<double>(below);
-    writer.magnitude("intensity" + std::to_string(i),
+    writer.magnitude("intensity" + llvm::Twine(i),
                      curve[below] * (1 - share) + curve[above] * share);
   }
 }
@@ -323,7 +324,7 @@ void StatementFeatures::writeAllocation(Writer &writer) const {
 void StatementFeatures::write(Writer &writer) {
   double iterations = iterationsFrom(0);
   for (size_t i = 0; i < kNumAstOperations; ++i)
-    writer.magnitude(nameOf(static_cast<AstOperation>(i)).str(),
+    writer.magnitude(nameOf(static_cast<AstOperation>(i)),
                      statement.operations[i] * iterations);
   writeLoops(writer, "vectorized", {LoopBinding::Vectorized});
   writeLoops(writer, "unrolled", {LoopBinding::Unrolled});
@@ -337,7 +338,7 @@ void StatementFeatures::write(Writer &writer) {
     return std::pair(a.lines, a.bytes) > std::pair(b.lines, b.bytes);
   });
   for (size_t i = 0; i < kBuffers; ++i)
-    writeAccess(writer, "buffer" + std::to_string(i),
+    writeAccess(writer, "buffer" + llvm::Twine(i),
                 i < accesses.size() ? &accesses[i] : nullptr);
   writeCurve(writer);
   writeAllocation(writer);

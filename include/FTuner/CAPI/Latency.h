@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Changes with every function or the meaning of its arguments. */
-#define FTUNER_LATENCY_ABI 7
+#define FTUNER_LATENCY_ABI 8
 int ftuner_latency_abi(void);
 
 /** Name of field `index` of a "device", a "part" (a block, the number of such
@@ -106,6 +106,28 @@ int ftuner_latency_program_trees(const char *device, const char *path,
                                  int64_t *ordering, float *features,
                                  size_t capacity, char *error,
                                  size_t errorBytes);
+
+/** The statements of trees that are written as JSON: programs of one structure,
+    in whose text a number may be {"column": i} (AstTemplate.h). values: numRows
+    × numColumns. statements: how many each tree has. ordering: their places in
+    the tree's sequence, the same in all rows; features: numRows × statements ×
+    features. Both may be null; else they have room for `capacity` statements of
+    a tree, and fewer than there are is an error. An error begins with "row N: "
+    where it is of one row. */
+int ftuner_latency_json_trees(const char *json, const double *values,
+                              size_t numColumns, size_t numRows,
+                              int64_t *statements, int64_t *ordering,
+                              float *features, size_t capacity, char *error,
+                              size_t errorBytes);
+
+/** What a predictor (docs/learned-model.md; a built-in name or a path) says of
+    such programs: microseconds, or the ratio to what the latency model predicts;
+    `corrects` is set to whether these are ratios. -1 for a program that it knows
+    nothing of. values: numRows results. */
+int ftuner_latency_learned(const char *predictor, const char *device,
+                           const char *path, const int64_t *programs,
+                           size_t numRows, double *values, int *corrects,
+                           char *error, size_t errorBytes);
 
 /** Data cycles and 128-byte lines of accesses of a warp: addresses has 32 words
     (negative for an idle lane) of each, width the words that a lane moves.

@@ -22,6 +22,7 @@
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <array>
 #include <optional>
@@ -178,11 +179,15 @@ public:
   /// the statement A and the loop j with B is i A · j B ·, so 1 and 4.
   llvm::SmallVector<int64_t, 8> ordering() const;
 
-  /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
-  /// object.
+  /// Writes `loops`, `buffers`, `statements` and `ordering` as fields of the
+  /// open object.
   void write(llvm::json::OStream &json) const;
+  /// Reads an object with these fields; AstTemplate.h says what is checked.
+  static llvm::Expected<ProgramAst> read(llvm::StringRef json);
 
 private:
+  friend class AstTemplate;
+
   std::vector<AstLoop> allLoops;
   std::vector<AstBuffer> allBuffers;
   std::vector<AstStatement> allStatements;

@@ -65,7 +65,7 @@ FLOOR_BYTES = 1e6
 DEVICE_FLOOR = 9.999
 # Phi-2's attention and feed-forward network run side by side: its "add" sums three tensors, by two
 # launches.
-_TWO_SUMS = 2560
+TWO_SUMS = 2560
 
 # Warp instructions for an element of each lane, by what is computed.
 _PER_ELEMENT = {"add": 6.0, "pow": 26.0, "relu": 6.0, "gelu": 39.0, "silu_mul": 70.0}
@@ -262,7 +262,7 @@ def launches_of(
         blocks, part = _elementwise(op, rows, cols, element_bytes)
     launches = np.ones(len(rows))
     if op == "add":
-        launches += (cols == _TWO_SUMS) & (element_bytes == 2)
+        launches += (cols == TWO_SUMS) & (element_bytes == 2)
     moved = OPERATORS[op] * rows * cols * element_bytes * launches
     is_in_place = op in ("rope", "add_rmsnorm")
     return launches_of_blocks(

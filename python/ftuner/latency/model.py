@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -421,6 +421,63 @@ class Model:
                     trees[-1].append(ProgramTree(float(number), ordering[part], features[part]))
                     first += count
         return trees
+
+    def json_trees(self, json: str, values: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The statements of trees written as JSON, which share a structure: numbers in the text may
+        be columns of `values`, rows × columns (FTuner/Schedule/AstTemplate.h).
+
+        Their places in the tree's sequence, and rows × statements × `program_features`. Raises
+        `Error` with the field, and with the row where it is of one.
+        """
+        values = _array(values, np.float64, (None, None), "values")
+        statements = ctypes.c_int64()
+
+        def call(ordering: Any, features: Any, capacity: int) -> None:
+            self._call(
+                "json_trees",
+                json.encode(),
+                _pointer(values),
+                ctypes.c_size_t(values.shape[1]),
+                ctypes.c_size_t(len(values)),
+                ctypes.byref(statements),
+                ordering,
+                features,
+                ctypes.c_size_t(capacity),
+            )
+
+        call(None, None, 0)
+        count = statements.value
+        ordering = np.empty(count, np.int64)
+        features = np.empty((len(values), count, len(self.program_features())), np.float32)
+        call(_pointer(ordering), _pointer(features), count)
+        return ordering, features
+
+    def learned(
+        self,
+        predictor: str | os.PathLike[str],
+        device: str | os.PathLike[str],
+        path: str,
+        programs: npt.NDArray[np.int64],
+    ) -> tuple[Array, bool]:
+        """What a predictor says of `programs`, as the compiler evaluates it, and whether it corrects.
+
+        Microseconds, or ratios to what the latency model predicts; NaN for programs that it knows
+        nothing of. `predictor` is a built-in name or the path of a file of `ftuner learn`.
+        """
+        programs = _array(programs, np.int64, (None, len(self.program_fields(path))), "programs")
+        values = np.empty(len(programs))
+        corrects = ctypes.c_int()
+        self._call(
+            "learned",
+            os.fsencode(predictor),
+            os.fsencode(device),
+            path.encode(),
+            _pointer(programs),
+            ctypes.c_size_t(len(programs)),
+            _pointer(values),
+            ctypes.byref(corrects),
+        )
+        return np.where(values < 0, np.nan, values), bool(corrects.value)
 
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""

@@ -273,6 +273,12 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
             "tile_n": tile_n,
             "threads": kernels.threads,
             "split": split,
+            "op": op,
+            "layout": layouts,
+            "slices": slices,
+            "stages": kernels.stages,
+            "is_row_major": is_row_major,
+            "has_sums": kernels.has_sums,
         },
     )
     rows = rows[is_known] if not is_known.all() else rows

@@ -1,13 +1,22 @@
-"""Programs as trees, with the times that a predictor learns."""
+"""Programs as trees, with the times that a predictor learns.
+
+A data set is one file (docs/learned-data.md): a ZIP archive of NumPy arrays, as `numpy.savez` writes,
+and `header.json` with what they have in common.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Sequence
+import hashlib
+import json
+import os
+import zipfile
+from typing import Any, BinaryIO, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import outputs
 from ..errors import Error
 from ..latency import ftuner_rows
 from ..latency.model import Array, Launches, Model, ProgramTree, model
@@ -32,6 +41,15 @@ DEVICE_FIGURES = (
     "max_blocks_per_sm",
 )
 
+# Whether times were measured, or are predictions of the latency model; whether the tree is that of the
+# kernel that ran, as far as its source says, or that of another one in its place.
+MEASURED, SYNTHETIC = "measured", "synthetic"
+KNOWN, PROXY = "known", "proxy"
+
+FORMAT, VERSION = "ftuner-dataset", 1
+# Rows whose features are copied at once.
+_CHUNK = 20000
+
 
 def device_vector(figures: dict[str, float]) -> npt.NDArray[np.float32]:
     """The figures of a device (`Model.device`) that a predictor reads."""
@@ -53,72 +71,303 @@ class Dataset:
     # devices × DEVICE_FIGURES.
     device_vectors: npt.NDArray[np.float32]
     task: npt.NDArray[np.int64]
+    task_names: list[str]
     fold: npt.NDArray[np.int64]
-    # What `latency` predicts, with the constants that the compiler takes.
+    # What `latency` predicts, with the constants that the compiler takes; NaN where it has no formula.
     predicted: npt.NDArray[np.float64]
+    # Texts of each row: linear, softmax, …; the model whose sizes it has ("": none); the file's name;
+    # MEASURED or SYNTHETIC; KNOWN or PROXY.
+    operator: npt.NDArray[np.str_]
+    model: npt.NDArray[np.str_]
+    source: npt.NDArray[np.str_]
+    kind: npt.NDArray[np.str_]
+    knowledge: npt.NDArray[np.str_]
+    # Programs of one number are all of the ways in which a tuner ran one task; -1: of no such set.
+    group: npt.NDArray[np.int64]
+
+    # Fields with an element for each row, in the order of files.
+    NUMBERS = ("microseconds", "device", "task", "fold", "predicted", "group")
+    TEXTS = ("operator", "model", "source", "kind", "knowledge")
 
     def __len__(self) -> int:
         return len(self.trees)
 
-    def select(self, rows: npt.NDArray[np.bool_]) -> Dataset:
+    def select(self, rows: npt.NDArray[Any]) -> Dataset:
+        """Those rows: a mask or indices."""
+        indices = np.arange(len(self))[rows]
         return dataclasses.replace(
             self,
-            trees=[tree for tree, is_kept in zip(self.trees, rows) if is_kept],
-            microseconds=self.microseconds[rows],
-            device=self.device[rows],
-            task=self.task[rows],
-            fold=self.fold[rows],
-            predicted=self.predicted[rows],
+            trees=[self.trees[row] for row in indices.tolist()],
+            **{name: getattr(self, name)[indices] for name in (*self.NUMBERS, *self.TEXTS)},
         )
 
     def statements(self) -> list[int]:
         """Numbers of statements that trees have, each once."""
         return sorted({len(tree.ordering) for trees in self.trees for tree in trees})
 
+    @classmethod
+    def make(
+        cls,
+        trees: list[list[ProgramTree]],
+        microseconds: npt.NDArray[np.float64],
+        device: npt.NDArray[np.int64],
+        device_names: Sequence[str],
+        device_vectors: npt.NDArray[np.float32],
+        *,
+        key: Iterable[str],
+        fold: npt.NDArray[np.int64],
+        operator: Any,
+        source: str,
+        predicted: npt.NDArray[np.float64] | None = None,
+        model: Any = "",
+        kind: str = MEASURED,
+        knowledge: Any = KNOWN,
+        is_tuned: bool = False,
+    ) -> Dataset:
+        """A data set of rows: `key` says which of them are of one task on their device, texts are those of
+        each row or of all, and rows that `is_tuned` have their tasks as groups."""
+        size = len(trees)
+        names = [f"{text} on {device_names[index]}" for text, index in zip(key, device.tolist())]
+        task_names, task = np.unique(np.array(names, str), return_inverse=True)
+        task = task.reshape(-1).astype(np.int64)
 
-def read(paths: Sequence[str], devices: Devices) -> Dataset:
-    """Measured programs of this compiler: FTuner rows (docs/calibration.md).
+        def text(value: Any) -> npt.NDArray[np.str_]:
+            return np.array(np.broadcast_to(np.asarray(value, str), (size,)))
 
-    Raises `Error` for other rows, and with the line of what cannot be.
-    """
-    loaded = model()
-    trees: list[list[ProgramTree]] = []
-    times, cards, tasks, folds, predicted = [], [], [], [], []
-    for path in paths:
-        table = Table(path)
-        missing = [column for column in ftuner_rows.COLUMNS if column not in table]
-        if missing:
-            raise Error(f"{path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
-        device, columns, programs = ftuner_rows.read_programs(table, devices)
-        of_rows: list[list[ProgramTree]] = [[] for _ in range(len(table))]
-        by_latency = np.empty(len(table))
-        for of in programs:
-            with ftuner_rows.errors_by_line(table, of):
-                found = loaded.trees(devices.sources[of.device], of.path, of.records)
-                launches = loaded.programs(devices.sources[of.device], of.path, of.records)
-            for row, parts in zip(of.rows, found):
-                of_rows[row] = parts
-            by_latency[of.rows] = _latency(loaded, devices.sources[of.device], *launches)
-        trees += of_rows
-        shapes = [columns[name] for name in ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")]
-        times.append(read_times(table, "us"))
-        cards.append(device)
-        tasks.append(np.stack([*shapes, device], axis=1))
-        predicted.append(by_latency)
-        folds.append(read_folds(table, zip(*shapes[:4])))
-    if not trees:
-        raise Error("expected one measured program at least")
-    _, task = np.unique(np.concatenate(tasks), axis=0, return_inverse=True)
-    return Dataset(
-        trees=trees,
-        microseconds=np.concatenate(times),
-        device=np.concatenate(cards),
-        device_names=list(devices.names),
-        device_vectors=_vectors(devices, loaded),
-        task=task.reshape(-1).astype(np.int64),
-        fold=np.concatenate(folds).astype(np.int64),
-        predicted=np.concatenate(predicted),
+        return cls(
+            trees=trees,
+            microseconds=microseconds,
+            device=device,
+            device_names=list(device_names),
+            device_vectors=device_vectors,
+            task=task,
+            task_names=task_names.tolist(),
+            fold=fold.astype(np.int64),
+            predicted=np.full(size, np.nan) if predicted is None else predicted,
+            operator=text(operator),
+            model=text(model),
+            source=text(source),
+            kind=text(kind),
+            knowledge=text(knowledge),
+            group=task.copy() if is_tuned else np.full(size, -1, np.int64),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Dataset]) -> Dataset:
+        """All rows; tasks and devices of one name are one. Groups of different parts are different.
+
+        Raises `Error` for devices of one name that differ.
+        """
+        if not parts:
+            raise ValueError("expected one data set at least")
+        names: dict[str, npt.NDArray[np.float32]] = {}
+        tasks: dict[str, int] = {}
+        numbers: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in cls.NUMBERS}
+        groups = 0
+        for part in parts:
+            for name, vector in zip(part.device_names, part.device_vectors):
+                if not np.allclose(names.setdefault(name, vector), vector):
+                    raise Error(f"expected one description of the device '{name}', but got two that differ")
+            order = {name: index for index, name in enumerate(names)}
+            device = np.array([order[name] for name in part.device_names], np.int64)
+            task = np.array([tasks.setdefault(name, len(tasks)) for name in part.task_names], np.int64)
+            for name in cls.NUMBERS:
+                values = getattr(part, name)
+                if name == "device":
+                    values = device[values] if len(values) else values
+                elif name == "task":
+                    values = task[values] if len(values) else values
+                elif name == "group":
+                    values = np.where(values >= 0, values + groups, values)
+                numbers[name].append(values)
+            groups += int(part.group.max(initial=-1)) + 1
+        return cls(
+            trees=[trees for part in parts for trees in part.trees],
+            device_names=list(names),
+            device_vectors=np.stack(list(names.values())),
+            task_names=list(tasks),
+            **{name: np.concatenate(values) for name, values in numbers.items()},
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.TEXTS},
+        )
+
+    # --- files -----------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Writes the file, all or nothing; returns the hash of its contents, which `load` checks."""
+        trees = [tree for trees in self.trees for tree in trees]
+        arrays: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in self.NUMBERS}
+        texts = {}
+        for name in self.TEXTS:
+            known, codes = np.unique(getattr(self, name), return_inverse=True)
+            texts[name] = known.tolist()
+            arrays[name] = codes.reshape(-1).astype(np.int32)
+        arrays["device_vectors"] = self.device_vectors
+        arrays["parts"] = np.array([len(trees) for trees in self.trees], np.int32)
+        arrays["blocks"] = np.array([tree.blocks for tree in trees], np.float64)
+        arrays["statements"] = np.array([len(tree.ordering) for tree in trees], np.int32)
+        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0)]).astype(np.int32)
+        width = len(model().program_features())
+        digest = hashlib.sha256()
+        with outputs.replacing([os.fspath(path)]) as (temporary,):
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                for name, values in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                        _write(file, digest, name, values.dtype, values.shape, [values])
+                with archive.open("features.npy", "w", force_zip64=True) as file:
+                    shape = (len(arrays["ordering"]), width)
+                    chunks = (
+                        np.concatenate([tree.features for tree in trees[first : first + _CHUNK]])
+                        for first in range(0, len(trees), _CHUNK)
+                    )
+                    _write(file, digest, "features", np.dtype(np.float32), shape, chunks)
+                header = {
+                    "format": FORMAT,
+                    "version": VERSION,
+                    "rows": len(self),
+                    "device_figures": list(DEVICE_FIGURES),
+                    "features": list(model().program_features()),
+                    "device_names": self.device_names,
+                    "task_names": self.task_names,
+                    "texts": texts,
+                }
+                digest.update(json.dumps(header, sort_keys=True).encode())
+                header["hash"] = digest.hexdigest()
+                archive.writestr("header.json", json.dumps(header))
+        return digest.hexdigest()
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Dataset:
+        """Raises `Error` for what is no such file, or is damaged."""
+        try:
+            with zipfile.ZipFile(path) as archive:
+                header = json.loads(archive.read("header.json"))
+                if header["format"] != FORMAT or header["version"] != VERSION:
+                    raise ValueError(f"expected {FORMAT} of version {VERSION}")
+                if tuple(header["device_figures"]) != DEVICE_FIGURES:
+                    raise ValueError("expected the figures of a device that this version reads")
+                if tuple(header["features"]) != model().program_features():
+                    raise ValueError("expected the features of a statement that this version has")
+                digest = hashlib.sha256()
+                arrays = {}
+                for name in (*cls.NUMBERS, *cls.TEXTS, "device_vectors", *_OF_TREES, "features"):
+                    with archive.open(f"{name}.npy") as file:
+                        values = np.lib.format.read_array(file, allow_pickle=False)
+                    arrays[name] = values
+                    _digest(digest, name, values.dtype, values.shape)
+                    digest.update(np.ascontiguousarray(values).data)
+                hash = header.pop("hash")
+                digest.update(json.dumps(header, sort_keys=True).encode())
+                if digest.hexdigest() != hash:
+                    raise ValueError("its contents are not those of its hash")
+            return cls._of(header, arrays)
+        except OSError as error:
+            raise Error(f"cannot read '{path}': {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
+            raise Error(f"'{path}' is no data set: {error}") from error
+        except Exception as error:  # zlib.error has no common base with the others.
+            raise Error(f"'{path}' is no data set: {error}") from error
+
+    @classmethod
+    def _of(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
+        bounds = np.concatenate([[0], np.cumsum(arrays["statements"])]).tolist()
+        ordering, features = arrays["ordering"].astype(np.int64), arrays["features"]
+        parts = [
+            ProgramTree(blocks, ordering[first:last], features[first:last])
+            for blocks, first, last in zip(arrays["blocks"].tolist(), bounds, bounds[1:])
+        ]
+        ends = np.cumsum(arrays["parts"]).tolist()
+        return cls(
+            trees=[parts[end - count : end] for end, count in zip(ends, arrays["parts"].tolist())],
+            device_names=header["device_names"],
+            task_names=header["task_names"],
+            device_vectors=arrays["device_vectors"],
+            **{name: arrays[name] for name in cls.NUMBERS},
+            **{name: np.array(header["texts"][name], str)[arrays[name]] for name in cls.TEXTS},
+        )
+
+
+_OF_TREES = ("parts", "blocks", "statements", "ordering")
+
+
+def _digest(digest: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    digest.update(f"{name} {dtype.str} {shape}".encode())
+
+
+def _write(
+    file: Any, digest: Any, name: str, dtype: np.dtype[Any], shape: tuple[int, ...],
+    chunks: Iterable[npt.NDArray[Any]],
+) -> None:  # fmt: skip
+    """An array as NumPy's file, from pieces of it."""
+    stream: BinaryIO = file
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     )
+    _digest(digest, name, dtype, shape)
+    for chunk in chunks:
+        data = np.ascontiguousarray(chunk, dtype).data
+        stream.write(data)
+        digest.update(data)
+
+
+def is_dataset(path: str) -> bool:
+    """Whether a file begins as archives do, which tables of rows never do."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Dataset:
+    """Data sets, and measured programs of this compiler: FTuner rows (docs/calibration.md).
+
+    If not `is_timed`, FTuner rows need no times; those that have none get NaN. Raises `Error` for other rows, and with the line of what cannot be.
+    """
+    parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices, is_timed=is_timed) for path in paths]
+    data = Dataset.concatenate(parts)
+    if not len(data):
+        raise Error("expected one measured program at least")
+    return data
+
+
+def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True) -> Dataset:
+    """Measured programs of this compiler."""
+    loaded = model()
+    has_times = is_timed or "us" in table
+    missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or has_times)]
+    if missing:
+        raise Error(f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
+    device, columns, programs = ftuner_rows.read_programs(table, devices)
+    trees: list[list[ProgramTree]] = [[] for _ in range(len(table))]
+    predicted = np.empty(len(table))
+    for of in programs:
+        with ftuner_rows.errors_by_line(table, of):
+            found = loaded.trees(devices.sources[of.device], of.path, of.records)
+            launches = loaded.programs(devices.sources[of.device], of.path, of.records)
+        for row, parts in zip(of.rows, found):
+            trees[row] = parts
+        predicted[of.rows] = _latency(loaded, devices.sources[of.device], *launches)
+    shapes = [columns[name] for name in ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")]
+    types = np.array(loaded.program_types)[columns["type"]]
+    return Dataset.make(
+        trees,
+        read_times(table, "us") if has_times else np.full(len(table), np.nan),
+        device,
+        devices.names,
+        vectors(devices),
+        key=_keys(shapes),
+        fold=read_folds(table, zip(*shapes[:4])),
+        predicted=predicted,
+        operator=np.char.add("product-", types) if len(types) else "product",
+        source=source,
+        is_tuned=True,
+    )
+
+
+def _keys(shapes: Sequence[npt.NDArray[np.int64]]) -> Iterator[str]:
+    for batch, m, n, k, lhs, rhs, type in zip(*(column.tolist() for column in shapes)):
+        layout = "tn"[not lhs] + "tn"[not rhs]
+        yield f"product {batch}x{m}x{n}x{k} {layout} {model().program_types[type]}"
 
 
 def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
@@ -128,5 +377,7 @@ def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
     return loaded.predict(launches, loaded.default_calibration(device))
 
 
-def _vectors(devices: Devices, loaded: Model) -> npt.NDArray[np.float32]:
-    return np.stack([device_vector(loaded.device(source)[1]) for source in devices.sources])
+def vectors(devices: Devices) -> npt.NDArray[np.float32]:
+    """The devices' figures: devices × DEVICE_FIGURES."""
+    of = [device_vector(model().device(source)[1]) for source in devices.sources]
+    return np.stack(of) if of else np.empty((0, len(DEVICE_FIGURES)), np.float32)

@@ -47,6 +47,24 @@ class Golden:
     trees: list[list[ProgramTree]]
     device: npt.NDArray[np.float32]
 
+    def dataset(self) -> Dataset:
+        """The programs, each on a device of its own, with times of one microsecond."""
+        size = len(self.trees)
+        texts = {name: np.full(size, "", "<U1") for name in Dataset.TEXTS}
+        return Dataset(
+            trees=self.trees,
+            microseconds=np.ones(size),
+            device=np.arange(size),
+            device_names=[""] * size,
+            device_vectors=self.device,
+            task=np.zeros(size, np.int64),
+            task_names=[""],
+            fold=np.zeros(size, np.int64),
+            predicted=np.ones(size),
+            group=np.full(size, -1, np.int64),
+            **texts,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
@@ -75,6 +93,26 @@ class Provenance:
             label_range=(float(labels.min()), float(labels.max())),
             feature_ranges=ranges,
             golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
+        )
+
+    def extended(self, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
+        """That of a predictor trained on more programs. Errors from before say nothing of it."""
+        more = Provenance.of(data, labels)
+        ranges = dict(self.feature_ranges)
+        for size, of in more.feature_ranges.items():
+            known = ranges.get(size, of)
+            ranges[size] = np.stack([np.minimum(known[0], of[0]), np.maximum(known[1], of[1])])
+        return dataclasses.replace(
+            self,
+            devices={
+                name: self.devices.get(name, 0) + more.devices.get(name, 0) for name in {**self.devices, **more.devices}
+            },
+            label_range=(
+                min(self.label_range[0], more.label_range[0]),
+                max(self.label_range[1], more.label_range[1]),
+            ),
+            feature_ranges=ranges,
+            deviations={},
         )
 
     def validated(self, trained: Trained, unseen: Dataset) -> Provenance:
