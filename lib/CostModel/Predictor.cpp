@@ -595,7 +595,7 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
     if (std::string reason = result.unknownIn(program); !reason.empty())
       return error("golden row " + Twine(index) + " has " + reason);
     double value = 0;
-    result.network->predict(
+    result.predict(
         {&program},
         result.network->deviceLatent(devices->slice(index * figures, figures)),
         value);

@@ -216,6 +216,9 @@ class Trained:
         with torch.no_grad():
             parts = [self.predictor.decoder(z[i : i + size])[:, 0].numpy() for i in range(0, len(data), size)]
         times = self.labels.backward(np.concatenate(parts) if parts else np.empty(0))
+        if self.corrects and self.provenance is not None:
+            # Nothing tells how far ratios go on beyond those of the training.
+            times = np.clip(times, *self.provenance.label_range)
         return times * data.predicted if self.corrects else times
 
     def save(self, path: str) -> None:
