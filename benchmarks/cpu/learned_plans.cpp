@@ -46,7 +46,8 @@ static void print(const char *name, const Workload &workload,
       for (unsigned judge = 0; judge < 2; ++judge) {
         SearchProblem problem{workload, device, models, *judges[judge],
                               options};
-        means[judge] -= samples.weights[i] * problem.predict(family, shape).score;
+        means[judge] -=
+            samples.weights[i] * problem.predict(family, shape).score;
       }
       total += samples.weights[i];
     }
@@ -59,11 +60,12 @@ static void print(const char *name, const Workload &workload,
 }
 
 int main(int argc, char **argv) {
-  DeviceSpec device = llvm::cantFail(loadDeviceSpec(argc > 1 ? argv[1] : "h200"));
+  DeviceSpec device =
+      llvm::cantFail(loadDeviceSpec(argc > 1 ? argv[1] : "h200"));
   unsigned repeat = argc > 2 ? std::max(1, std::atoi(argv[2])) : 3;
   auto product = [&](const char *name, int64_t n, int64_t k, bool isHalf) {
-    Workload workload = Workload::matmul({1, 128, 1}, SizeRange::fixed(n),
-                                         SizeRange::fixed(k));
+    Workload workload =
+        Workload::matmul({1, 128, 1}, SizeRange::fixed(n), SizeRange::fixed(k));
     if (isHalf) {
       for (Operand &operand : workload.operands) {
         operand.elementType = ElementType::F16;

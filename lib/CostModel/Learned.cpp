@@ -79,8 +79,8 @@ Evaluator::Evaluator(const Workload &workload, const DeviceSpec &device,
                      const CostModelOptions &options,
                      std::shared_ptr<const Predictor> predictor)
     : workload(workload), device(device), predictor(std::move(predictor)),
-      latency(findCostModel("latency")->createEvaluator(workload, device,
-                                                        options)),
+      latency(
+          findCostModel("latency")->createEvaluator(workload, device, options)),
       calibration(options.calibration),
       deviation(this->predictor->deviation(device.name)),
       figures(this->predictor->encodeDevice(latencyDevice(device))) {
@@ -157,10 +157,10 @@ std::vector<std::string> Evaluator::remarks() const {
   std::vector<std::string> lines;
   const auto &trained = predictor->devices();
   if (!trained.count(device.name))
-    lines.push_back(
-        "cost model 'learned' was trained on " +
-        llvm::join(llvm::make_first_range(trained), ", ") + ", and not on " +
-        device.name + ": nothing says how far it is off there");
+    lines.push_back("cost model 'learned' was trained on " +
+                    llvm::join(llvm::make_first_range(trained), ", ") +
+                    ", and not on " + device.name +
+                    ": nothing says how far it is off there");
   if (numUnknown > 0)
     lines.push_back(std::to_string(numUnknown) + " of " +
                     std::to_string(known.size()) +
@@ -215,8 +215,7 @@ public:
     return Prefilter{findCostModel("latency"),
                      ownOptions().read(options.own).programs};
   }
-  std::string
-  calibrationName(const CostModelOptions &options) const override {
+  std::string calibrationName(const CostModelOptions &options) const override {
     return options.calibration.name + "+predictor-" +
            predictorOf(options)->hash().take_front(12).str();
   }

@@ -122,13 +122,13 @@ static constexpr DeviceFigure deviceFigures[] = {
 static std::vector<float> figuresOf(const LatencyDevice &device) {
   std::vector<float> figures;
   for (const DeviceFigure &figure : deviceFigures)
-    figures.push_back(
-        static_cast<float>(std::log2(1 + device.*figure.member)));
+    figures.push_back(static_cast<float>(std::log2(1 + device.*figure.member)));
   return figures;
 }
 
 static std::string hexOf(StringRef bytes) {
-  std::array<uint8_t, 32> digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes));
+  std::array<uint8_t, 32> digest =
+      llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes));
   return llvm::toHex(digest, /*LowerCase=*/true);
 }
 
@@ -177,8 +177,7 @@ llvm::Error PredictorReader::readArrays(StringRef blob) {
     size_t count = 1;
     for (const llvm::json::Value &size : *shape) {
       std::optional<int64_t> length = size.getAsInteger();
-      if (!length || *length < 0 ||
-          static_cast<size_t>(*length) > total)
+      if (!length || *length < 0 || static_cast<size_t>(*length) > total)
         return error("array '" + *name + "' has no shape");
       array.shape.push_back(*length);
       count *= *length;
@@ -204,8 +203,7 @@ llvm::Error PredictorReader::readArrays(StringRef blob) {
   return llvm::Error::success();
 }
 
-llvm::Error PredictorReader::size(StringRef key, size_t least,
-                                  size_t &result) {
+llvm::Error PredictorReader::size(StringRef key, size_t least, size_t &result) {
   std::optional<int64_t> value;
   if (const llvm::json::Object *sizes = header.getObject("architecture"))
     value = sizes->getInteger(key);
@@ -232,8 +230,7 @@ sizesIn(const llvm::json::Array *list) {
   return result;
 }
 
-llvm::Error PredictorReader::sizes(StringRef key,
-                                   std::vector<size_t> &result) {
+llvm::Error PredictorReader::sizes(StringRef key, std::vector<size_t> &result) {
   const llvm::json::Object *sizes = header.getObject("architecture");
   std::optional<std::vector<size_t>> found =
       sizesIn(sizes ? sizes->getArray(key) : nullptr);
@@ -376,9 +373,8 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
                                      *overall, *between};
   }
   for (size_t count : statements) {
-    llvm::Expected<llvm::ArrayRef<float>> ranges =
-        array("feature_ranges." + Twine(count),
-              {2, count, kNumProgramFeatures});
+    llvm::Expected<llvm::ArrayRef<float>> ranges = array(
+        "feature_ranges." + Twine(count), {2, count, kNumProgramFeatures});
     if (!ranges)
       return ranges.takeError();
     result.featureRanges[count] = ranges->vec();
@@ -417,8 +413,7 @@ llvm::Error PredictorReader::row(const Twine &name, size_t size,
 }
 
 llvm::Error PredictorReader::linear(const Twine &weights, const Twine &bias,
-                                    size_t in, size_t out,
-                                    LinearLayer &layer) {
+                                    size_t in, size_t out, LinearLayer &layer) {
   llvm::Expected<llvm::ArrayRef<float>> matrix = array(weights, {out, in});
   if (!matrix)
     return matrix.takeError();
@@ -460,10 +455,10 @@ llvm::Error PredictorReader::perceptron(const Twine &name, size_t in,
       return error;
     std::string batchNorm = (text + Twine(number + 1)).str();
     std::vector<float> weight, bias, mean, variance;
-    for (auto [field, to] : {std::pair(".weight", &weight),
-                             std::pair(".bias", &bias),
-                             std::pair(".running_mean", &mean),
-                             std::pair(".running_var", &variance)})
+    for (auto [field, to] :
+         {std::pair(".weight", &weight), std::pair(".bias", &bias),
+          std::pair(".running_mean", &mean),
+          std::pair(".running_var", &variance)})
       if (llvm::Error error = row(batchNorm + field, size, *to))
         return error;
     for (size_t o = 0; o < size; ++o) {
@@ -509,8 +504,8 @@ llvm::Error PredictorReader::readNetwork(PredictorNetwork &network) {
                                    name + "self_attn.in_proj_bias", width,
                                    3 * width, layer.projections))
       return error;
-    if (llvm::Error error = linear(name + "self_attn.out_proj", width, width,
-                                   layer.attended))
+    if (llvm::Error error =
+            linear(name + "self_attn.out_proj", width, width, layer.attended))
       return error;
     if (llvm::Error error =
             linear(name + "linear1", width, feedForward, layer.forward))
@@ -703,8 +698,7 @@ void Predictor::predict(llvm::ArrayRef<const PredictorProgram *> programs,
     value = std::clamp(value, leastLabel, mostLabel);
 }
 
-std::optional<PredictorDeviation>
-Predictor::deviation(StringRef device) const {
+std::optional<PredictorDeviation> Predictor::deviation(StringRef device) const {
   auto it = deviations.find(std::string_view(device));
   if (it == deviations.end())
     return std::nullopt;

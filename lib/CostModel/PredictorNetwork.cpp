@@ -12,8 +12,8 @@ using namespace ftuner;
 
 namespace {
 /// So many floats in vector registers.
-typedef float Lanes __attribute__((vector_size(FloatRows::lanes * 4),
-                                   aligned(4), may_alias));
+typedef float Lanes
+    __attribute__((vector_size(FloatRows::lanes * 4), aligned(4), may_alias));
 } // namespace
 
 /// Columns `first` to `first` + 8 of `count` rows from `row` on.
@@ -103,11 +103,11 @@ double LabelTransform::backward(double label) const {
   }
   case Kind::YeoJohnson: {
     double power = values[0];
-    result = power != 0
-                 ? std::expm1(std::log1p(std::max(power * raw,
-                                                  almostNone - 1)) /
-                              power)
-                 : std::expm1(raw);
+    result =
+        power != 0
+            ? std::expm1(std::log1p(std::max(power * raw, almostNone - 1)) /
+                         power)
+            : std::expm1(raw);
     break;
   }
   case Kind::Quantile: {
@@ -138,8 +138,8 @@ static void addPosition(int64_t place, float *values, size_t width) {
     double pair = 2.0 * static_cast<double>(i / 2);
     double angle = static_cast<double>(place) /
                    std::pow(theta, pair / static_cast<double>(width));
-    values[i] += static_cast<float>(i % 2 == 0 ? std::sin(angle)
-                                               : std::cos(angle));
+    values[i] +=
+        static_cast<float>(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
   }
 }
 
@@ -283,9 +283,9 @@ void PredictorNetwork::addLatents(size_t statements, const Group &group,
   }
 }
 
-void PredictorNetwork::predict(llvm::ArrayRef<const PredictorProgram *> programs,
-                               llvm::ArrayRef<float> device,
-                               llvm::MutableArrayRef<double> values) const {
+void PredictorNetwork::predict(
+    llvm::ArrayRef<const PredictorProgram *> programs,
+    llvm::ArrayRef<float> device, llvm::MutableArrayRef<double> values) const {
   std::map<size_t, Group> groups;
   for (size_t i = 0; i < programs.size(); ++i) {
     double blocks = 0;

@@ -180,8 +180,7 @@ KernelFamily ftuner::runningParts(const KernelFamily &family,
   return running;
 }
 
-llvm::SmallVector<int64_t, 40>
-ftuner::programNumbers(const Program &program) {
+llvm::SmallVector<int64_t, 40> ftuner::programNumbers(const Program &program) {
   const KernelFamily &family = *program.family;
   llvm::SmallVector<int64_t, 40> numbers = {
       static_cast<int64_t>(reinterpret_cast<intptr_t>(&family.path())),

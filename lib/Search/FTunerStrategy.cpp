@@ -356,8 +356,8 @@ FTunerRanker::bestSingle(const RankedShape &ranked) {
     double rating = rated(table.score(*family, shape), single,
                           table.resources[*family], shape, demands);
     if (ranked.reordered)
-      rating = ranked.reordered->score(
-          {&single, partitionShape(single, shape)}, rating);
+      rating = ranked.reordered->score({&single, partitionShape(single, shape)},
+                                       rating);
     if (!best || rating > best->score)
       best = {*family, rating};
   };

@@ -40,10 +40,9 @@ double ProgramRanker::rateMeasured(const KernelFamily &family,
     if (!near.reordered)
       return score;
     // Elsewhere by as much as the prefilter says.
-    double byPrefilter =
-        of == llvm::ArrayRef<int64_t>(near.shape)
-            ? score
-            : rate(family, resources, near.shape, near);
+    double byPrefilter = of == llvm::ArrayRef<int64_t>(near.shape)
+                             ? score
+                             : rate(family, resources, near.shape, near);
     return near.reordered->score({&family, partitionShape(family, near.shape)},
                                  byPrefilter) *
            (score / byPrefilter);

@@ -40,8 +40,7 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
     return plan.takeError();
   plan->strategy = strategy.name().str();
   plan->costModel = problem.costModel.name().str();
-  plan->calibration =
-      problem.costModel.calibrationName(problem.options.cost);
+  plan->calibration = problem.costModel.calibrationName(problem.options.cost);
   llvm::append_range(plan->remarks, problem.evaluator().remarks());
   plan->paths = namesOf(problem.paths, ",");
   if (llvm::Error error = problem.verify(*plan))

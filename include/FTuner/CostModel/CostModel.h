@@ -50,8 +50,8 @@ struct CostModelOptions {
 llvm::Expected<std::optional<Calibration>>
 givenCalibration(const OptionValues &given);
 
-/// The predictor that `learned` is asked to use, by the option that it declares;
-/// null where that names none. An error names the option.
+/// The predictor that `learned` is asked to use, by the option that it
+/// declares; null where that names none. An error names the option.
 llvm::Expected<std::shared_ptr<const Predictor>>
 givenPredictor(const OptionValues &given);
 

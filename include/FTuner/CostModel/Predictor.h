@@ -87,9 +87,9 @@ public:
   double shareUnknown(const PredictorProgram &program) const;
 
   /// Microseconds of each program, or its ratio to what `latency` predicts. A
-  /// ratio is that of the nearest program that the training's ranges of features
-  /// hold, and none beyond its ratios. Every number of statements has a head.
-  /// `device` is an answer of `encodeDevice`.
+  /// ratio is that of the nearest program that the training's ranges of
+  /// features hold, and none beyond its ratios. Every number of statements has
+  /// a head. `device` is an answer of `encodeDevice`.
   void predict(llvm::ArrayRef<const PredictorProgram *> programs,
                llvm::ArrayRef<float> device,
                llvm::MutableArrayRef<double> values) const;

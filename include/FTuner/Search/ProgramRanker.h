@@ -79,8 +79,8 @@ public:
                       const RankedShape &near) const {
     return problem.score(family, shape);
   }
-  /// Whether ratings are the scores of `SearchProblem::rankingEvaluator`: then a
-  /// cost model with a prefilter has the last word.
+  /// Whether ratings are the scores of `SearchProblem::rankingEvaluator`: then
+  /// a cost model with a prefilter has the last word.
   virtual bool ranksByScore() const { return true; }
   /// Adds to the report of a shape, whose programs are there, what the
   /// strategy's stages did.

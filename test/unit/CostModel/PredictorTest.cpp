@@ -3,11 +3,11 @@
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
-#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -61,7 +61,8 @@ struct PredictorFile {
 class PredictorTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    auto buffer = llvm::MemoryBuffer::getFile(FTUNER_PREDICTORS "/h200.predictor");
+    auto buffer =
+        llvm::MemoryBuffer::getFile(FTUNER_PREDICTORS "/h200.predictor");
     ASSERT_TRUE(static_cast<bool>(buffer));
     content = (*buffer)->getBuffer().str();
   }
@@ -106,9 +107,8 @@ TEST_F(PredictorTest, RefusesWhatIsDamaged) {
   EXPECT_EQ(errorAfter([](PredictorFile &) {}), "");
   expectError("of version 2", [](auto &file) { file.header["version"] = 3; });
   expectError("of version 2", [](auto &file) { file.header["format"] = "x"; });
-  expectError("ends within array", [](auto &file) {
-    file.numbers.resize(file.numbers.size() - 4);
-  });
+  expectError("ends within array",
+              [](auto &file) { file.numbers.resize(file.numbers.size() - 4); });
   expectError("bytes of numbers", [](auto &file) { file.numbers += "1234"; });
   expectError("no finite number", [](auto &file) {
     file.set("decoder.0.weight", 3, std::numeric_limits<float>::quiet_NaN());
@@ -149,7 +149,8 @@ TEST_F(PredictorTest, RefusesWhatIsDamaged) {
   std::string changed = content;
   changed.back() ^= 1;
   EXPECT_TRUE(llvm::StringRef(errorOf(changed)).contains("hash"));
-  for (llvm::StringRef other : {"", "{", "{}\n", "text\n", "[1]\n", "{\"a\":\n"})
+  for (llvm::StringRef other :
+       {"", "{", "{}\n", "text\n", "[1]\n", "{\"a\":\n"})
     EXPECT_TRUE(llvm::StringRef(errorOf(other)).contains("is no predictor"));
   for (size_t size = 0; size < 2000; size += 97)
     EXPECT_NE(errorOf(llvm::StringRef(content).take_front(size)), "");
@@ -179,9 +180,7 @@ protected:
     family = simtFamily({4, 32, 2, 4}, {7, 8}, 4, 16);
     predictor = llvm::cantFail(loadPredictor("h200"));
   }
-  Program program() const {
-    return {&family, partitionShape(family, shape)};
-  }
+  Program program() const { return {&family, partitionShape(family, shape)}; }
   std::unique_ptr<CostEvaluator> evaluator(llvm::StringRef model) {
     return findCostModel(model)->createEvaluator(workload, device, options);
   }
@@ -209,11 +208,10 @@ TEST_F(LearnedTest, CorrectsLatency) {
   CostBreakdown learned = evaluator("learned")->evaluate(shape, program());
   EXPECT_EQ(figure(learned, "latency_time"), -byLatency.score);
   EXPECT_NE(learned.score, byLatency.score);
-  EXPECT_NEAR(learned.score,
-              byLatency.score - figure(learned, "correction"), 1e-9);
+  EXPECT_NEAR(learned.score, byLatency.score - figure(learned, "correction"),
+              1e-9);
   // By what the predictor says of the trees.
-  PredictorProgram trees =
-      predictorProgram(workload, program(), shape, device);
+  PredictorProgram trees = predictorProgram(workload, program(), shape, device);
   double ratio = 0;
   predictor->predict({&trees}, predictor->encodeDevice(latencyDevice(device)),
                      ratio);
@@ -240,8 +238,7 @@ TEST_F(LearnedTest, UnknownProgramsHaveTheTimeOfLatency) {
   workload = Workload::matmul({1, 1 << 20}, SizeRange::fixed(1 << 20),
                               SizeRange::fixed(1 << 20));
   shape = {1 << 20, 1 << 20, 1 << 20};
-  PredictorProgram trees =
-      predictorProgram(workload, program(), shape, device);
+  PredictorProgram trees = predictorProgram(workload, program(), shape, device);
   EXPECT_GT(predictor->shareUnknown(trees), Predictor::unknownShare);
   trees.front().ordering.resize(3);
   EXPECT_EQ(predictor->unknownIn(trees), "3 statements");

@@ -15,8 +15,7 @@ class OppositeModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "opposite"; }
   bool predictsTime() const override { return true; }
-  std::optional<Prefilter>
-  prefilter(const CostModelOptions &) const override {
+  std::optional<Prefilter> prefilter(const CostModelOptions &) const override {
     return Prefilter{findCostModel("latency"), kReordered};
   }
   std::unique_ptr<CostEvaluator>
@@ -61,8 +60,8 @@ protected:
   }
   RankedShape rank(const SearchProblem &problem, llvm::StringRef strategy,
                    std::unique_ptr<ProgramRanker> &ranker) const {
-    const auto &ranking = static_cast<const RankedStrategy &>(
-        *findSearchStrategy(strategy));
+    const auto &ranking =
+        static_cast<const RankedStrategy &>(*findSearchStrategy(strategy));
     ranker = llvm::cantFail(ranking.makeRanker(problem, {}));
     ranker->prepare(RangeSamples(workload).shapes);
     return llvm::cantFail(ranker->rankMeasured(shape));
@@ -80,7 +79,8 @@ TEST_F(ReorderingTest, OrdersTheBestOfThePrefilterAnew) {
   for (const char *strategy : {"ftuner", "exhaustive"}) {
     SCOPED_TRACE(strategy);
     std::unique_ptr<ProgramRanker> ranker, plain;
-    SearchProblem p = problem(opposite), byLatency = problem(*findCostModel("latency"));
+    SearchProblem p = problem(opposite),
+                  byLatency = problem(*findCostModel("latency"));
     RankedShape before = rank(byLatency, strategy, plain);
     opposite.asked = 0;
     RankedShape ranked = rank(p, strategy, ranker);
@@ -100,9 +100,9 @@ TEST_F(ReorderingTest, OrdersTheBestOfThePrefilterAnew) {
       }
       EXPECT_LE(program.score, ranked.programs.front().score);
       // And so the planner rates it.
-      EXPECT_EQ(ranker->rateMeasured(
-                    family, family.path().resources(workload, family), shape,
-                    ranked),
+      EXPECT_EQ(ranker->rateMeasured(family,
+                                     family.path().resources(workload, family),
+                                     shape, ranked),
                 program.score);
     }
     // What the fast model ranks last of these is first.
