@@ -69,6 +69,7 @@ def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
             device_names=["h200", "v100"],
             device_vectors=vectors,
             task=np.arange(count) // 4,
+            task_names=[str(task) for task in range(count)],
             predicted=times * rng.uniform(0.7, 1.4, count),
         ),
         rows,
