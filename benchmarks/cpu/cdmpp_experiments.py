@@ -91,7 +91,7 @@ class Study:
         self.state.mkdir(parents=True, exist_ok=True)
         self.scale = options.scale
         self.epochs = options.epochs
-        self.tuning = dict(epochs=6, rate=3e-4)
+        self.tuning = dict(epochs=6, rate=3e-4, decay=1.3e-3)
 
     def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
         path = self.state / f"{name}.dataset"
