@@ -605,7 +605,8 @@ CONVOLUTION = ("a4000", "w6600", "mi250x")
 
 
 def _means(found: list[dict[str, Any]]) -> list[str]:
-    mean = {name: statistics.mean(one[name] for one in found) for name in ("rank", "mean", "within_10")}
+    # Predictions that are all equal have no rank.
+    mean = {name: statistics.mean(one[name] or 0.0 for one in found) for name in ("rank", "mean", "within_10")}
     return [f"{mean['rank']:.3f}", percent(mean["mean"]), percent(mean["within_10"])]
 
 
