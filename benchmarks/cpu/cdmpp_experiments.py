@@ -254,7 +254,7 @@ class LeftOut:
         if not count:
             return self.pool[:0], float("nan")
         pool = self.products.data.select(self.pool)
-        rows = self.trained("cdmpp", "times", 0).latents(pool) if way == "k-means" else sampling.standard_features(pool)
+        rows = sampling.standard_features(pool) if way == "features" else self.trained("cdmpp", "times", 0).latents(pool)
         choose = sampling.random_tasks if way == "random" else sampling.sample_tasks
         found = choose(rows, list(pool.task), count, seed)
         return self.pool[np.isin(pool.task, found.tasks)], found.radius
@@ -368,30 +368,27 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
     text = []
     for form in options.forms:
         cells: dict[str, list[list[float]]] = {way: [] for way in ways}
-        radii: dict[str, list[float]] = {way: [] for way in ways}
         for card in CARDS:
             for way, (count, choice, alpha) in ways.items():
                 seeds = range(options.repeats if count or alpha else min(2, options.repeats))
                 of = [state.part(run, card, "cdmpp", form, count, choice, alpha, seed) for seed in seeds]
                 cells[way].append([one["mean"] for one in of])
-                radii[way].append(statistics.mean(one.get("radius", float("nan")) for one in of))
         best, random, none = (cells[way] for way in ("50 k-means, CMD", "50 random, CMD", "no fine-tuning"))
         ahead = [
             statistics.mean(a) < min(statistics.mean(b), statistics.mean(c)) for a, b, c in zip(best, random, none)
         ]
         pairs = [sum(x < y for x, y in zip(a, b)) for a, b in zip(best, random)]
         rows = [
-            [way, *(percent(statistics.mean(one)) for one in of), percent(statistics.mean(statistics.mean(one) for one in of)),
-             "" if np.isnan(radii[way]).any() else f"{statistics.mean(radii[way]):.2f}"]
+            [way, *(percent(statistics.mean(one)) for one in of), percent(statistics.mean(statistics.mean(one) for one in of))]
             for way, of in cells.items()
-        ]  # fmt: skip
+        ]
         text += [
             f"**{form}**: mean error of the card left out ({study.count(500)} programs of each of the other cards, {study.tuning['epochs']} epochs of "
             f"tuning), {options.repeats} repeats. CMD with 50 tasks of k-means is ahead of random tasks "
             f"and of no fine-tuning on {sum(ahead)} of {len(CARDS)} cards ({', '.join(c for c, a in zip(CARDS, ahead) if a) or 'none'}); of "
             f"{options.repeats} pairs with random tasks it wins {', '.join(map(str, pairs))}.",
             "",
-            *markdown(["way", *CARDS, "mean", "ε"], rows),
+            *markdown(["way", *CARDS, "mean"], rows),
             "",
         ]
     return text
