@@ -13,6 +13,7 @@ import pytest
 
 import ftuner
 from commands import run_command
+from ftuner.cli import main
 from ftuner.latency.model import Launches, model
 from ftuner.latency.rows import Devices
 from ftuner.learned import encoding, labels, replay
@@ -304,7 +305,13 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
         kinds.load(tmp_path / "trees")
 
 
-def test_commands_tune_and_sample(tmp_path: Path) -> None:
+def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def learn(*arguments: str, code: int = 0) -> str:
+        """The same within this process."""
+        assert main(["learn", *arguments]) == code
+        output = capsys.readouterr()
+        return output.err if code else output.out
+
     rows = write_rows(tmp_path / "rows.csv", factor=1.5, shapes=12)
     with open(rows, newline="") as file:
         every = list(csv.DictReader(file))

@@ -44,8 +44,8 @@ def _add_finetune(actions: Any) -> None:
         help="what the rows (of that file) call NAME is this device",
     )  # fmt: skip
     parser.add_argument("--alpha", type=_weight, default=1.0, help="weight of the discrepancy (default: %(default)s)")
-    parser.add_argument("--epochs", type=_number(1), default=30, help="over the source (default: %(default)s)")
-    parser.add_argument("--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)")
+    parser.add_argument("--epochs", type=_number(1), default=20, help="over the source (default: %(default)s)")
+    parser.add_argument("--batch", type=_number(2), default=256, help="programs of a step (default: %(default)s)")
     parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     parser.set_defaults(run=_finetune)

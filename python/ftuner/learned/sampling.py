@@ -71,7 +71,7 @@ def standard_features(data: Dataset) -> npt.NDArray[np.float32]:
     """Mean features of programs' statements and their devices' figures, standardised: programs × numbers."""
     rows = inputs(data)
     deviation = rows.std(0)
-    return (rows - rows.mean(0)) / np.where(deviation > 1e-6, deviation, 1)
+    return np.asarray((rows - rows.mean(0)) / np.where(deviation > 1e-6, deviation, 1), np.float32)
 
 
 def _radius(rows: npt.NDArray[np.float64], is_sampled: npt.NDArray[np.bool_]) -> float:

@@ -450,12 +450,12 @@ def _run(
 class Tuning:
     """How a predictor is tuned finely for programs or devices that it was not trained on (section 5.2)."""
 
-    epochs: int = 30
+    epochs: int = 20
     # Programs of a step: of the source, and at most so many of the target.
     batch: int = 600
     target_batch: int = 2048
-    rate: float = 3e-4
-    decay: float = 1.3e-3
+    rate: float = 1e-3
+    decay: float = 1e-5
     # Weight of the central moment discrepancy.
     alpha: float = 1.0
     # Weight of the loss of labelled programs of the target, against that of the source.
