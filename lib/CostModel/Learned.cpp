@@ -156,7 +156,8 @@ std::optional<ChoiceConfidence> Evaluator::confidence(double first,
 std::vector<std::string> Evaluator::remarks() const {
   std::vector<std::string> lines;
   const auto &trained = predictor->devices();
-  if (!trained.count(device.name))
+  auto of = trained.find(device.name);
+  if (of == trained.end() || of->second == 0)
     lines.push_back("cost model 'learned' was trained on " +
                     llvm::join(llvm::make_first_range(trained), ", ") +
                     ", and not on " + device.name +

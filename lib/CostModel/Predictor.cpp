@@ -637,6 +637,8 @@ Predictor::parse(StringRef content, StringRef sourceName) {
 }
 
 std::vector<float> Predictor::encodeDevice(const LatencyDevice &device) const {
+  if (trainedOn.size() == 1)
+    return network->deviceLatent(network->deviceMean);
   return network->deviceLatent(figuresOf(device));
 }
 

@@ -74,7 +74,8 @@ public:
   /// Most that a golden row may differ, as a share.
   static constexpr double goldenError = 1e-4;
 
-  /// Figures of a device as the network takes them.
+  /// Figures of a device as the network takes them. After a training on one
+  /// device they do not count: nothing tells what they do.
   std::vector<float> encodeDevice(const LatencyDevice &device) const;
   /// Why the predictor says nothing of a program, in words that follow "with";
   /// empty where it does: a number of statements that it has no head for, or a
@@ -98,7 +99,7 @@ public:
   bool corrects() const { return isCorrection; }
   /// SHA-256 of the file, in hexadecimal digits.
   llvm::StringRef hash() const { return digest; }
-  /// Rows of the training, by device.
+  /// Rows of the training, by device; 0 where it was adapted without times.
   const std::map<std::string, int64_t> &devices() const { return trainedOn; }
   /// None for a device without rows that were not trained on.
   std::optional<PredictorDeviation> deviation(llvm::StringRef device) const;

@@ -68,7 +68,7 @@ class Golden:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    # By name, rows of the training set.
+    # By name, rows of the training set; 0 for devices that it was adapted to without times.
     devices: dict[str, int]
     # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
@@ -94,6 +94,11 @@ class Provenance:
             feature_ranges=ranges,
             golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
         )
+
+    def adapted(self, data: Dataset) -> Provenance:
+        """That of a predictor tuned for programs without times. Errors from before say nothing of it."""
+        names = {data.device_names[card]: 0 for card in np.unique(data.device)}
+        return dataclasses.replace(self, devices={**names, **self.devices}, deviations={})
 
     def extended(self, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
         """That of a predictor trained on more programs. Errors from before say nothing of it."""

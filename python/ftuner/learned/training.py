@@ -310,14 +310,6 @@ def _standard(values: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32],
     return mean.astype(np.float32), np.where(deviation > 1e-6, deviation, 1).astype(np.float32)
 
 
-def _standard_of_devices(
-    vectors: npt.NDArray[np.float32],
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """The same of devices' figures; those that are the same on all are 0 on any device: nothing tells what they do."""
-    mean, deviation = vectors.mean(0), vectors.std(0)
-    return mean.astype(np.float32), np.where(deviation > 1e-6, deviation, 1e30).astype(np.float32)
-
-
 def train(
     data: Dataset,
     architecture: Architecture,
@@ -347,7 +339,7 @@ def train(
     # Devices that rows are of, each once.
     devices = data.device_vectors[np.unique(data.device)]
     trained = Trained(
-        predictor, labels, *_standard(rows_of), *_standard_of_devices(devices), options.positions, options.corrects,
+        predictor, labels, *_standard(rows_of), *_standard(devices), options.positions, options.corrects,
         options.structure, Provenance.of(data, targets),
     )  # fmt: skip
     wanted = torch.from_numpy(labels.forward(targets).astype(np.float32))
@@ -546,8 +538,11 @@ def finetune(
 
     _run(options.epochs, predictor, (optimizer, schedule), rng, epoch, tell, stop, checkpoint)
     _settle(predictor, packed)
-    if tuned.provenance is not None and labelled is not None and len(labelled):
-        tuned.provenance = tuned.provenance.extended(labelled, targets[of_labelled])
+    if tuned.provenance is not None:
+        if target is not None:
+            tuned.provenance = tuned.provenance.adapted(target)
+        if labelled is not None and len(labelled):
+            tuned.provenance = tuned.provenance.extended(labelled, targets[of_labelled])
     return tuned
 
 
