@@ -598,8 +598,8 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
     double difference = std::abs(value - wanted) / std::abs(wanted);
     if (!(difference <= Predictor::goldenError))
       return error("golden row " + Twine(index) + ": expected " +
-                   llvm::formatv("{0}", wanted).str() + ", but got " +
-                   llvm::formatv("{0}", value).str());
+                   llvm::formatv("{0:e6}", wanted).str() + ", but got " +
+                   llvm::formatv("{0:e6}", value).str());
     result.goldenDifference = std::max(result.goldenDifference, difference);
   }
   return llvm::Error::success();
