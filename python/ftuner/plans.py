@@ -261,7 +261,8 @@ def _reason(message: str) -> str:
 
 
 def _latency_us(program: Mapping[str, Any]) -> float | None:
-    return program.get("predicted_figures", {}).get("latency_time")
+    time_us = program.get("predicted_figures", {}).get("latency_time")
+    return None if time_us is None else float(time_us)
 
 
 def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
