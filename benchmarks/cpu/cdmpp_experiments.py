@@ -566,6 +566,16 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         sampled = np.zeros(len(target), bool)
         sampled[rng.permutation(len(target))[:count]] = True
         judged = target.select(~sampled)
+        if kind == "nearest card":
+            # Boosted trees of the card with the most similar figures; those of own programs correct their times.
+            vectors = {name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION}
+            nearest = min(others, key=lambda name: float(np.abs(vectors[name] - vectors[card]).sum()))
+            of = boosted.train(data.select(study.pick(sets[nearest], 3000, seed)), seed=seed)
+            as_nearest = dataclasses.replace(target, device=np.full(len(target), data.device_names.index(nearest)))
+            target = with_prediction(target, of.predict(as_nearest))
+            judged, own = target.select(~sampled), target.select(sampled)
+            times = boosted.train(own, corrects=True, seed=seed).predict(judged) if count else judged.predicted
+            return errors(times, judged)
         if kind == "boosted-trees":
             parts = [learned, *([target.select(sampled)] * 5 if count else [])]
             return errors(boosted.train(Dataset.concatenate(parts), seed=seed).predict(judged), judged)
@@ -596,13 +606,14 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         neighbours = _neighbours(data, sets, card)
         for name, rank in neighbours.items():
             rows.append([card, f"times of {name}", 0, f"{rank:.3f}", "", ""])
-        for kind in KINDS:
+        for kind in (*KINDS, "nearest card"):
             for count in (0, 50):
                 found = [state.part(card_out, card, kind, count, seed) for seed in range(options.repeats)]
                 rows.append([card, kind, count, *_means(found)])
     return text + [
         f"The same convolution with a card left out: {study.count(1500)} configurations of each of the other two to learn from, and so many of "
-        "its own at random. `times of` another card: its measured times as the ranking.",
+        "its own at random. `times of` another card: its measured times as the ranking. `nearest card`: boosted trees of the card whose "
+        "figures are most alike, and with own programs a correction of what they predict.",
         "",
         *markdown(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
     ]

@@ -35,7 +35,7 @@ private:
   }
   void addSums();
   unsigned addShared(unsigned factor);
-  unsigned addSlices();
+  AstAccess addSlices();
   void describeCopy(unsigned factor);
   void describeProducts();
   void describeEpilogue();
@@ -181,7 +181,7 @@ void BlockDescriber::describeProducts() {
   statement.accesses.push_back({sums, true, true});
 }
 
-unsigned BlockDescriber::addSlices() {
+AstAccess BlockDescriber::addSlices() {
   AstBuffer buffer;
   buffer.name = "slices";
   buffer.elementBytes = bytesOf(workload.accumulatorType());
@@ -195,13 +195,14 @@ unsigned BlockDescriber::addSlices() {
     buffer.strides[axis] = stride;
     stride *= shape[axis];
   }
+  buffer.elements =
+      static_cast<double>(stride) * static_cast<double>(family.reduceSplit);
+  AstAccess access{ast.addBuffer(std::move(buffer)), false, true};
   for (unsigned loop : ast.openLoops())
     if (ast.loops()[loop].binding == LoopBinding::Grid &&
         ast.loops()[loop].axis == view.k)
-      buffer.apart.push_back({loop, stride});
-  buffer.elements =
-      static_cast<double>(stride) * static_cast<double>(family.reduceSplit);
-  return ast.addBuffer(std::move(buffer));
+      access.apart.push_back({loop, stride});
+  return access;
 }
 
 void BlockDescriber::describeEpilogue() {
@@ -219,7 +220,7 @@ void BlockDescriber::describeEpilogue() {
   AstStatement &store = ast.addStatement("store");
   store.accesses.push_back({from, true, false});
   if (family.reduceSplit > 1) {
-    store.accesses.push_back({addSlices(), false, true});
+    store.accesses.push_back(addSlices());
     return;
   }
   store.add(view.epilogueOperations());

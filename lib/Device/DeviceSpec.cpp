@@ -335,6 +335,11 @@ llvm::Expected<DeviceSpec> ftuner::parseDeviceSpec(StringRef json,
   if (!file)
     return file.takeError();
   DeviceSpec device;
+  if (file->fields.get("figures"))
+    return file->error("figures",
+                       "expected the description of a CUDA device, but this "
+                       "one has the figures that learned predictors read, and "
+                       "no kernels are made for it (docs/learned-data.md)");
   if (llvm::Error error = checkFields(*file))
     return error;
   for (auto [key, member] : {std::pair("name", &DeviceSpec::name),

@@ -17,7 +17,10 @@ static llvm::Error invalid(const Twine &path, const Twine &message) {
   return llvm::createStringError(path + ": " + message);
 }
 
-static std::string shown(double value) { return llvm::formatv("{0}", value); }
+static std::string shown(double value) {
+  return std::isfinite(value) ? ftuner::shown(llvm::json::Value(value))
+                              : llvm::formatv("{0}", value).str();
+}
 
 /// Stores a number where it belongs, if it may stand there.
 static llvm::Error store(double value, int64_t *whole, double *number,
@@ -72,7 +75,7 @@ private:
                    const Twine &path);
   llvm::Error readLoop(const Value &value, const Twine &path);
   llvm::Error readBuffer(const Value &value, const Twine &path);
-  llvm::Error readApart(const Value &value, AstBuffer &buffer, size_t number,
+  llvm::Error readApart(const Value &value, AstAccess &access, size_t number,
                         const Twine &path);
   llvm::Error readStatement(const Value &value, const Twine &path);
   llvm::Error readAccess(const Value &value, AstStatement &statement,
@@ -247,7 +250,7 @@ llvm::Error AstTemplate::Reader::readLoop(const Value &value,
 }
 
 llvm::Error AstTemplate::Reader::readApart(const Value &value,
-                                           AstBuffer &buffer, size_t index,
+                                           AstAccess &access, size_t index,
                                            const Twine &path) {
   const Object *object = objectOf(value);
   std::optional<int64_t> loop =
@@ -256,8 +259,9 @@ llvm::Error AstTemplate::Reader::readApart(const Value &value,
     return invalid(path, "expected an object with the number of a loop");
   if (llvm::Error error = keys(*object, {"loop", "distance"}, path))
     return error;
-  buffer.apart[index].first = static_cast<unsigned>(*loop);
-  return number(*object, "distance", buffer.apart[index].second, 0, path);
+  access.apart[index].first = static_cast<unsigned>(*loop);
+  return number(*object, "distance", access.apart[index].second, -kMostWhole,
+                path);
 }
 
 llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
@@ -265,10 +269,10 @@ llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
   const Object *object = objectOf(value);
   if (!object)
     return invalid(path, "expected an object");
-  if (llvm::Error error = keys(*object,
-                               {"name", "memory", "element_bytes", "elements",
-                                "strides", "tile", "apart"},
-                               path))
+  if (llvm::Error error = keys(
+          *object,
+          {"name", "memory", "element_bytes", "elements", "strides", "tile"},
+          path))
     return error;
   AstBuffer &buffer = tree.allBuffers[opened++];
   if (llvm::Error error = text(*object, "name", buffer.name, path))
@@ -284,7 +288,8 @@ llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
                                    (path + ".elements").str()))
       return error;
   }
-  if (llvm::Error error = numbers(*object, "strides", buffer.strides, 0, path))
+  if (llvm::Error error =
+          numbers(*object, "strides", buffer.strides, -kMostWhole, path))
     return error;
   if (object->get("tile")) {
     if (llvm::Error error = numbers(*object, "tile", buffer.tile, 1, path))
@@ -294,15 +299,7 @@ llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
                      "expected a tile along " + Twine(buffer.strides.size()) +
                          " axes, but it has " + Twine(buffer.tile.size()));
   }
-  const llvm::json::Array *apart = object->getArray("apart");
-  if (!object->get("apart"))
-    return llvm::Error::success();
-  buffer.apart.resize(apart ? apart->size() : 0);
-  size_t next = 0;
-  return elements(*object, "apart", path,
-                  [&](const Value &one, const Twine &name) {
-                    return readApart(one, buffer, next++, name);
-                  });
+  return llvm::Error::success();
 }
 
 llvm::Error AstTemplate::Reader::readAccess(const Value &value,
@@ -314,15 +311,32 @@ llvm::Error AstTemplate::Reader::readAccess(const Value &value,
   if (!buffer || *buffer < 0 ||
       static_cast<size_t>(*buffer) >= tree.allBuffers.size())
     return invalid(path, "expected an object with the number of a buffer");
-  if (llvm::Error error =
-          keys(*object, {"buffer", "reads", "writes", "distances"}, path))
+  if (llvm::Error error = keys(
+          *object,
+          {"buffer", "reads", "writes", "distances", "apart", "data_dependent"},
+          path))
     return error;
   AstAccess &access = statement.accesses[number];
   access.buffer = static_cast<unsigned>(*buffer);
   if (llvm::Error error =
           flag(*object, "reads", access.reads, path, /*isOptional=*/false))
     return error;
-  return flag(*object, "writes", access.writes, path, /*isOptional=*/false);
+  if (llvm::Error error =
+          flag(*object, "writes", access.writes, path, /*isOptional=*/false))
+    return error;
+  if (llvm::Error error =
+          flag(*object, "data_dependent", access.isDataDependent, path,
+               /*isOptional=*/true))
+    return error;
+  if (!object->get("apart"))
+    return llvm::Error::success();
+  const llvm::json::Array *apart = object->getArray("apart");
+  access.apart.resize(apart ? apart->size() : 0);
+  size_t next = 0;
+  return elements(*object, "apart", path,
+                  [&](const Value &one, const Twine &name) {
+                    return readApart(one, access, next++, name);
+                  });
 }
 
 /// Of the loops that are open, some close before the next ones open.

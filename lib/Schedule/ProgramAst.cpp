@@ -116,7 +116,7 @@ AstStatement &ProgramAst::addStatement(std::string name) {
 int64_t ProgramAst::distance(const AstAccess &access, unsigned number) const {
   const AstBuffer &buffer = allBuffers[access.buffer];
   const AstLoop &loop = allLoops[number];
-  for (auto [of, distance] : buffer.apart)
+  for (auto [of, distance] : access.apart)
     if (of == number)
       return distance;
   if (!loop.axis || *loop.axis >= buffer.strides.size())
@@ -208,14 +208,6 @@ void ProgramAst::write(llvm::json::OStream &json) const {
         writeNumbers("strides", buffer.strides);
         if (!buffer.tile.empty())
           writeNumbers("tile", buffer.tile);
-        if (!buffer.apart.empty())
-          json.attributeArray("apart", [&] {
-            for (const auto &one : buffer.apart)
-              json.object([&] {
-                json.attribute("loop", static_cast<int64_t>(one.first));
-                json.attribute("distance", one.second);
-              });
-          });
       });
   });
   json.attributeArray("statements", [&] {
@@ -237,10 +229,20 @@ void ProgramAst::write(llvm::json::OStream &json) const {
               json.attribute("buffer", static_cast<int64_t>(access.buffer));
               json.attribute("reads", access.reads);
               json.attribute("writes", access.writes);
+              if (access.isDataDependent)
+                json.attribute("data_dependent", true);
               json.attributeArray("distances", [&] {
                 for (unsigned loop : statement.loops)
                   json.value(distance(access, loop));
               });
+              if (!access.apart.empty())
+                json.attributeArray("apart", [&] {
+                  for (const auto &one : access.apart)
+                    json.object([&] {
+                      json.attribute("loop", static_cast<int64_t>(one.first));
+                      json.attribute("distance", one.second);
+                    });
+                });
             });
         });
       });

@@ -22,7 +22,6 @@
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <array>
 #include <optional>
@@ -77,15 +76,17 @@ struct AstBuffer {
   /// Elements of it, each once; of registers those of a thread, of shared
   /// memory those of all stages.
   double elements = 0;
-  /// Loops, by their numbers, whose iterations are so many elements apart,
-  /// whatever the axes say.
-  llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
 };
 
 /// One access of a statement in each iteration of its loops.
 struct AstAccess {
   unsigned buffer = 0;
   bool reads = false, writes = false;
+  /// Loops, by their numbers, whose iterations are so many elements apart,
+  /// whatever the axes say.
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
+  /// Whether the place follows from elements that were loaded.
+  bool isDataDependent = false;
 };
 
 /// Operations of a statement, apart as features have them.
@@ -155,6 +156,9 @@ public:
     std::optional<unsigned> parent;
   };
 
+  /// Reads what `write` has written; AstTemplate.h says what is checked.
+  static llvm::Expected<ProgramAst> read(llvm::StringRef json);
+
   unsigned addBuffer(AstBuffer buffer);
   AstStatement &addStatement(std::string name);
 
@@ -179,20 +183,18 @@ public:
   /// the statement A and the loop j with B is i A · j B ·, so 1 and 4.
   llvm::SmallVector<int64_t, 8> ordering() const;
 
-  /// Writes `loops`, `buffers`, `statements` and `ordering` as fields of the
-  /// open object.
+  /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
+  /// object.
   void write(llvm::json::OStream &json) const;
-  /// Reads an object with these fields; AstTemplate.h says what is checked.
-  static llvm::Expected<ProgramAst> read(llvm::StringRef json);
 
 private:
-  friend class AstTemplate;
-
   std::vector<AstLoop> allLoops;
   std::vector<AstBuffer> allBuffers;
   std::vector<AstStatement> allStatements;
   std::vector<Node> order;
   llvm::SmallVector<unsigned, 12> open;
+
+  friend class AstTemplate;
 };
 
 /// The tree of one part of a program: blocks of two heights run code of their

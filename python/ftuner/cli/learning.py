@@ -123,7 +123,7 @@ def _add_data(actions: Any) -> None:
         "tree, its device and its time.",
     )
     data.add_argument(
-        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv, .csv.gz or .csv.xz, or folders of them"
+        "paths", nargs="*", metavar="FILE|FOLDER", help="measurements: .csv or .jsonl (or .gz, .xz of these), or folders of them"
     )
     data.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     data.add_argument(
@@ -139,6 +139,13 @@ def _add_data(actions: Any) -> None:
     )
     data.add_argument(
         "--rows", type=_number(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+    )
+    data.add_argument(
+        "--synthetic",
+        type=_number(1),
+        default=0,
+        metavar="N",
+        help="so many programs of this compiler besides, labelled by the latency model (default: none)",
     )
     data.add_argument("--seed", type=_number(0), default=0, help="of what is drawn (default: %(default)s)")
     data.add_argument("--json", action="store_true", help="print the table as JSON")
@@ -191,8 +198,8 @@ def _data(options: argparse.Namespace) -> None:
         raise Error("ftuner learn data needs SciPy: pip install 'ftuner[learned]'") from error
     from ..learned import sources
 
-    if not options.paths:
-        raise UsageError("expected files or folders of measurements")
+    if not options.paths and not options.synthetic:
+        raise UsageError("expected files or folders of measurements, or --synthetic")
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
@@ -206,25 +213,26 @@ def _data(options: argparse.Namespace) -> None:
             names,
             options.rows,
             options.seed,
+            options.synthetic,
             tell=Progress.begin_stage,
         )
         Progress.begin_stage(f"writing {len(data)} rows")
         digest = data.save(options.output)
-    counts = sources.counts(data)
+    counts, tasks = sources.counts(data), len(set(data.task.tolist()))
     left_out = [
         dict(file=file.path, source=file.source, why=why, rows=rows)
         for file in files
         for why, rows in file.found.left_out.items()
     ]
     if options.json:
-        print_json({"rows": len(data), "tasks": len(data.task_names), "hash": digest, "counts": counts, "left_out": left_out})
+        print_json({"rows": len(data), "tasks": tasks, "hash": digest, "counts": counts, "left_out": left_out})
         return
     columns = ["source", "device", "operator", "kind", "knowledge", "rows"]
     print(table([[row[name] for name in columns] for row in counts], columns))
     if left_out:
         print()
         print(table([[row["rows"], row["file"], row["why"]] for row in left_out], ["left out", "file", "why"]))
-    print(f"\n{len(data)} rows of {len(data.task_names)} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
+    print(f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
 
 
 def _learned() -> Any:

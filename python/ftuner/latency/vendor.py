@@ -129,7 +129,7 @@ def _predict(
     for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
         batch, m, n, k = sizes[some].T
         if dtype == "f32":
-            launches, row = _fma_choices(found, batch, m, n, k)
+            launches, row = fma_choices(found, batch, m, n, k)
         else:
             launches, row = token_rows.choices_of(
                 [found.figures], 0, dtype, library, (m, n, k), batch
@@ -139,7 +139,7 @@ def _predict(
     return times
 
 
-def _fma_choices(
+def fma_choices(
     device: Device, batch: Array, m: Array, n: Array, k: Array
 ) -> tuple[Launches, npt.NDArray[np.int64]]:
     """All launches that f32 products may be, and the product of each."""

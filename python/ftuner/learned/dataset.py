@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import zipfile
-from typing import Any, BinaryIO, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +120,7 @@ class Dataset:
         source: str,
         predicted: npt.NDArray[np.float64] | None = None,
         model: Any = "",
-        kind: str = MEASURED,
+        kind: Any = MEASURED,
         knowledge: Any = KNOWN,
         is_tuned: bool = False,
     ) -> Dataset:
@@ -205,7 +205,7 @@ class Dataset:
         arrays["parts"] = np.array([len(trees) for trees in self.trees], np.int32)
         arrays["blocks"] = np.array([tree.blocks for tree in trees], np.float64)
         arrays["statements"] = np.array([len(tree.ordering) for tree in trees], np.int32)
-        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0)]).astype(np.int32)
+        arrays["ordering"] = np.concatenate([tree.ordering for tree in trees] or [np.empty(0, np.int64)]).astype(np.int32)
         width = len(model().program_features())
         digest = hashlib.sha256()
         with outputs.replacing([os.fspath(path)]) as (temporary,):
@@ -347,7 +347,8 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
         for row, parts in zip(of.rows, found):
             trees[row] = parts
         predicted[of.rows] = _latency(loaded, devices.sources[of.device], *launches)
-    shapes = [columns[name] for name in ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")]
+    names = ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")
+    shapes = [columns[name].tolist() for name in names]
     types = np.array(loaded.program_types)[columns["type"]]
     return Dataset.make(
         trees,
@@ -355,7 +356,7 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
         device,
         devices.names,
         vectors(devices),
-        key=_keys(shapes),
+        key=program_keys(dict(zip(names, shape)) for shape in zip(*shapes)),
         fold=read_folds(table, zip(*shapes[:4])),
         predicted=predicted,
         operator=np.char.add("product-", types) if len(types) else "product",
@@ -364,10 +365,12 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     )
 
 
-def _keys(shapes: Sequence[npt.NDArray[np.int64]]) -> Iterator[str]:
-    for batch, m, n, k, lhs, rhs, type in zip(*(column.tolist() for column in shapes)):
-        layout = "tn"[not lhs] + "tn"[not rhs]
-        yield f"product {batch}x{m}x{n}x{k} {layout} {model().program_types[type]}"
+def program_keys(records: Iterable[Mapping[str, int]]) -> Iterator[str]:
+    """Names of the tasks of products, by the fields of their programs."""
+    for record in records:
+        layout = "tn"[not record["transpose_lhs"]] + "tn"[not record["transpose_rhs"]]
+        sizes = "x".join(str(record[name]) for name in ("batch", "m", "n", "k"))
+        yield f"product {sizes} {layout} {model().program_types[record['type']]}"
 
 
 def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:

@@ -94,7 +94,8 @@ class Products:
     element_bytes: int = 4
 
     def __getitem__(self, rows: Any) -> Products:
-        return _rows_of(self, rows)
+        result: Products = _rows_of(self, rows)
+        return result
 
     @property
     def blocks(self) -> Numbers:
@@ -177,10 +178,7 @@ def _describe_product(
     partial = None
     with tree.nest(*grid) as numbers:
         if summed:
-            apart = {numbers[1 if batched else 0]: p.batch * m * n}
-            partial = tree.buffer(
-                "slices", strides=[n, 1, zero, m * n], elements=p.split * p.batch * m * n, apart=apart
-            )
+            partial = tree.buffer("slices", strides=[n, 1, zero, m * n], elements=p.split * p.batch * m * n)
         with tree.nest(*outputs):
             tree.statement("initialize", writes=[sums])
         with tree.nest(loop("step", steps, "serial", K, step, True)):
@@ -209,7 +207,8 @@ def _describe_product(
                 tree.statement("add bias", {"float-add": 1}, reads=[bias], updates=[sums])
         with tree.nest(*outputs):
             if partial is not None:
-                tree.statement("store", reads=[sums], writes=[partial])
+                apart = {partial: {numbers[1 if batched else 0]: p.batch * m * n}}
+                tree.statement("store", reads=[sums], writes=[partial], apart=apart)
             elif split:
                 tree.statement("store", {"float-add": 1}, reads=[sums], updates=[output])
             else:
@@ -343,12 +342,10 @@ def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, gr
             tree.statement(name, reads=[source], writes=[target])
 
     with tree.nest(*grid) as numbers:
-        target = output
+        target, apart = output, {}
         if split:
-            apart = {numbers[1 if batched else 0]: p.batch * m * n}
-            target = tree.buffer(
-                "slices", strides=[n, 1, 0, m * n], elements=p.split * p.batch * m * n, apart=apart
-            )
+            target = tree.buffer("slices", strides=[n, 1, 0, m * n], elements=p.split * p.batch * m * n)
+            apart = {target: {numbers[1 if batched else 0]: p.batch * m * n}}
         with tree.nest(*outputs):
             tree.statement("initialize", writes=[sums])
         with tree.nest(loop("step", steps, "serial", K, p.depth, True)):
@@ -364,6 +361,6 @@ def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, gr
                 tree.statement("multiply", {"float-multiply-add": 1}, reads=[lhs_tile, rhs_tile], updates=[sums])
         with tree.nest(*outputs):
             tree.statement("stage sums", reads=[sums], writes=[staging])
-            tree.statement("store", reads=[staging], writes=[target])
+            tree.statement("store", reads=[staging], writes=[target], apart=apart)
     if split:
         _describe_sums(tree, p.batch * m * n, p.split, p.output_bytes)

@@ -58,17 +58,14 @@ class Tree:
         strides: Sequence[Any],
         elements: Any,
         tile: Sequence[Any] | None = None,
-        apart: Mapping[int, Any] | None = None,
     ) -> int:
         """A buffer and its number: `memory` is global, shared or registers, `bytes` those of an element,
         `strides` elements between neighbours along each axis, `tile` the elements along each axis of what
-        holds a tile, `elements` all of it, and `apart` distances between iterations of loops by their numbers."""
+        holds a tile, and `elements` all of it."""
         fields: dict[str, Any] = {"name": name, "memory": memory, "element_bytes": bytes, "elements": elements}
         fields["strides"] = list(strides)
         if tile is not None:
             fields["tile"] = list(tile)
-        if apart:
-            fields["apart"] = [{"loop": number, "distance": distance} for number, distance in apart.items()]
         self._buffers.append(fields)
         return len(self._buffers) - 1
 
@@ -89,10 +86,12 @@ class Tree:
         reads: Sequence[int] = (),
         updates: Sequence[int] = (),
         writes: Sequence[int] = (),
+        apart: Mapping[int, Mapping[int, Any]] | None = None,
     ) -> None:
         """A statement in the open loops: operations by kind ("float-multiply-add", …) of one iteration, and the
-        numbers of the buffers that it reads, reads and writes, and writes."""
-        accesses = [
+        numbers of the buffers that it reads, reads and writes, and writes. `apart` are, by buffers, distances
+        between the iterations of loops by their numbers, where they do not follow from axes."""
+        accesses: list[dict[str, Any]] = [
             {"buffer": buffer, "reads": does_read, "writes": does_write}
             for buffers, does_read, does_write in (
                 (reads, True, False),
@@ -101,6 +100,9 @@ class Tree:
             )
             for buffer in buffers
         ]
+        for access in accesses:
+            if distances := (apart or {}).get(access["buffer"]):
+                access["apart"] = [{"loop": number, "distance": distance} for number, distance in distances.items()]
         self._statements.append(
             {"name": name, "loops": list(self._open), "operations": dict(operations or {}), "accesses": accesses}
         )

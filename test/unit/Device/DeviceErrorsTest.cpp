@@ -52,6 +52,13 @@ TEST(DeviceErrors, GoodFileHasNone) {
       "no error");
 }
 
+TEST(DeviceErrors, OtherMakersDevicesAreNotCompiledFor) {
+  EXPECT_EQ(errorOf("{\n  \"name\": \"w6600\",\n  \"figures\": {}\n}"),
+            "my.json:3: field 'figures': expected the description of a CUDA "
+            "device, but this one has the figures that learned predictors "
+            "read, and no kernels are made for it (docs/learned-data.md)");
+}
+
 TEST(DeviceErrors, MeasuredRatesFitThePeaks) {
   auto with = [](llvm::StringRef fields) {
     return errorOf(edited("\"l2_mib\"", (fields + ",\n  \"l2_mib\"").str()));

@@ -1,4 +1,4 @@
-"""Data sets from files of measurements, recognised by their columns (docs/learned-data.md)."""
+"""Data sets from files of measurements, told by their columns (docs/learned-data.md)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ... import outputs
+from ... import descriptions
 from ...errors import Error
 from ...latency.model import model
 from ...latency.rows import LEAST_TIME, MOST_TIME, Devices
 from ...latency.table import Table
-from ..dataset import DEVICE_FIGURES, Dataset, device_vector, read_programs
+from ..dataset import DEVICE_FIGURES, Dataset, device_vector, vectors
 
 # Descriptions of devices that are in published rows and not among the compiler's.
 _DESCRIPTIONS = Path(__file__).parent / "devices"
@@ -79,7 +79,7 @@ class Cards:
         """The index of each row's device, and the names and figures of these."""
         if "device" not in table:
             index = self.devices.of(table)
-            return index, self.devices.names, vectors_of(self.devices)
+            return index, self.devices.names, vectors(self.devices)
         file = os.path.basename(table.path)
         names: list[str] = []
         figures: list[npt.NDArray[np.float32]] = []
@@ -102,12 +102,6 @@ class Cards:
         what = "a built-in device, or one that --map or --device-files explain"
         index = table.choose("device", "", known, what).astype(np.int64)
         return index, names, np.stack(figures) if figures else np.empty((0, len(DEVICE_FIGURES)), np.float32)
-
-
-def vectors_of(devices: Devices) -> npt.NDArray[np.float32]:
-    from ..dataset import vectors
-
-    return vectors(devices)
 
 
 def _description(path: str) -> tuple[str, npt.NDArray[np.float32] | None]:
@@ -157,18 +151,17 @@ class Source:
 
 def sources() -> list[Source]:
     """All formats, in the order in which they are told."""
-    from . import configurations, memory, products
+    from . import attention, configurations, convolutions, memory, models, products, programs
 
     return [
-        Source("ftuner", ("m", "n", "k", "block_m", "us"), _programs),
+        *programs.SOURCES,
         *products.SOURCES,
         *configurations.SOURCES,
         *memory.SOURCES,
+        *attention.SOURCES,
+        *convolutions.SOURCES,
+        *models.SOURCES,
     ]
-
-
-def _programs(table: Table, cards: Cards) -> Found:
-    return Found(read_programs(table, cards.devices, source=stem(table.path)))
 
 
 @dataclasses.dataclass
@@ -180,8 +173,13 @@ class File:
     found: Found
 
 
+ENDINGS = tuple(f".{kind}{packed}" for kind in ("csv", "jsonl") for packed in ("", ".gz", ".xz"))
+# Names of what is no table: logs of measurers, and what nobody has measured.
+LOG, SYNTHETIC_SOURCE = "log", "synthetic"
+
+
 def files_of(paths: Sequence[str]) -> list[str]:
-    """The files, and those of folders that may be tables (.csv, .csv.gz, .csv.xz)."""
+    """The files, and those of folders that may be tables (.csv, .csv.gz, .csv.xz) or logs (.jsonl, …)."""
     result = []
     for path in paths:
         if not os.path.isdir(path):
@@ -190,10 +188,10 @@ def files_of(paths: Sequence[str]) -> list[str]:
         inside = sorted(
             os.path.join(path, name)
             for name in os.listdir(path)
-            if name.endswith((".csv", ".csv.gz", ".csv.xz"))
+            if name.endswith(ENDINGS)
         )
         if not inside:
-            raise Error(f"expected tables of rows in the folder '{path}', but there are none")
+            raise Error(f"expected tables of rows or logs in the folder '{path}', but there are none")
         result += inside
     return result
 
@@ -206,28 +204,37 @@ def gather(
     only: Sequence[str] = (),
     rows: int = 0,
     seed: int = 0,
+    synthetic: int = 0,
     tell: Callable[[str], None] = lambda path: None,
 ) -> tuple[Dataset, list[File]]:
     """The data set of files and folders.
 
     only      names of formats; files of others are passed over
     rows      of each file at most so many, drawn by the seed; 0: all
+    synthetic so many programs of this compiler besides, on all of its devices, labelled by the latency model
     tell      is called with each file before it is read
 
     Raises `Error` with the file and the line of what cannot be. A file of a folder that is of no known format
     is passed over; one that is named is an error.
     """
+    from . import programs
+
     named = {path for path in paths if not os.path.isdir(path)}
     every = files_of(paths)
     known = sources()
+    formats = [*(source.name for source in known), LOG]
     for name in only:
-        if name not in [source.name for source in known]:
-            names = ", ".join(source.name for source in known)
+        if name not in formats:
+            names = ", ".join(formats)
             raise Error(f"--sources: expected some of {names}, but got '{name}'")
     cards = Cards(mapping or {}, device, device_files, every)
     found: list[File] = []
     for path in every:
         tell(path)
+        if programs.is_log(path):
+            if not only or LOG in only:
+                found.append(File(path, LOG, _drawn(programs.read_log(path, cards), rows, seed)))
+            continue
         table = Table(path)
         fitting = [source for source in known if source.fits(table)]
         if not fitting:
@@ -242,13 +249,21 @@ def gather(
             raise Error(f"{path}: expected rows, but there is only a header")
         if not source.needs_all:
             table = thinned(table, rows, seed)
-        of_file = source.read(table, cards)
-        if rows and len(of_file.data) > rows:
-            of_file.data = of_file.data.select(_draw(len(of_file.data), rows, seed))
-        found.append(File(path, source.name, of_file))
+        found.append(File(path, source.name, _drawn(source.read(table, cards), rows, seed)))
+    if synthetic:
+        tell("synthetic rows")
+        data = programs.synthetic(synthetic, seed, sorted(descriptions.devices()), cards)
+        found.append(File("", SYNTHETIC_SOURCE, Found(data)))
     if not any(len(file.found.data) for file in found):
         raise Error("expected one measured row at least")
     return Dataset.concatenate([file.found.data for file in found]), found
+
+
+def _drawn(found: Found, rows: int, seed: int) -> Found:
+    """At most so many rows, drawn by the seed; 0: all."""
+    if rows and len(found.data) > rows:
+        found.data = found.data.select(_draw(len(found.data), rows, seed))
+    return found
 
 
 def _draw(size: int, rows: int, seed: int) -> npt.NDArray[np.int64]:

@@ -11,10 +11,10 @@ from ...latency import configuration_rows
 from ...latency.model import ProgramTree
 from ...latency.rows import MOST_TILE, fold_of
 from ...latency.table import Table
-from ..dataset import Dataset
+from ..dataset import Dataset, vectors
 from ..kernels import ceil_div, trees_of
 from ..trees import K, M, N, Tree, loop
-from . import Cards, Found, Source, read_measured, stem, vectors_of
+from . import Cards, Found, Source, read_measured, stem
 from .products import predictions, shape_keys
 
 Numbers = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ def _xgemm(table: Table, cards: Cards) -> Found:
         rows.microseconds,
         rows.device,
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=shape_keys(np.full(len(rows), "xgemm"), "f32", c["M"], c["N"], c["K"]),
         fold=rows.fold,
         predicted=predictions(rows),

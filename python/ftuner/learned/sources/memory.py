@@ -10,10 +10,10 @@ import numpy.typing as npt
 from ...latency import memory_rows
 from ...latency.model import ProgramTree
 from ...latency.table import Table
-from ..dataset import Dataset
+from ..dataset import Dataset, vectors
 from ..kernels import Numbers, ceil_div, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem, vectors_of
+from . import Cards, Found, Source, stem
 from .products import predictions, shape_keys
 
 # Rows of an operator, and the elements of each.
@@ -294,7 +294,7 @@ def _operators(table: Table, cards: Cards) -> Found:
         rows.microseconds,
         rows.device,
         cards.devices.names,
-        vectors_of(cards.devices),
+        vectors(cards.devices),
         key=shape_keys(named, "", *extents),
         fold=rows.fold,
         predicted=predictions(rows),
