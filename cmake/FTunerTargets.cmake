@@ -85,6 +85,30 @@ function(ftuner_embed source_variable folder function)
   set(${source_variable} ${source} PARENT_SCOPE)
 endfunction()
 
+# Generates a C++ file with the bytes of the folder's predictors (lib/CostModel/Predictor.cpp),
+# and makes the folder part of share/ftuner.
+#   ftuner_embed_predictors(SOURCE_VARIABLE FOLDER FUNCTION)
+function(ftuner_embed_predictors source_variable folder function)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedPredictors.cmake)
+  set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.predictor)
+  add_custom_command(
+    OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} -DFOLDER=${directory} -DFUNCTION=${function}
+            -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${folder}"
+    VERBATIM)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/ftuner)
+  file(CREATE_LINK ${directory} ${PROJECT_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
+  if(FTUNER_INSTALL)
+    install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder}
+            FILES_MATCHING PATTERN "*.predictor")
+  endif()
+  set(${source_variable} ${source} PARENT_SCOPE)
+endfunction()
+
 # Declares the codegen path of a folder: its model, free of MLIR, and in IR/ its
 # emitter. The folder's proof.json, if it has one, is share/ftuner/proofs/<name>.json,
 # the families of `ftuner check-gpu`.

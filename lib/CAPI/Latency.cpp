@@ -3,6 +3,7 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
+#include "FTuner/CostModel/Predictor.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/AstTemplate.h"
@@ -689,6 +690,44 @@ int ftuner_latency_json_trees(const char *json, const double *values,
       features += kNumProgramFeatures;
     }
   }
+  return 0;
+}
+
+int ftuner_latency_learned(const char *predictor, const char *device,
+                           const char *path, const int64_t *programs,
+                           size_t numRows, double *values, int *corrects,
+                           char *error, size_t errorBytes) {
+  llvm::Expected<std::shared_ptr<const Predictor>> loaded =
+      loadPredictor(predictor);
+  if (!loaded)
+    return fail(loaded.takeError(), error, errorBytes);
+  *corrects = (*loaded)->corrects();
+  std::vector<PredictorProgram> known;
+  std::vector<size_t> rows;
+  std::vector<float> figures;
+  int code = forEachProgram(
+      device, path, programs, numRows, error, errorBytes,
+      [&](size_t i, const RowProgram &row, const DeviceSpec &spec) {
+        if (figures.empty())
+          figures = (*loaded)->encodeDevice(latencyDevice(spec));
+        values[i] = -1;
+        PredictorProgram program =
+            predictorProgram(row.workload, row.program(), row.shape, spec);
+        if ((*loaded)->unknownIn(program).empty()) {
+          known.push_back(std::move(program));
+          rows.push_back(i);
+        }
+        return llvm::Error::success();
+      });
+  if (code != 0)
+    return code;
+  std::vector<const PredictorProgram *> pointers;
+  for (const PredictorProgram &program : known)
+    pointers.push_back(&program);
+  std::vector<double> found(known.size());
+  (*loaded)->predict(pointers, figures, found);
+  for (size_t i = 0; i < rows.size(); ++i)
+    values[rows[i]] = found[i];
   return 0;
 }
 

@@ -179,3 +179,20 @@ KernelFamily ftuner::runningParts(const KernelFamily &family,
   }
   return running;
 }
+
+llvm::SmallVector<int64_t, 40> ftuner::programNumbers(const Program &program) {
+  const KernelFamily &family = *program.family;
+  llvm::SmallVector<int64_t, 40> numbers = {
+      static_cast<int64_t>(reinterpret_cast<intptr_t>(&family.path())),
+      family.combineAxis, family.reduceSplit};
+  int64_t counts[] = {program.partition.first, program.partition.second};
+  for (unsigned part = 0; part < family.tiles.size(); ++part) {
+    if (counts[part] == 0)
+      continue;
+    numbers.push_back(counts[part]);
+    numbers.append(family.tiles[part].begin(), family.tiles[part].end());
+  }
+  // Behind the tiles, as many as their number tells.
+  llvm::append_range(numbers, family.schedule.fields());
+  return numbers;
+}

@@ -297,6 +297,7 @@ public:
         tuner(std::move(tuner)), kernels(std::move(kernels)) {}
 
   llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
+  bool ranksByScore() const override { return false; }
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
               const RankedShape &near) const override;

@@ -16,6 +16,7 @@
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/MainAxis.h"
 #include "FTuner/Search/RankedStrategy.h"
+#include "FTuner/Search/Reordering.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "SearchTuning.h"
 #include "ThroughputRating.h"
@@ -45,6 +46,7 @@ public:
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
               const RankedShape &near) const override;
+  bool ranksByScore() const override { return !throughput; }
   void describe(const RankedShape &ranked, ShapeReport &report) override;
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
@@ -353,6 +355,9 @@ FTunerRanker::bestSingle(const RankedShape &ranked) {
     const KernelFamily &single = table.families[*family];
     double rating = rated(table.score(*family, shape), single,
                           table.resources[*family], shape, demands);
+    if (ranked.reordered)
+      rating = ranked.reordered->score({&single, partitionShape(single, shape)},
+                                       rating);
     if (!best || rating > best->score)
       best = {*family, rating};
   };

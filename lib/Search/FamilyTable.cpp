@@ -52,7 +52,7 @@ std::optional<unsigned> FamilyTable::withRows(unsigned candidate,
 double FamilyTable::score(unsigned family,
                           llvm::ArrayRef<int64_t> shape) const {
   Program program{&families[family], partitionShape(families[family], shape)};
-  return problem.evaluator().scoreWith(costs[family], shape, program);
+  return problem.rankingEvaluator().scoreWith(costs[family], shape, program);
 }
 
 std::vector<double> FamilyTable::scoreAll(llvm::ArrayRef<unsigned> numbers,
@@ -67,7 +67,7 @@ std::vector<double> FamilyTable::scoreAll(llvm::ArrayRef<unsigned> numbers,
     programCosts.push_back(costs[number]);
   }
   std::vector<double> scores(numbers.size());
-  problem.evaluator().scoreAll(programs, programCosts, shape, scores);
+  problem.rankingEvaluator().scoreAll(programs, programCosts, shape, scores);
   return scores;
 }
 
@@ -76,7 +76,7 @@ std::optional<unsigned> FamilyTable::add(KernelFamily family,
   if (problem.isRejected(family))
     return std::nullopt;
   resources.push_back(family.path().resources(problem.workload, family));
-  costs.push_back(problem.evaluator().costsOf(family));
+  costs.push_back(problem.rankingEvaluator().costsOf(family));
   families.push_back(std::move(family));
   owners.push_back(candidate);
   return families.size() - 1;

@@ -17,8 +17,7 @@ makeModel(const CostModel &model, const SearchSetup &setup,
           const DeviceSpec &device) {
   if (!model.predictsTime())
     return makeError("cost model '" + model.name() + "' predicts no time");
-  CostModelOptions options = setup.options.cost;
-  options.calibration = setup.calibrationFor(device);
+  CostModelOptions options = setup.costOptions(device);
   return std::make_unique<CostModelMeasurer>(device, model, options);
 }
 

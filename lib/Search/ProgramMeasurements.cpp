@@ -94,8 +94,12 @@ double ProgramMeasurements::confidence(const FamilyTable &table,
     return 1;
   if (!problem.costModel.predictsTime())
     return ChoiceConfidence().probability;
-  double first = problem.score(table.families[distinct[0].family], shape);
-  double second = problem.score(table.families[distinct[1].family], shape);
+  auto scoreOf = [&](const RankedFamily &program) {
+    const KernelFamily &family = table.families[program.family];
+    return problem.evaluator().score(shape,
+                                     {&family, partitionShape(family, shape)});
+  };
+  double first = scoreOf(distinct[0]), second = scoreOf(distinct[1]);
   // The strategy may have an order of its own.
   return problem.evaluator()
       .confidence(std::max(first, second), std::min(first, second))

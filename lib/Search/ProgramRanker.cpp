@@ -1,6 +1,7 @@
 //===- ProgramRanker.cpp - Programs of shapes, best first -----------------===//
 #include "FTuner/Search/ProgramRanker.h"
 #include "FTuner/Search/ProgramMeasurements.h"
+#include "FTuner/Search/Reordering.h"
 #include "SearchTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -21,6 +22,9 @@ void ProgramRanker::measureBy(
 llvm::Expected<RankedShape>
 ProgramRanker::rankMeasured(llvm::ArrayRef<int64_t> shape) {
   llvm::Expected<RankedShape> ranked = rank(shape);
+  if (ranked && ranksByScore())
+    if (std::optional<Prefilter> prefilter = problem.prefilter())
+      reorder(table, problem, *prefilter, *ranked);
   if (ranked && measuring)
     if (llvm::Error error = measuring->measure(table, *ranked))
       return error;
@@ -31,12 +35,24 @@ double ProgramRanker::rateMeasured(const KernelFamily &family,
                                    const KernelResources &resources,
                                    llvm::ArrayRef<int64_t> shape,
                                    const RankedShape &near) const {
-  double score = rate(family, resources, shape, near);
+  auto rateFor = [&](llvm::ArrayRef<int64_t> of) {
+    double score = rate(family, resources, of, near);
+    if (!near.reordered)
+      return score;
+    // Elsewhere by as much as the prefilter says.
+    double byPrefilter = of == llvm::ArrayRef<int64_t>(near.shape)
+                             ? score
+                             : rate(family, resources, near.shape, near);
+    return near.reordered->score({&family, partitionShape(family, near.shape)},
+                                 byPrefilter) *
+           (score / byPrefilter);
+  };
+  double score = rateFor(shape);
   if (!near.measured)
     return score;
   double scoreNear = shape == llvm::ArrayRef<int64_t>(near.shape)
                          ? score
-                         : rate(family, resources, near.shape, near);
+                         : rateFor(near.shape);
   return measuring->rate(family, shape, near, score, scoreNear);
 }
 

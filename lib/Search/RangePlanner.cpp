@@ -2,6 +2,7 @@
 #include "FTuner/Search/RangePlanner.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/ProgramMeasurements.h"
+#include "FTuner/Search/Reordering.h"
 #include "FamilySelection.h"
 #include "SearchTuning.h"
 #include "ShapeAssignment.h"
@@ -366,7 +367,11 @@ void RangePlanner::predictSamples() {
     double best = prediction.microseconds;
     double next = std::numeric_limits<double>::infinity();
     for (const RankedFamily &program : distinctPrograms(ranker.table, sample)) {
-      double time = microseconds(family(program.family));
+      const KernelFamily &of = family(program.family);
+      if (sample.reordered &&
+          !sample.reordered->isKnown({&of, partitionShape(of, shape)}))
+        continue;
+      double time = microseconds(of);
       if (time == best) // Most often the plan's own program.
         continue;
       next = std::min(next, std::max(time, best));

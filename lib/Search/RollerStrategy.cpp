@@ -34,6 +34,7 @@ public:
   }
 
   llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) override;
+  bool ranksByScore() const override { return false; }
   double rate(const KernelFamily &family, const KernelResources &resources,
               llvm::ArrayRef<int64_t> shape,
               const RankedShape &near) const override;

@@ -44,6 +44,16 @@ CostEvaluator &SearchProblem::evaluator() const {
   return *madeEvaluator;
 }
 
+CostEvaluator &SearchProblem::rankingEvaluator() const {
+  std::optional<Prefilter> first = prefilter();
+  if (!first)
+    return evaluator();
+  if (!madePrefilter)
+    madePrefilter =
+        first->model->createEvaluator(workload, device, options.cost);
+  return *madePrefilter;
+}
+
 CostEvaluator &SearchProblem::predictor() const {
   if (costModel.predictsTime())
     return evaluator();
@@ -60,7 +70,7 @@ static Program programOf(const KernelFamily &family,
 
 double SearchProblem::score(const KernelFamily &family,
                             llvm::ArrayRef<int64_t> shape) const {
-  return evaluator().score(shape, programOf(family, shape));
+  return rankingEvaluator().score(shape, programOf(family, shape));
 }
 
 CostBreakdown SearchProblem::evaluate(const KernelFamily &family,

@@ -95,6 +95,11 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   if (!calibration)
     return calibration.takeError();
   setup.calibration = std::move(*calibration);
+  llvm::Expected<std::shared_ptr<const Predictor>> predictor =
+      givenPredictor(given);
+  if (!predictor)
+    return predictor.takeError();
+  setup.predictor = std::move(*predictor);
   setup.unread = unreadOptions(given, setup);
   llvm::append_range(setup.unread, unreadByFilter(given, setup));
   llvm::append_range(setup.unread,

@@ -1,5 +1,6 @@
 //===- SearchStrategy.cpp - The registered strategies ---------------------===//
 #include "FTuner/Search/SearchStrategy.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace ftuner {
 #define FTUNER_SEARCH_STRATEGY(FUNCTION) const SearchStrategy &FUNCTION();
@@ -39,7 +40,8 @@ llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
     return plan.takeError();
   plan->strategy = strategy.name().str();
   plan->costModel = problem.costModel.name().str();
-  plan->calibration = problem.options.cost.calibration.name;
+  plan->calibration = problem.costModel.calibrationName(problem.options.cost);
+  llvm::append_range(plan->remarks, problem.evaluator().remarks());
   plan->paths = namesOf(problem.paths, ",");
   if (llvm::Error error = problem.verify(*plan))
     return error;

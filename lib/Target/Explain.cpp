@@ -195,8 +195,10 @@ llvm::Expected<ModuleExplanation> ftuner::explainModule(
       if (getAbiType(func))
         functions.push_back(collectWork(func));
   Calibration calibration = setup.calibrationFor(*device);
+  std::string calibrationName =
+      setup.costModel->calibrationName(setup.costOptions(*device));
   ModuleExplanation result{
-      std::move(*device),    setup, calibration.name,    sizes.vec(),
+      std::move(*device),    setup, std::move(calibrationName), sizes.vec(),
       std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error =

@@ -75,6 +75,7 @@ def compile(  # noqa: A001
             "device": description.text,
             "options": pipeline.arguments,
             "calibration": pipeline.calibration and _hash(pipeline.calibration),
+            "predictor": options.get("learned_model") and _file_hash(options["learned_model"]),
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),
@@ -108,6 +109,14 @@ def _describe(
 
 def _hash(text: compiler.SourceText) -> str:
     return hashlib.sha256(text.content).hexdigest()
+
+
+def _file_hash(path: Any) -> str:
+    """Of a file's content; of the name where there is none, which the compiler then knows or refuses."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return str(path)
 
 
 def _ptxas_identity() -> list[Any]:

@@ -380,7 +380,7 @@ class _Maker:
         measurer = facts["measurer"]
         is_stand_in = measurer.startswith(judges.STAND_INS)
         times: dict[str, list[float | None]] = {
-            LATENCY: [program["predicted_us"] for program in programs],
+            LATENCY: [program.get("latency_us", program["predicted_us"]) for program in programs],
             ROOFLINE: [self._roofline_us(facts, shape) for shape in shapes],
             MEASURED: [None if is_stand_in else p.get("measured_us") for p in programs],
         }

@@ -154,14 +154,16 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
                 continue
         if isinstance(value, bool):
             value = str(value).lower()
-        elif flag in _FILES:
+        elif flag in _FILES and not _is_builtin_predictor(flag, value):
             value = _absolute(str(value), _FILES[flag])
         arguments.append(f"--{flag}={value}")
     return Options(arguments, calibration)
 
 
 #: Options that name a file, behind this prefix: the compiler runs in a folder of its own.
-_FILES = {"measure-log": "", "measurer": "recorded:", "save-model": "", "transfer-from": ""}
+_FILES = {
+    "learned-model": "", "measure-log": "", "measurer": "recorded:", "save-model": "", "transfer-from": "",
+}  # fmt: skip
 
 
 def read_files(options: Mapping[str, Any]) -> list[Path]:
@@ -172,8 +174,17 @@ def read_files(options: Mapping[str, Any]) -> list[Path]:
     return [
         Path(values[name].removeprefix(prefix))
         for name, prefix in _FILES.items()
-        if name != "save-model" and values.get(name, "").startswith(prefix) and values.get(name)
+        if name != "save-model"
+        and values.get(name, "").startswith(prefix)
+        and values.get(name)
+        and not _is_builtin_predictor(name, values[name])
     ]
+
+
+def _is_builtin_predictor(flag: str, value: Any) -> bool:
+    """Whether the value is the name of a predictor that is part of the compiler, rather than a file."""
+    names = {path.stem for path in locations.find(locations.PREDICTORS).glob("*.predictor")}
+    return flag == "learned-model" and isinstance(value, str) and value in names
 
 
 def _absolute(value: str, prefix: str) -> str:

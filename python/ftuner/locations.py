@@ -16,6 +16,7 @@ RUNTIME_LIBRARY = "lib/libftrt.so.1"
 LATENCY_LIBRARY = "lib/libftuner_latency.so"
 DEVICES = "share/ftuner/devices"
 CALIBRATIONS = "share/ftuner/calibrations"
+PREDICTORS = "share/ftuner/predictors"
 PROOFS = "share/ftuner/proofs"
 
 

@@ -260,6 +260,11 @@ def _reason(message: str) -> str:
     return (errors or lines[-1:] or ["no plan"])[0]
 
 
+def _latency_us(program: Mapping[str, Any]) -> float | None:
+    time_us = program.get("predicted_figures", {}).get("latency_time")
+    return None if time_us is None else float(time_us)
+
+
 def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
     """What is compared of an explanation (docs/explain.md): a small part of it."""
     names = ("name", "fingerprint", "axes", "main_axis", "families", "statistics")
@@ -278,7 +283,9 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
                 "weight": shape["weight"],
                 "family": general[not shape["aligned"]] if shape["family"] is None else shape["family"],
                 "program": {
-                    name: shape["program"][name] for name in programs if name in shape["program"]
+                    # Of a cost model that predicts another time beside it.
+                    **({"latency_us": latency} if (latency := _latency_us(shape["program"])) else {}),
+                    **{name: shape["program"][name] for name in programs if name in shape["program"]},
                 },
             }
             for shape in workload["shapes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -12,13 +13,14 @@ import pytest
 
 import ftuner
 from commands import run_command
+from ftuner.cli import main
 from ftuner.latency.model import Launches, model
 from ftuner.latency.rows import Devices
 from ftuner.learned import encoding, labels, replay
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import dataset, moments, network, sampling, training  # noqa: E402
+from ftuner.learned import boosted, checkpoint, dataset, kinds, moments, network, sampling, training  # noqa: E402
 
 
 def test_positions_are_sines_and_cosines() -> None:
@@ -178,7 +180,7 @@ def test_a_correction_learns_what_the_latency_model_lacks(tmp_path: Path) -> Non
     # The loaded predictor is the one that was saved.
     trained = training.Trained.load(file)
     held_out = data.select(data.fold < 3)
-    again = training.errors(trained.predict(held_out), held_out.microseconds)
+    again = training.errors(trained.predict(held_out), held_out.microseconds, held_out.task)
     assert trained.corrects and {"programs": 96, **again} == pytest.approx(found["held out"])
 
 
@@ -206,7 +208,7 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     none = tmp_path / "none"
     none.write_bytes(b'{"format": "other", "version": 1}\n')
     cases = {
-        str(none): "is no predictor: expected ftuner-predictor of version 1",
+        str(none): "is no predictor: expected ftuner-predictor of version 2",
         rows: "is no predictor",
         "/nowhere": "cannot read '/nowhere'",
     }
@@ -224,3 +226,127 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
 def test_a_lone_last_row_is_trained_on() -> None:
     with pytest.raises(ValueError, match="batches of two programs"):
         training.Options(batch=1)
+
+
+def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=4)], Devices())
+    options = training.Options(epochs=4, seed=3, batch=16)
+    path, mark = str(tmp_path / "a.checkpoint"), checkpoint.fingerprint([data], options)
+
+    def trained(name: str, stop: bool, kept: bool) -> bytes:
+        of = checkpoint.Checkpoint(path, mark, seconds=0) if kept else None
+        training.train(data, network.SMALL, options, stop=lambda: stop, checkpoint=of).save(str(tmp_path / name))
+        return (tmp_path / name).read_bytes()
+
+    whole = trained("whole", stop=False, kept=False)
+    assert trained("part", stop=True, kept=True) != whole
+    assert trained("rest", stop=False, kept=True) == whole
+    other = checkpoint.Checkpoint(path, checkpoint.fingerprint([data], training.Options()))
+    with pytest.raises(ftuner.Error, match="other rows or options"):
+        training.train(data, network.SMALL, options, checkpoint=other)
+    Path(path).write_bytes(b"none")
+    with pytest.raises(ftuner.Error, match="is no checkpoint"):
+        training.train(data, network.SMALL, options, checkpoint=other)
+
+
+def test_batch_norm_settles_on_rare_numbers_of_statements(tmp_path: Path) -> None:
+    """Running means of heads that see a program or two at a time are of no use."""
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=8)], Devices())
+    for row in (1, 30):
+        (tree,) = data.trees[row]
+        data.trees[row] = [dataclasses.replace(tree, ordering=tree.ordering[:-1], features=tree.features[:-1])]
+    trained = training.train(data, network.SMALL, training.Options(epochs=10, batch=16, rate=6e-4))
+    settled = trained.latents(data)
+    packed = trained.pack(data)
+    trained.predictor.train()
+    with torch.no_grad():
+        z = training.latents(trained.predictor, packed.batch(np.arange(len(data))))
+    assert settled == pytest.approx(z.numpy(), rel=1e-3, abs=1e-3)
+
+
+def test_latent_vectors_of_a_target_become_like_the_source(tmp_path: Path) -> None:
+    rows = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=24)], Devices())
+    source, target = (rows.select(rows.device == index) for index in range(2))
+    trained = training.train(source, network.SMALL, training.Options(epochs=4, batch=32, rate=6e-4))
+
+    def apart(of: training.Trained) -> float:
+        return float(training.discrepancy(torch.from_numpy(of.latents(source)), torch.from_numpy(of.latents(target))))
+
+    before = trained.latents(source)
+    settings = training.Tuning(epochs=12, batch=32, target_batch=64)
+    aligned = training.finetune(trained, source, target, None, settings)
+    plain = training.finetune(trained, source, target, None, dataclasses.replace(settings, alpha=0))
+    assert apart(aligned) < 0.7 * apart(plain)
+    # The predictor that is given stays as it is; times of the target are not looked at.
+    assert (trained.latents(source) == before).all()
+    untimed = dataclasses.replace(target, microseconds=np.full(len(target), np.nan))
+    again = training.finetune(trained, source, untimed, None, settings)
+    assert (again.latents(source) == aligned.latents(source)).all()
+    with pytest.raises(ftuner.Error, match="expected programs of a target"):
+        training.finetune(trained, source, None, None, settings)
+
+
+def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=2, shapes=20)], Devices())
+    trained = boosted.train(data, rounds=40)
+    trained.save(str(tmp_path / "trees"))
+    rows = boosted.inputs(data)
+    library = HistGradientBoostingRegressor(max_iter=40, early_stopping=False, random_state=0)
+    library.fit(rows, trained.labels.forward(data.microseconds))
+    loaded = kinds.load(tmp_path / "trees")
+    assert loaded.predict(data) == pytest.approx(trained.labels.backward(library.predict(rows)), rel=1e-5)
+    content = bytearray((tmp_path / "trees").read_bytes())
+    # A node that leads to itself would never end.
+    content[content.index(b"\n") + 1 + 8 : content.index(b"\n") + 1 + 12] = np.float32(0).tobytes()
+    (tmp_path / "trees").write_bytes(content)
+    with pytest.raises(ftuner.Error, match="children come behind"):
+        kinds.load(tmp_path / "trees")
+
+
+def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def learn(*arguments: str, code: int = 0) -> str:
+        """The same within this process."""
+        assert main(["learn", *arguments]) == code
+        output = capsys.readouterr()
+        return output.err if code else output.out
+
+    rows = write_rows(tmp_path / "rows.csv", factor=1.5, shapes=12)
+    with open(rows, newline="") as file:
+        every = list(csv.DictReader(file))
+
+    def write(name: str, some: list[dict[str, str]], without: tuple[str, ...] = ()) -> str:
+        with (tmp_path / name).open("w", newline="") as file:
+            names = [column for column in some[0] if column not in without]
+            writer = csv.DictWriter(file, names, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(some)
+        return str(tmp_path / name)
+
+    source = write("source.csv", [row for row in every if row["device"] == "v100"])
+    target = write("target.csv", [row for row in every if row["device"] == "a100"], ("us",))
+    tasks, first, second = (str(tmp_path / name) for name in ("tasks.csv", "first", "second"))
+    learn("train", source, "-o", first, "--epochs=3", "--predictor-kind=no-structure")
+    learn("train", source, "-o", first, "--epochs=3")
+    learn("sample", target, "--tasks=3", "--by=latents", f"--predictor={first}", "-o", tasks)
+    with open(tasks, newline="") as file:
+        sampled = list(csv.DictReader(file))
+    # All programs of three shapes.
+    assert len(sampled) == 12 and len({(row["m"], row["n"], row["k"]) for row in sampled}) == 3
+    measured = {(row["m"], row["n"], row["k"]) for row in sampled}
+    known = [row for row in every if row["device"] == "a100" and (row["m"], row["n"], row["k"]) in measured]
+    labelled = write("labelled.csv", known)
+    command = ["finetune", first, f"--source={source}", f"--target={target}", f"--tasks={labelled}", "-o", second]
+    found = json.loads(learn(*command, "--epochs=6", "--json"))
+    assert found["tasks, after"]["mean"] < found["tasks, before"]["mean"] and found["tasks, after"]["programs"] == 12
+    assert not list(tmp_path.glob("*.checkpoint"))
+    learn("train", rows, "-o", str(tmp_path / "trees"), "--predictor-kind=boosted-trees")
+    text = learn("evaluate", rows, f"--predictor={second}", f"--predictor={tmp_path / 'trees'}", "--by=device")
+    assert "latency, a100" in text and f"{second}, v100" in text
+    # Wrong ways to ask.
+    assert "boosted trees" in learn("finetune", str(tmp_path / "trees"), *command[2:], code=1)
+    assert "--target, --tasks" in learn("finetune", first, f"--source={source}", "-o", second, code=2)
+    assert "at most 12" in learn("sample", target, "--tasks=13", code=1)
+    assert "--predictor with --by=latents" in learn("sample", target, "--by=latents", code=2)
+    assert "us are missing" in learn("train", target, "-o", second, code=1)

@@ -120,6 +120,15 @@ int ftuner_latency_json_trees(const char *json, const double *values,
                               float *features, size_t capacity, char *error,
                               size_t errorBytes);
 
+/** What a predictor (docs/learned-model.md; a built-in name or a path) says of
+    such programs: microseconds, or the ratio to what the latency model
+   predicts; `corrects` is set to whether these are ratios. -1 for a program
+   that it knows nothing of. values: numRows results. */
+int ftuner_latency_learned(const char *predictor, const char *device,
+                           const char *path, const int64_t *programs,
+                           size_t numRows, double *values, int *corrects,
+                           char *error, size_t errorBytes);
+
 /** Data cycles and 128-byte lines of accesses of a warp: addresses has 32 words
     (negative for an idle lane) of each, width the words that a lane moves.
    Either result may be null. */

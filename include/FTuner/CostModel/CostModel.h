@@ -14,6 +14,9 @@
 
 namespace ftuner {
 
+class CostModel;
+class Predictor;
+
 /// One term of a score: weight · value.
 struct CostTerm {
   std::string name;
@@ -34,6 +37,8 @@ struct CostBreakdown {
 struct CostModelOptions {
   /// Constants of `latency`, which all who predict times have a use for.
   Calibration calibration = globalCalibration();
+  /// What `learned` evaluates; null for the built-in one.
+  std::shared_ptr<const Predictor> predictor = nullptr;
   /// Values of the options that models declare for themselves
   /// (`CostModel::options`).
   OptionValues own = {};
@@ -44,6 +49,18 @@ struct CostModelOptions {
 /// names the option.
 llvm::Expected<std::optional<Calibration>>
 givenCalibration(const OptionValues &given);
+
+/// The predictor that `learned` is asked to use, by the option that it
+/// declares; null where that names none. An error names the option.
+llvm::Expected<std::shared_ptr<const Predictor>>
+givenPredictor(const OptionValues &given);
+
+/// A cheaper model that ranks programs first, and how many of its best ones of
+/// each shape a model orders anew.
+struct Prefilter {
+  const CostModel *model = nullptr;
+  int64_t programs = 0;
+};
 
 /// How far a model trusts its own order of two programs.
 struct ChoiceConfidence {
@@ -104,6 +121,8 @@ public:
                                                      double second) const {
     return std::nullopt;
   }
+  /// What a reader of a plan must know of the scores so far, a line each.
+  virtual std::vector<std::string> remarks() const { return {}; }
 };
 
 class CostModel {
@@ -115,6 +134,16 @@ public:
   virtual bool predictsTime() const { return false; }
   /// Options that the model reads from `CostModelOptions::own`.
   virtual OptionDecls options() const { return {}; }
+  /// What stands before a model that is too slow for every program of a search;
+  /// its predicted times have the same unit. None for the others.
+  virtual std::optional<Prefilter>
+  prefilter(const CostModelOptions &options) const {
+    return std::nullopt;
+  }
+  /// Where the model's numbers come from, as plans and manifests say it.
+  virtual std::string calibrationName(const CostModelOptions &options) const {
+    return options.calibration.name;
+  }
   /// Workload and device outlive the evaluator; options are copied. Programs
   /// may be of several codegen paths.
   virtual std::unique_ptr<CostEvaluator>

@@ -135,6 +135,11 @@ struct Program {
   Partition partition;
 };
 
+/// Numbers that are equal for two programs of one workload and shape if they
+/// run the same blocks: path, tiles and numbers of blocks of the parts that
+/// have some, axis, slices, schedule.
+llvm::SmallVector<int64_t, 40> programNumbers(const Program &program);
+
 } // namespace ftuner
 
 #endif // FTUNER_SCHEDULE_KERNELFAMILY_H

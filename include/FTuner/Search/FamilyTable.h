@@ -35,7 +35,8 @@ public:
   unsigned candidateOf(unsigned family) const { return owners[family]; }
   /// The candidate with another number of rows, if it is one.
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
-  /// The score of a family's program for a shape.
+  /// The score of a family's program for a shape, by what ranks first
+  /// (`SearchProblem::rankingEvaluator`).
   double score(unsigned family, llvm::ArrayRef<int64_t> shape) const;
   /// The same of many families, in their order.
   std::vector<double> scoreAll(llvm::ArrayRef<unsigned> families,
@@ -72,7 +73,7 @@ private:
   std::vector<int64_t> granules;
   llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> byRows;
   llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
-  /// By family, what the problem's evaluator keeps of it.
+  /// By family, what the evaluator keeps of it that ranks first.
   std::vector<const FamilyCosts *> costs;
   /// By axis, candidate and lower rows.
   llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>,

@@ -20,6 +20,7 @@
 
 namespace ftuner {
 
+struct ReorderedPrograms;
 struct ShapeMeasurements;
 class ProgramMeasurements;
 
@@ -43,6 +44,9 @@ struct RankedShape {
   /// Programs that were rated, whether they are among `programs` or not.
   int64_t numRated = 0;
   std::shared_ptr<const Notes> notes = nullptr;
+  /// What a cost model with a prefilter says of the best; null with others
+  /// (Reordering.h).
+  std::shared_ptr<const ReorderedPrograms> reordered = nullptr;
   /// What was measured; null where nothing was (ProgramMeasurements.h).
   std::shared_ptr<const ShapeMeasurements> measured = nullptr;
 };
@@ -75,6 +79,9 @@ public:
                       const RankedShape &near) const {
     return problem.score(family, shape);
   }
+  /// Whether ratings are the scores of `SearchProblem::rankingEvaluator`: then
+  /// a cost model with a prefilter has the last word.
+  virtual bool ranksByScore() const { return true; }
   /// Adds to the report of a shape, whose programs are there, what the
   /// strategy's stages did.
   virtual void describe(const RankedShape &ranked, ShapeReport &report) {}
@@ -87,9 +94,10 @@ public:
   void measureBy(std::unique_ptr<ProgramMeasurements> measurements);
   /// Null where nothing measures.
   ProgramMeasurements *measurements() const { return measuring.get(); }
-  /// `rank`, by measured times where there are such.
+  /// `rank`, by the cost model where `rank` goes by its prefilter, and by
+  /// measured times where there are such.
   llvm::Expected<RankedShape> rankMeasured(llvm::ArrayRef<int64_t> shape);
-  /// `rate`, by measured times; `near` is an answer of `rankMeasured`.
+  /// `rate`, by the same; `near` is an answer of `rankMeasured`.
   double rateMeasured(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,

@@ -23,6 +23,8 @@ struct SearchSetup {
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.
   std::optional<Calibration> calibration;
+  /// What `learned` evaluates; null where none is given.
+  std::shared_ptr<const Predictor> predictor;
   /// A line for each option that is given and has no effect, since neither the
   /// strategy nor the cost model reads it. Such options are no errors: a script
   /// that compares strategies may pass the same options to all.
@@ -32,8 +34,11 @@ struct SearchSetup {
                         std::vector<KernelFamily> rejected = {}) const {
     SearchProblem problem{workload,   device,  paths.models,
                           *costModel, options, std::move(rejected)};
-    problem.options.cost.calibration = calibrationFor(device);
+    problem.options.cost = costOptions(device);
     return problem;
+  }
+  CostModelOptions costOptions(const DeviceSpec &device) const {
+    return {calibrationFor(device), predictor, options.cost.own};
   }
   Calibration calibrationFor(const DeviceSpec &device) const {
     return calibration ? *calibration : defaultCalibration(device);

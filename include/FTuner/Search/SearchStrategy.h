@@ -128,9 +128,11 @@ struct SearchProblem {
   SearchOptions options;
   /// Families that must not be chosen, e.g. since ptxas spills their registers.
   std::vector<KernelFamily> rejected = {};
-  /// Made on first use, see `evaluator` and `predictor`; copies share them.
+  /// Made on first use, see `evaluator`, `predictor` and `rankingEvaluator`;
+  /// copies share them.
   mutable std::shared_ptr<CostEvaluator> madeEvaluator = nullptr;
   mutable std::shared_ptr<CostEvaluator> madePredictor = nullptr;
+  mutable std::shared_ptr<CostEvaluator> madePrefilter = nullptr;
 
   int64_t zeta() const {
     return options.zeta ? options.zeta : defaultZeta(device);
@@ -143,8 +145,17 @@ struct SearchProblem {
   CostEvaluator &evaluator() const;
   /// The evaluator of the cost model if that predicts time, else of `latency`.
   CostEvaluator &predictor() const;
-  /// Score of a family's program for a shape (every extent ≥ 1), and its parts.
+  /// The evaluator that sees every program of a search: of the cost model, or
+  /// of its prefilter (`CostModel::prefilter`), whose best programs it orders
+  /// anew (Reordering.h).
+  CostEvaluator &rankingEvaluator() const;
+  std::optional<Prefilter> prefilter() const {
+    return costModel.prefilter(options.cost);
+  }
+  /// What a family's program for a shape (every extent ≥ 1) is ranked by at
+  /// first.
   double score(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
+  /// The cost model's score of it, and its parts.
   CostBreakdown evaluate(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) const;
   /// Predicted microseconds of a family's program for a shape, and their terms,

@@ -9,6 +9,7 @@ from .. import outputs
 from ..errors import Error
 from ..progress import Progress
 from ..tables import table
+from . import tuning_predictors
 from .common import UsageError, parse_pairs, print_json
 
 _EPILOG = """\
@@ -16,7 +17,9 @@ examples:
   ftuner learn data measurements/ -o products.dataset
   ftuner learn train programs.csv -o h200.predictor
   ftuner learn train programs.csv --hold-out=0,1 --epochs=200 -o h200.predictor
-  ftuner learn evaluate programs.csv --predictor=h200.predictor --folds=0,1
+  ftuner learn evaluate programs.csv --predictor=h200.predictor --folds=0,1 --by=device
+  ftuner learn sample candidates.csv --tasks=50 -o tasks.csv
+  ftuner learn finetune h200.predictor --source=programs.csv --tasks=measured.csv -o new.predictor
 
 Rows are measured programs of this compiler (docs/calibration.md, FTuner rows), or
 a data set that `ftuner learn data` has made (docs/learned-data.md)."""
@@ -25,7 +28,7 @@ a data set that `ftuner learn data` has made (docs/learned-data.md)."""
 def add_parser(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "learn",
-        help="train a predictor of times on measured programs, and evaluate it",
+        help="train predictors of times on measured programs, tune them finely, and evaluate them",
         description="Predictors that learn times of programs from their trees "
         "(docs/program-trees.md). No search uses them yet.",
         epilog=_EPILOG,
@@ -33,7 +36,10 @@ def add_parser(commands: Any) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_data(actions)
     train = actions.add_parser(
-        "train", help="train a predictor", description="Trains a predictor on measured programs."
+        "train",
+        help="train a predictor",
+        description="Trains a predictor on measured programs. What stands in FILE.checkpoint is where an "
+        "interrupted training of the same rows and options goes on.",
     )
     _add_rows(train)
     train.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
@@ -49,14 +55,21 @@ def add_parser(commands: Any) -> None:
         default="small",
         help="of the network: 0.2 or 14 million numbers (default: %(default)s)",
     )
+    train.add_argument(
+        "--predictor-kind",
+        choices=("cdmpp", "no-structure", "boosted-trees"),
+        default="cdmpp",
+        help="cdmpp reads trees; a network and boosted trees that read the mean of their statements are "
+        "baselines (default: %(default)s)",
+    )
     train.add_argument("--epochs", type=_number(1), default=100, help="default: %(default)s")
     train.add_argument(
-        "--batch", type=_number(2), default=600, help="programs of a step (default: %(default)s)"
+        "--batch", type=_number(2), help="programs of a step (default: 128, or 600 for --size=paper)"
     )
     train.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
     train.add_argument(
         "--loss",
-        choices=("both", "squared", "relative"),
+        choices=("both", "squared", "relative", "squared-relative"),
         default="both",
         help="of transformed labels (default: %(default)s)",
     )
@@ -78,13 +91,23 @@ def add_parser(commands: Any) -> None:
     )
     train.add_argument("--json", action="store_true", help="print the errors as JSON")
     train.set_defaults(run=_train)
+    tuning_predictors.add_actions(actions)
     evaluate = actions.add_parser(
         "evaluate",
         help="compare a predictor with measurements",
         description="Compares predictions with measured times, beside those of the latency model.",
     )
     _add_rows(evaluate)
-    evaluate.add_argument("--predictor", required=True, metavar="FILE", help="what `train` wrote")
+    evaluate.add_argument(
+        "--predictor",
+        required=True,
+        action="append",
+        metavar="FILE",
+        help="what `train` or `finetune` wrote; several are compared",
+    )
+    evaluate.add_argument(
+        "--by", choices=("device", "operator"), help="tell errors of each apart, beside those of all"
+    )
     evaluate.add_argument(
         "--folds", default="", metavar="FOLDS", help="folds of shapes alone, 0 to 9 (default: all)"
     )
@@ -215,37 +238,48 @@ def _data(options: argparse.Namespace) -> None:
 def _learned() -> Any:
     try:
         import scipy  # noqa: F401
+        import sklearn  # noqa: F401
         import torch  # noqa: F401
     except ImportError as error:
-        raise Error("ftuner learn needs PyTorch and SciPy: pip install 'ftuner[learned]'") from error
+        raise Error("ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'") from error
     from .. import learned
-    from ..learned import dataset, network, training  # noqa: F401
+    from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training  # noqa: F401
 
     return learned
 
 
-def _read(options: argparse.Namespace) -> Any:
+def _rows_devices(options: argparse.Namespace) -> Any:
     from ..latency.rows import Devices
 
-    devices = Devices(parse_pairs(options.map, "--map"), options.device)
-    return _learned().dataset.read(options.rows, devices)
+    return Devices(parse_pairs(options.map, "--map"), options.device)
 
 
-def _report(options: argparse.Namespace, found: dict[str, dict[str, float]]) -> None:
+def _read(options: argparse.Namespace) -> Any:
+    return _learned().dataset.read(options.rows, _rows_devices(options))
+
+
+def _report(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
     if options.json:
         print_json(found)
         return
+
+    def rank(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
     rows = [
         [
             name,
             str(int(of["programs"])),
             f"{of['mean']:.1%}",
+            f"{of['rmse']:.4g}",
             *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
-            "-" if of["rank"] is None else f"{of['rank']:.3f}",
+            rank(of["rank"]),
+            rank(of["rank_by_task"]),
         ]
         for name, of in found.items()
     ]
-    print(table(rows, ["", "programs", "mean error", "within 5 %", "10 %", "20 %", "rank correlation"]))
+    header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
+    print(table(rows, header))
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -263,48 +297,82 @@ def _train(options: argparse.Namespace) -> None:
     if held_out and not len(unseen):
         raise Error("--hold-out: expected folds that rows are in, but none are")
     is_small = options.size == "small"
-    settings = training.Options(
-        epochs=options.epochs,
-        batch=options.batch,
-        seed=options.seed,
-        loss=options.loss,
-        transform=options.transform,
-        positions=not options.no_positions,
-        corrects=options.correct,
-        **({"rate": training.SMALL_RATE} if is_small else {}),
-    )
-    with Progress(f"training on {len(known)} programs", options.epochs) as progress:
-        trained = training.train(
-            known,
-            network.SMALL if is_small else network.Architecture(),
-            settings,
-            tell=lambda epoch, loss: progress.advance(),
+    checkpoint = None
+    if options.predictor_kind == "boosted-trees":
+        with Progress(f"training on {len(known)} programs"):
+            trained = learned.boosted.train(known, options.transform, options.correct, options.seed)
+    else:
+        settings = training.Options(
+            epochs=options.epochs,
+            batch=options.batch or (training.SMALL_BATCH if is_small else 600),
+            seed=options.seed,
+            loss=options.loss,
+            transform=options.transform,
+            positions=not options.no_positions,
+            structure=options.predictor_kind == "cdmpp",
+            corrects=options.correct,
+            **({"rate": training.SMALL_RATE, "decay": training.SMALL_DECAY} if is_small else {}),
         )
+        architecture = network.SMALL if is_small else network.Architecture()
+        checkpoint = _checkpoint(options.output, [known], architecture, settings)
+        with Progress(f"training on {len(known)} programs", options.epochs) as progress:
+            trained = training.train(
+                known, architecture, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+            )
     found = {"trained on": _errors(training, trained, known)}
     if len(unseen):
         found["held out"] = _errors(training, trained, unseen)
         found["held out, by latency"] = _of_latency(training, unseen)
+        trained.provenance = trained.provenance.validated(trained, unseen)
     trained.save(options.output)
+    if checkpoint:
+        checkpoint.remove()
     _report(options, found)
 
 
+def _checkpoint(output: str, data: Any, *settings: Any) -> Any:
+    checkpoint = _learned().checkpoint
+    return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
+
+
 def _errors(training: Any, trained: Any, data: Any) -> dict[str, float]:
-    return {"programs": len(data), **training.errors(trained.predict(data), data.microseconds)}
+    return {"programs": len(data), **training.errors(trained.predict(data), data.microseconds, data.task)}
 
 
 def _of_latency(training: Any, data: Any) -> dict[str, float]:
-    return {"programs": len(data), **training.errors(data.predicted, data.microseconds)}
+    return {"programs": len(data), **training.errors(data.predicted, data.microseconds, data.task)}
 
 
 def _evaluate(options: argparse.Namespace) -> None:
     import numpy as np
 
     folds = _folds(options.folds, "--folds")
-    training = _learned().training
-    trained = training.Trained.load(options.predictor)
+    learned = _learned()
+    predictors = [learned.kinds.load(path) for path in options.predictor]
     data = _read(options)
     if folds:
         data = data.select(np.isin(data.fold % 10, folds))
         if not len(data):
             raise Error("--folds: expected folds that rows are in, but none are")
-    _report(options, {"predictor": _errors(training, trained, data), "latency": _of_latency(training, data)})
+    names = ["predictor"] if len(predictors) == 1 else options.predictor
+    times = {name: one.predict(data) for name, one in zip(names, predictors)}
+    if np.isfinite(data.predicted).all():
+        times["latency"] = data.predicted
+    found = {}
+    for place, rows in {"": np.ones(len(data), bool), **_groups(data, options.by)}.items():
+        for name, predicted in times.items():
+            errors = learned.training.errors(predicted[rows], data.microseconds[rows], data.task[rows])
+            found[f"{name}, {place}" if place else name] = {"programs": int(rows.sum()), **errors}
+    _report(options, found)
+
+
+def _groups(data: Any, by: str | None) -> dict[str, Any]:
+    """Masks of the rows of each device or operator."""
+    import numpy as np
+
+    if by == "device":
+        return {data.device_names[index]: data.device == index for index in np.unique(data.device)}
+    if by == "operator":
+        operators = np.asarray(data.operator).astype(str)
+        return {str(name): operators == name for name in np.unique(operators)}
+    return {}

@@ -474,6 +474,33 @@ class Model:
         call(_pointer(ordering), _pointer(features), count)
         return ordering, features
 
+    def learned(
+        self,
+        predictor: str | os.PathLike[str],
+        device: str | os.PathLike[str],
+        path: str,
+        programs: npt.NDArray[np.int64],
+    ) -> tuple[Array, bool]:
+        """What a predictor says of `programs`, as the compiler evaluates it, and whether it corrects.
+
+        Microseconds, or ratios to what the latency model predicts; NaN for programs that it knows
+        nothing of. `predictor` is a built-in name or the path of a file of `ftuner learn`.
+        """
+        programs = _array(programs, np.int64, (None, len(self.program_fields(path))), "programs")
+        values = np.empty(len(programs))
+        corrects = ctypes.c_int()
+        self._call(
+            "learned",
+            os.fsencode(predictor),
+            os.fsencode(device),
+            path.encode(),
+            _pointer(programs),
+            ctypes.c_size_t(len(programs)),
+            _pointer(values),
+            ctypes.byref(corrects),
+        )
+        return np.where(values < 0, np.nan, values), bool(corrects.value)
+
     def wavefronts(self, addresses: Any, widths: Any) -> npt.NDArray[np.int32]:
         """Data cycles of shared memory accesses: n × 32 word addresses, n widths in words."""
         return self._accesses(addresses, widths)[0]

@@ -318,22 +318,23 @@ def is_dataset(path: str) -> bool:
         return False
 
 
-def read(paths: Sequence[str], devices: Devices) -> Dataset:
+def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Dataset:
     """Data sets, and measured programs of this compiler: FTuner rows (docs/calibration.md).
 
-    Raises `Error` for other rows, and with the line of what cannot be.
+    If not `is_timed`, FTuner rows need no times; those that have none get NaN. Raises `Error` for other rows, and with the line of what cannot be.
     """
-    parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices) for path in paths]
+    parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices, is_timed=is_timed) for path in paths]
     data = Dataset.concatenate(parts)
     if not len(data):
         raise Error("expected one measured program at least")
     return data
 
 
-def read_programs(table: Table, devices: Devices, source: str = "ftuner") -> Dataset:
+def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True) -> Dataset:
     """Measured programs of this compiler."""
     loaded = model()
-    missing = [column for column in ftuner_rows.COLUMNS if column not in table]
+    has_times = is_timed or "us" in table
+    missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or has_times)]
     if missing:
         raise Error(f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
     device, columns, programs = ftuner_rows.read_programs(table, devices)
@@ -351,7 +352,7 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner") -> Dat
     types = np.array(loaded.program_types)[columns["type"]]
     return Dataset.make(
         trees,
-        read_times(table, "us"),
+        read_times(table, "us") if has_times else np.full(len(table), np.nan),
         device,
         devices.names,
         vectors(devices),

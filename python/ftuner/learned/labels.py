@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+# By which factor predictions may lie beyond the labels of the training set.
+BEYOND = 30.0
 KINDS = ("box-cox", "yeo-johnson", "quantile", "none")
 
 
@@ -26,6 +28,9 @@ class Labels:
     mean: float = 0.0
     deviation: float = 1.0
     shift: float = 0.0
+    # Labels that `backward` may give: beyond the training set's the inverse of a power transform has poles.
+    least: float = 1e-3
+    greatest: float = 1e12
 
     @classmethod
     def fit(cls, microseconds: npt.ArrayLike, kind: str = "box-cox") -> Labels:
@@ -50,7 +55,12 @@ class Labels:
         mean, deviation = (raw.mean(), raw.std() or 1.0) if kind != "none" else (0.0, 1.0)
         least = ((raw - mean) / deviation).min()
         return dataclasses.replace(
-            plain, mean=float(mean), deviation=float(deviation), shift=float(1 - least) if kind != "none" else 0.0
+            plain,
+            mean=float(mean),
+            deviation=float(deviation),
+            shift=float(1 - least) if kind != "none" else 0.0,
+            least=max(float(labels.min()) / BEYOND, 1e-3),
+            greatest=min(float(labels.max()) * BEYOND, 1e12),
         )
 
     def _raw(self, labels: Array) -> Array:
@@ -70,7 +80,7 @@ class Labels:
         return (self._raw(np.asarray(microseconds, np.float64)) - self.mean) / self.deviation + self.shift
 
     def backward(self, transformed: npt.ArrayLike) -> Array:
-        """Microseconds, positive and finite for every number."""
+        """Microseconds from `least` to `greatest`, for every number."""
         from scipy import special
 
         raw = (np.asarray(transformed, np.float64) - self.shift) * self.deviation + self.mean
@@ -86,7 +96,7 @@ class Labels:
             result = np.interp(special.ndtr(raw), np.linspace(0, 1, len(self.values)), self.values)
         else:
             result = raw
-        return np.asarray(np.clip(np.nan_to_num(result, nan=1e-3, posinf=1e12), 1e-3, 1e12))
+        return np.asarray(np.clip(np.nan_to_num(result, nan=self.least, posinf=self.greatest), self.least, self.greatest))
 
     def as_json(self) -> dict[str, Any]:
         return dict(dataclasses.asdict(self), values=[float(value) for value in self.values])

@@ -24,6 +24,7 @@ class Architecture:
     device_figures: int = 8
     # Of statements' vectors within the encoder; another than `features` adds a linear layer before it.
     width: int = 164
+    # Of the encoder; 0: there is none.
     layers: int = 11
     heads: int = 4
     feed_forward: int = 2048
@@ -43,9 +44,10 @@ class Architecture:
             raise ValueError(f"expected a width that {self.heads} heads divide, but got {self.width}")
 
 
-# Small enough for a search: about a hundredth of the arithmetic.
+# Small enough for a search: about a hundredth of the arithmetic. Without dropout, which batch norm behind it takes for noise
+# of the programs: with it corrections of some percent are not learned.
 SMALL = Architecture(
-    width=64, layers=2, feed_forward=128, input_width=128, embedding=(128, 128, 128), latent=32, device=(32, 32),
+    width=64, layers=2, feed_forward=128, dropout=0.0, input_width=128, embedding=(128, 128, 128), latent=32, device=(32, 32),
     decoder=(128, 128),
 )  # fmt: skip
 
@@ -66,8 +68,10 @@ class Predictor(nn.Module):
         super().__init__()
         self.architecture = a = architecture
         self.project = nn.Linear(a.features, a.width) if a.width != a.features else nn.Identity()
-        layer = nn.TransformerEncoderLayer(a.width, a.heads, a.feed_forward, a.dropout, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, a.layers, enable_nested_tensor=False)
+        self.encoder: nn.Module = nn.Identity()
+        if a.layers:
+            layer = nn.TransformerEncoderLayer(a.width, a.heads, a.feed_forward, a.dropout, batch_first=True)
+            self.encoder = nn.TransformerEncoder(layer, a.layers, enable_nested_tensor=False)
         self.heads = nn.ModuleDict(
             {
                 str(count): nn.Sequential(
@@ -81,20 +85,28 @@ class Predictor(nn.Module):
         self.device = _perceptron(a.device_figures, a.device, a.latent)
         self.decoder = _perceptron(a.latent * (2 if a.combine == "concatenation" else 1), a.decoder, 1)
 
-    def latent(self, features: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
-        """z of programs: features (with positions) batch × statements × features, device batch × figures."""
+    def program(self, features: torch.Tensor) -> torch.Tensor:
+        """z_x of programs: features (with positions) batch × statements × features."""
         count = str(features.shape[1])
         if count not in self.heads:
             known = ", ".join(self.heads)
             raise ValueError(f"expected programs of {known} statements, but got {count}")
         encoded = self.encoder(self.project(features))
-        program: torch.Tensor = self.heads[count](encoded)
+        result: torch.Tensor = self.heads[count](encoded)
+        return result
+
+    def combine(self, program: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
+        """z of z_x and devices' figures, batch × figures."""
         card: torch.Tensor = self.device(device)
         if self.architecture.combine == "product":
             return program * card
         if self.architecture.combine == "sum":
             return program + card
         return torch.cat([program, card], 1)
+
+    def latent(self, features: torch.Tensor, device: torch.Tensor) -> torch.Tensor:
+        """z of programs of one number of statements."""
+        return self.combine(self.program(features), device)
 
     def forward(self, features: torch.Tensor, device: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Transformed labels, batch, and the latent vectors that they are of."""

@@ -52,7 +52,7 @@ TEST_F(RankerTest, NoCallChangesAnother) {
   const Shape shapes[] = {
       {1, 640, 64}, {7, 640, 64}, {24, 640, 64}, {96, 640, 64}};
   for (const SearchStrategy *strategy : searchStrategies())
-    for (const char *costModel : {"sia", "latency"}) {
+    for (const char *costModel : {"sia", "latency", "learned"}) {
       SCOPED_TRACE(strategy->name().str() + " by " + costModel);
       // All of FTuner's own strategies rank.
       const auto &ranking = static_cast<const RankedStrategy &>(*strategy);

@@ -59,6 +59,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
                             {"c2", 9.0},
                             {"bandwidths", std::string("measured")},
                             {"calibration", std::string("global")},
+                            {"learned-model", std::string("h200")},
+                            {"learned-programs", int64_t(22)},
                             {"draws", int64_t(14)},
                             {"draw-seed", int64_t(15)},
                             {"walks", int64_t(16)},

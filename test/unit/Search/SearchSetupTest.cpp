@@ -33,6 +33,7 @@ TEST(SearchSetup, ErrorsNameTheOption) {
   EXPECT_EQ(errorOf({{"wings", int64_t(2)}}), "unknown option 'wings'");
   EXPECT_EQ(errorOf({{"cost-model", std::string("dice")}}),
             "option 'cost-model': expected one of latency, sia, sia-program, "
+            "learned, "
             "but got 'dice'");
   EXPECT_EQ(errorOf({{"max-kernels", int64_t(0)}}),
             "option 'max-kernels': expected 1 to 1024, but got 0");

@@ -1,0 +1,790 @@
+#!/usr/bin/env python3
+"""The experiments of CDMPP (EuroSys 2024) in miniature, on published measurements (docs/learned-data.md, docs/learned.md).
+
+    benchmarks/cpu/cdmpp_experiments.py leave-device-out --data FOLDER --state FOLDER --write FILE.md
+
+Subcommands: unseen-shapes, leave-device-out, sampling (random against k-means), error-and-cmd, transforms, losses, positions,
+leave-model-out, tuned (ranking of tuned kernels, and of a card left out), schedule-search.
+
+Data sets are made once in the folder --state, and each part of an experiment is kept there in a line of JSON: an interrupted
+run goes on. --scale takes fewer or more programs than the tables. Times are of published measurements; FTuner's own kernels
+were not measured for this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import functools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import torch
+
+from ftuner import charts
+from ftuner.latency import fit
+from ftuner.latency import rows as latency_rows
+from ftuner.latency.model import model
+from ftuner.latency.rows import Devices
+from ftuner.learned import boosted, network, sampling, sources, training
+from ftuner.learned.dataset import Dataset
+
+PRODUCTS = ("gemm_latency_train.csv.gz", "gemm_latency_h100.csv.gz")
+TUNED = ("gemm_configs_rtx3090.csv.gz", "conv_configs.csv.gz")
+TOKENS = ("gemm_f16_tokens.csv.gz",)
+CARDS = ("t4", "a100-pcie", "p100-pcie", "v100-pcie", "p4", "h100")
+FORMS = ("times", "correction")
+
+
+class State:
+    """What is known of an experiment's parts, in a file of lines of JSON."""
+
+    def __init__(self, folder: Path, name: str, scale: float) -> None:
+        self.path = folder / f"{name}.jsonl"
+        self.scale = scale
+        self.known: dict[str, Any] = {}
+        if self.path.exists():
+            for line in self.path.read_text().splitlines():
+                entry = json.loads(line)
+                self.known[json.dumps(entry["part"])] = entry["found"]
+
+    def part(self, run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+        """What `run` finds, from the file if it is there."""
+        key = [run.__name__, self.scale, *arguments]
+        text = json.dumps(key)
+        if text not in self.known:
+            start = time.process_time()
+            found = run(*arguments)
+            found["cpu_s"] = round(time.process_time() - start, 2)
+            self.known[text] = found
+            with self.path.open("a") as file:
+                file.write(json.dumps({"part": key, "found": found}) + "\n")
+            print(f"{text}: {json.dumps(found)}", file=sys.stderr, flush=True)
+        return self.known[text]
+
+
+@dataclasses.dataclass
+class Products:
+    """f32 products of vendors' libraries: trees, and the launches that the latency model predicts."""
+
+    data: Dataset
+    rows: Any
+
+    def of_card(self, card: str) -> Any:
+        return self.data.device == self.data.device_names.index(card)
+
+
+class Study:
+    """Data and settings of all experiments."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.folder = Path(options.data)
+        self.state = Path(options.state)
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.scale = options.scale
+        self.epochs = options.epochs
+        self.tuning = dict(epochs=6, rate=3e-4, decay=1.3e-3)
+
+    def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
+        path = self.state / f"{name}.dataset"
+        if not path.exists():
+            command = [sys.executable, "-m", "ftuner", "learn", "data", *(str(self.folder / file) for file in files)]
+            subprocess.run([*command, "-o", str(path)], check=True, stdout=subprocess.DEVNULL)
+        return Dataset.load(str(path))
+
+    @functools.cached_property
+    def products(self) -> Products:
+        data = self.dataset("products", PRODUCTS)
+        mapping = {
+            f"{file}:{name}": device
+            for file in PRODUCTS
+            for name, device in sources.CARDS.get(sources.stem(file), {}).items()
+        }
+        rows = latency_rows.read([self.folder / file for file in PRODUCTS], Devices(mapping))
+        rows = rows[rows.is_fit]
+        if not np.array_equal(rows.microseconds, data.microseconds):
+            sys.exit("expected the rows of the data set; remove it")
+        # Numbers of statements that a hundredth of programs or fewer have: no sample would teach their heads.
+        sizes = np.array([len(trees[0].ordering) for trees in data.trees])
+        kept = np.isin(sizes, [size for size, count in zip(*np.unique(sizes, return_counts=True)) if count > len(data) / 100])
+        return Products(data.select(kept), rows[kept])
+
+    def count(self, number: int) -> int:
+        return max(20, int(number * self.scale))
+
+    def pick(self, mask: Any, number: int, seed: int = 0) -> Any:
+        """Indices of so many rows (times the scale) of a mask."""
+        rows = np.flatnonzero(mask)
+        rng = np.random.default_rng(seed)
+        return np.sort(rng.choice(rows, min(self.count(number), len(rows)), replace=False))
+
+    def options(self, **changes: Any) -> training.Options:
+        usual = dict(epochs=self.epochs, batch=training.SMALL_BATCH, rate=training.SMALL_RATE, decay=training.SMALL_DECAY)
+        return training.Options(**{**usual, **changes})
+
+
+def errors(predicted: Any, data: Dataset) -> dict[str, Any]:
+    return dict(training.errors(predicted, data.microseconds))
+
+
+def with_prediction(data: Dataset, predicted: Any) -> Dataset:
+    return dataclasses.replace(data, predicted=predicted)
+
+
+def own_constants(products: Products, indices: Any, start: Any = None) -> Any:
+    """Constants of the latency model for the one card that the rows are of, fitted to them."""
+    return fit.fit_own(products.rows[indices], *((start.constants, start.offset) if start else (model().start(),)))
+
+
+def predicted_of(products: Products, indices: Any, of: Any) -> Any:
+    return products.rows[indices].predict(of.constants, of.offset)
+
+
+# Unseen shapes -----------------------------------------------------------------------------------------------------------
+
+
+def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
+    """All six cards together, trained on folds 1 to 4 and judged by fold 0."""
+    state = State(study.state, "unseen-shapes", study.scale)
+    products = study.products
+    data = products.data
+    known = {card: study.pick(products.of_card(card) & (data.fold != 0), 1500) for card in CARDS}
+    unseen = {card: study.pick(products.of_card(card) & (data.fold == 0), 1000) for card in CARDS}
+
+    @functools.cache
+    def base() -> tuple[Dataset, Dataset]:
+        """Both, with predictions by constants that were fitted to the former for each card."""
+        own = {card: own_constants(products, rows) for card, rows in known.items()}
+        return tuple(
+            with_prediction(
+                data.select(np.concatenate([*of.values()])),
+                np.concatenate([predicted_of(products, rows, own[card]) for card, rows in of.items()]),
+            )
+            for of in (known, unseen)
+        )  # type: ignore[return-value]
+
+    def unseen_of(kind: str, form: str, seed: int) -> dict[str, Any]:
+        learned, judged = base()
+        if kind == "latency":
+            times = judged.predicted
+        else:
+            times = trained_on(study, learned, kind, form, seed).predict(judged)
+        found = {
+            card: errors(times[judged.device == index], judged.select(judged.device == index))
+            for index, card in enumerate(data.device_names)
+        }
+        return {"all": errors(times, judged), "cards": found}
+
+    rows = []
+    kinds = [("latency", "times"), *((kind, form) for form in ("correction", "times") for kind in KINDS)]
+    for kind, form in kinds:
+        seeds = range(1 if kind in ("latency", "boosted-trees") else options.repeats)
+        found = [state.part(unseen_of, kind, form, seed) for seed in seeds]
+        cells = [percent(statistics.mean(one["cards"][card]["mean"] for one in found)) for card in CARDS]
+        every = {name: statistics.mean(one["all"][name] for one in found) for name in ("mean", "within_10", "within_20", "rank")}
+        rows.append(
+            [kind, "" if kind == "latency" else form, *cells, percent(every["mean"]), percent(every["within_10"]),
+             percent(every["within_20"]), f"{every['rank']:.4f}", f"{statistics.mean(one['cpu_s'] for one in found):.0f}"]
+        )  # fmt: skip
+    return [
+        f"f32 products of cuBLAS, mean error of unseen shapes (fold 0), {study.count(1500)} programs of each card to learn from "
+        f"(folds 1 to 4), {study.count(1000)} to judge by; {options.repeats} seeds of networks, {study.epochs} epochs. `latency` has "
+        "constants that were fitted to the same programs to learn from.",
+        "",
+        *markdown(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
+    ]
+
+
+KINDS = ("cdmpp", "no-structure", "boosted-trees")
+
+
+def trained_on(study: Study, data: Dataset, kind: str, form: str, seed: int, **changes: Any) -> Any:
+    if kind == "boosted-trees":
+        return boosted.train(data, corrects=form == "correction", seed=seed)
+    options = study.options(corrects=form == "correction", structure=kind == "cdmpp", seed=seed, **changes)
+    return training.train(data, network.SMALL, options)
+
+
+# A card left out ---------------------------------------------------------------------------------------------------------
+
+
+class LeftOut:
+    """One card that predictors have not seen, beside the others that they were trained on."""
+
+    def __init__(self, study: Study, card: str) -> None:
+        self.study, self.card = study, card
+        products = self.products = study.products
+        data = products.data
+        others = [other for other in CARDS if other != card]
+        self.known = {other: study.pick(products.of_card(other), 500) for other in others}
+        self.pool = study.pick(products.of_card(card) & (data.fold != 0), 600)
+        self.unseen = study.pick(products.of_card(card) & (data.fold == 0), 600)
+
+    @functools.cached_property
+    def fitted(self) -> Any:
+        """Constants of the other cards, for one that no row is of."""
+        return fit.fit_global(self.products.rows[np.concatenate([*self.known.values()])], model().start())
+
+    @functools.cached_property
+    def source(self) -> Dataset:
+        own = [own_constants(self.products, rows, self.fitted) for rows in self.known.values()]
+        return with_prediction(
+            self.products.data.select(np.concatenate([*self.known.values()])),
+            np.concatenate([predicted_of(self.products, rows, one) for rows, one in zip(self.known.values(), own)]),
+        )
+
+    def target(self, indices: Any, constants: Any) -> Dataset:
+        return with_prediction(self.products.data.select(indices), predicted_of(self.products, indices, constants))
+
+    @functools.cache
+    def trained(self, kind: str, form: str, seed: int) -> Any:
+        return trained_on(self.study, self.source, kind, form, seed)
+
+    @functools.cache
+    def sample(self, count: int, way: str, seed: int) -> Any:
+        """Indices of sampled tasks, and the radius."""
+        if not count:
+            return self.pool[:0], float("nan")
+        pool = self.products.data.select(self.pool)
+        rows = sampling.standard_features(pool) if way == "features" else self.trained("cdmpp", "times", 0).latents(pool)
+        choose = sampling.random_tasks if way == "random" else sampling.sample_tasks
+        found = choose(rows, list(pool.task), count, seed)
+        return self.pool[np.isin(pool.task, found.tasks)], found.radius
+
+    def refitted(self, indices: Any) -> Any:
+        return own_constants(self.products, indices, self.fitted) if len(indices) else self.fitted
+
+    def run(self, kind: str, form: str, count: int, way: str, alpha: float, seed: int) -> dict[str, Any]:
+        sampled, radius = self.sample(count, way, seed)
+        constants = self.refitted(sampled)
+        judged = self.target(self.unseen, constants)
+        if kind == "latency":
+            return errors(judged.predicted, judged)
+        pool = self.target(self.pool, constants)
+        labelled = self.target(sampled, constants) if count else None
+        if kind == "boosted-trees":
+            parts = [self.source, *([labelled] * 5 if labelled else [])]
+            return errors(trained_on(self.study, Dataset.concatenate(parts), kind, form, seed).predict(judged), judged)
+        before = self.trained(kind, form, seed % 2)
+        if not count and not alpha:
+            tuned = before
+        else:
+            tuned = training.finetune(
+                before, self.source, pool if alpha else None, labelled,
+                training.Tuning(
+                    **(self.study.tuning if alpha else LONG_TUNING), batch=256, target_batch=128, alpha=alpha, seed=seed
+                ),
+            )  # fmt: skip
+        found = errors(tuned.predict(judged), judged)
+        found["radius"] = radius
+        found["cmd"] = float(
+            training.discrepancy(torch.from_numpy(tuned.latents(self.source)), torch.from_numpy(tuned.latents(judged)))
+        )
+        return found
+
+
+def _left_out(study: Study) -> Callable[..., dict[str, Any]]:
+    known: dict[str, LeftOut] = {}
+
+    def left_out(card: str, *arguments: Any) -> dict[str, Any]:
+        if card not in known:
+            known.clear()  # Cards come one after the other; each has predictors of its own.
+            known[card] = LeftOut(study, card)
+        return known[card].run(*arguments)
+
+    return left_out
+
+
+TASKS = (0, 10, 20, 50, 100)
+# Without the discrepancy.
+LONG_TUNING = dict(epochs=20, rate=1e-3, decay=1e-5)
+
+
+def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
+    """Errors of a card that was left out, by the number of its tasks that were measured."""
+    state = State(study.state, "leave-device-out", study.scale)
+    run = _left_out(study)
+    ways = {
+        ("latency", "refitted"): 0.0, ("cdmpp", "correction"): 0.0, ("cdmpp", "correction, CMD"): 1.0,
+        ("no-structure", "correction, CMD"): 1.0, ("boosted-trees", "correction"): 0.0, ("cdmpp", "times, CMD"): 1.0,
+        ("boosted-trees", "times"): 0.0,
+    }  # fmt: skip
+    found: dict[tuple[str, str, int], list[list[float]]] = {}
+    for card in options.cards:
+        for (kind, form), weight in ways.items():
+            for count in TASKS:
+                if (kind, form) == ("cdmpp", "correction") and count not in (0, 50):
+                    continue
+                seeds = range(options.repeats if count else 1)
+                alpha = weight if count else 0.0
+                learns = form.split(",")[0]
+                of = [state.part(run, card, kind, learns, count, "k-means", alpha, seed)["mean"] for seed in seeds]
+                found.setdefault((kind, form, count), []).append(of)
+    rows = []
+    for kind, form in ways:
+        for count in TASKS:
+            if (kind, form, count) in found:
+                means = [statistics.mean(one) for one in found[kind, form, count]]
+                rows.append([kind, form, count, *map(percent, means), percent(statistics.mean(means))])
+    text = [
+        f"f32 products of cuBLAS, each card left out: {study.count(500)} programs of each of the other five to learn from, so many tasks "
+        f"(one program each) of the card itself, chosen by k-means of latent vectors from {study.count(600)}; mean error of up to "
+        f"{study.count(600)} other shapes of it (fold 0). {options.repeats} samples where there are tasks. `latency` has constants of the "
+        "other cards, refitted to the same tasks; corrections are of its predictions with these constants. Networks are tuned for "
+        f"{study.tuning['epochs']} epochs with CMD, or {LONG_TUNING['epochs']} without; boosted trees are trained anew with the tasks five "
+        "times.",
+        "",
+        *markdown(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
+    ]
+    if options.figure:
+        series = [
+            charts.Series(
+                f"{kind}, {form}", [100 * statistics.mean(statistics.mean(x) for x in found[kind, form, n]) for n in TASKS], number
+            )
+            for number, (kind, form) in enumerate(ways)
+            if all((kind, form, count) in found for count in TASKS)
+        ]
+        write_figure(options.figure, "Mean error of a card left out", "tasks measured", "mean error (%)", list(TASKS), series)
+    return text
+
+
+def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
+    """CMD and 50 tasks by k-means, against tasks at random, and no fine-tuning."""
+    state = State(study.state, "sampling", study.scale)
+    study.tuning = dict(epochs=15, rate=1e-3)
+    run = _left_out(study)
+    ways = {
+        "no fine-tuning": (0, "k-means", 0.0), "CMD, no task": (0, "k-means", 1.0), "50 random, CMD": (50, "random", 1.0),
+        "50 k-means, CMD": (50, "k-means", 1.0),
+    }  # fmt: skip
+    text = []
+    for form in options.forms:
+        cells: dict[str, list[list[float]]] = {way: [] for way in ways}
+        for card in CARDS:
+            for way, (count, choice, alpha) in ways.items():
+                seeds = range(options.repeats if count or alpha else min(2, options.repeats))
+                of = [state.part(run, card, "cdmpp", form, count, choice, alpha, seed) for seed in seeds]
+                cells[way].append([one["mean"] for one in of])
+        best, random, none = (cells[way] for way in ("50 k-means, CMD", "50 random, CMD", "no fine-tuning"))
+        ahead = [
+            statistics.mean(a) < min(statistics.mean(b), statistics.mean(c)) for a, b, c in zip(best, random, none)
+        ]
+        pairs = [sum(x < y for x, y in zip(a, b)) for a, b in zip(best, random)]
+        rows = [
+            [way, *(percent(statistics.mean(one)) for one in of), percent(statistics.mean(statistics.mean(one) for one in of))]
+            for way, of in cells.items()
+        ]
+        text += [
+            f"**{form}**: mean error of the card left out ({study.count(500)} programs of each of the other cards, {study.tuning['epochs']} epochs of "
+            f"tuning), {options.repeats} repeats. CMD with 50 tasks of k-means is ahead of random tasks "
+            f"and of no fine-tuning on {sum(ahead)} of {len(CARDS)} cards ({', '.join(c for c, a in zip(CARDS, ahead) if a) or 'none'}); of "
+            f"{options.repeats} pairs with random tasks it wins {', '.join(map(str, pairs))}.",
+            "",
+            *markdown(["way", *CARDS, "mean"], rows),
+            "",
+        ]
+    return text
+
+
+def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
+    """Error against the discrepancy of latent vectors, of each part of `sampling` that has run."""
+    state = State(study.state, "sampling", study.scale)
+    points = []
+    for key, found in state.known.items():
+        _, scale, card, _, form, count, way, alpha, seed = json.loads(key)
+        if scale == study.scale and "cmd" in found:
+            points.append((form, card, count, way, alpha, seed, found["cmd"], found["mean"]))
+    if not points:
+        sys.exit("expected parts of `sampling`: run it first")
+    rows = []
+    for form in FORMS:
+        for label, mask in {
+            "all": lambda p: True, "no fine-tuning": lambda p: not p[2] and not p[4], "50 tasks": lambda p: p[2] == 50,
+        }.items():  # fmt: skip
+            of = [p for p in points if p[0] == form and mask(p)]
+            if len(of) > 2:
+                rank = training.rank_correlation(np.array([p[6] for p in of]), np.array([p[7] for p in of]))
+                rows.append([form, label, len(of), f"{rank:.2f}" if rank is not None else "-"])
+    if options.figure:
+        body = []
+        names = [card for card in CARDS if any(p[1] == card for p in points)]
+        for number, card in enumerate(names):
+            of = sorted((p[6], 100 * p[7]) for p in points if p[1] == card and p[0] == "times")
+            body.append((card, of, number))
+        write_scatter(options.figure, body)
+    return [
+        "Rank correlation of the error of a card left out with the discrepancy (CMD) of latent vectors of the other cards' programs and "
+        "its own, over the parts of `sampling`.",
+        "",
+        *markdown(["learns", "parts", "number", "rank correlation"], rows),
+    ]
+
+
+# Transforms, losses, positions -------------------------------------------------------------------------------------------
+
+
+def _variants(study: Study, options: argparse.Namespace, name: str, variants: dict[str, dict[str, Any]], first: str) -> list[str]:
+    """Each variant, trained on one card's shapes and judged by others of the card."""
+    state = State(study.state, "variants", study.scale)
+    products = study.products
+
+    def variant_of(card: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
+        data = products.data
+        of = products.of_card(card)
+        learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
+        judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
+        trained = training.train(learned, network.SMALL, study.options(seed=seed, batch=64, **changes))
+        return errors(trained.predict(judged), judged)
+
+    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for seed in range(options.repeats):
+        for card in VARIANT_CARDS:
+            for label, changes in variants.items():
+                cells.setdefault((card, label), []).append(state.part(variant_of, card, seed, changes))
+    rows = []
+    for label in variants:
+        means = [[one["mean"] for one in cells[card, label]] for card in VARIANT_CARDS]
+        rmses = [statistics.mean(one["rmse"] / 1e3 for one in cells[card, label]) for card in VARIANT_CARDS]
+        wins = [
+            "" if label == first else f"{sum(a['mean'] < b['mean'] for a, b in zip(cells[card, first], cells[card, label]))}"
+            for card in VARIANT_CARDS
+        ]
+        rows.append(
+            [label, *(f"{percent(statistics.mean(one))} ± {100 * deviation(one):.1f}" for one in means), *wins, *(f"{x:.3g}" for x in rmses)]
+        )
+    ahead = [
+        card for card in VARIANT_CARDS
+        if all(
+            statistics.mean(one["mean"] for one in cells[card, first]) < statistics.mean(one["mean"] for one in cells[card, label])
+            for label in variants if label != first
+        )
+    ]  # fmt: skip
+    return [
+        f"{name}: f32 products of one card, {study.count(800)} programs to learn from and {study.count(800)} of other shapes to judge by, "
+        f"times, {study.epochs} epochs of batches of 64; {options.repeats} repeats in pairs (programs and weights of a repeat are the same for all). Mean error "
+        f"± deviation, in how many repeats `{first}` is ahead, RMSE in ms. `{first}` is ahead of all others on {len(ahead)} of "
+        f"{len(VARIANT_CARDS)} cards ({', '.join(ahead) or 'none'}).",
+        "",
+        *markdown(["", *VARIANT_CARDS, *(f"ahead, {card}" for card in VARIANT_CARDS), *(f"RMSE, {card}" for card in VARIANT_CARDS)], rows),
+    ]
+
+
+VARIANT_CARDS = ("t4", "a100-pcie", "p100-pcie")
+
+
+def transforms(study: Study, options: argparse.Namespace) -> list[str]:
+    kinds = ("box-cox", "yeo-johnson", "quantile", "none")
+    return _variants(study, options, "Transforms of labels", {kind: {"transform": kind} for kind in kinds}, "box-cox")
+
+
+def losses(study: Study, options: argparse.Namespace) -> list[str]:
+    kinds = ("both", "squared", "relative", "squared-relative")
+    variants = {kind: {"transform": "box-cox"} if kind == "both" else {"loss": kind} for kind in kinds}
+    return _variants(study, options, "Losses", variants, "both")
+
+
+def positions(study: Study, options: argparse.Namespace) -> list[str]:
+    variants = {"positions": {"transform": "box-cox"}, "none": {"positions": False}, "no structure": {"structure": False}}
+    return _variants(study, options, "Positions of statements", variants, "positions")
+
+
+# Models left out ---------------------------------------------------------------------------------------------------------
+
+
+def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
+    """f16 products of language models, each left out, with and without CMD."""
+    state = State(study.state, "leave-model-out", study.scale)
+    data = study.dataset("tokens", TOKENS)
+    cards = sorted(set(np.array(data.device_names)[np.unique(data.device)]))
+    names = sorted(set(data.model.tolist()))
+
+    def model_out(name: str, form: str, kind: str, alpha: float, seed: int) -> dict[str, Any]:
+        of = data.model == name
+        learned = data.select(study.pick(~of, 2000, seed))
+        judged = data.select(study.pick(of, 800, seed))
+        if kind == "latency":
+            return errors(judged.predicted, judged)
+        trained = trained_on(study, learned, kind, form, seed)
+        if alpha:
+            tuning = training.Tuning(**study.tuning, batch=256, target_batch=128, alpha=alpha, seed=seed)
+            trained = training.finetune(trained, learned, judged, None, tuning)
+        return errors(trained.predict(judged), judged)
+
+    ways = {
+        "latency": ("times", "latency", 0.0), "cdmpp, times": ("times", "cdmpp", 0.0), "cdmpp, times, CMD": ("times", "cdmpp", 1.0),
+        "boosted-trees, times": ("times", "boosted-trees", 0.0), "no-structure, times": ("times", "no-structure", 0.0),
+        "cdmpp, correction": ("correction", "cdmpp", 0.0), "boosted-trees, correction": ("correction", "boosted-trees", 0.0),
+    }  # fmt: skip
+    rows = []
+    for label, (form, kind, alpha) in ways.items():
+        means = [
+            statistics.mean(state.part(model_out, name, form, kind, alpha, seed)["mean"] for seed in range(options.repeats))
+            for name in names
+        ]
+        rows.append([label, *map(percent, means), percent(statistics.mean(means))])
+    return [
+        f"f16 products of language models on {', '.join(cards)} (their kernels are not known: trees of a proxy), each model left out: "
+        f"{study.count(2000)} programs of the others to learn from, {study.count(800)} to judge by, {options.repeats} repeats. `latency` has "
+        "the constants that the compiler takes, which were fitted to rows of all these models: it has no model left out.",
+        "",
+        *markdown(["", *names, "mean"], rows),
+    ]
+
+
+# Tuned kernels -----------------------------------------------------------------------------------------------------------
+
+
+def tuned(study: Study, options: argparse.Namespace) -> list[str]:
+    """Rank correlation of programs of one task, within a card and on a card left out."""
+    state = State(study.state, "tuned", study.scale)
+    data = study.dataset("tuned", TUNED)
+    sets = {data.device_names[index]: data.device == index for index in np.unique(data.device)}
+
+    def within(card: str, kind: str, form: str, seed: int) -> dict[str, Any]:
+        of = data.select(np.flatnonzero(sets[card]))
+        is_unseen = np.random.default_rng(seed).permutation(len(of)) < len(of) // 5
+        judged = of.select(is_unseen)
+        if kind == "latency":
+            return errors(judged.predicted, judged)
+        learned = of.select(study.pick(~is_unseen, 2500, seed))
+        epochs = study.epochs + study.epochs // 2
+        return errors(trained_on(study, learned, kind, form, seed, **({"epochs": epochs} if kind != "boosted-trees" else {})).predict(judged), judged)
+
+    def card_out(card: str, kind: str, count: int, seed: int) -> dict[str, Any]:
+        others = [name for name in CONVOLUTION if name != card]
+        learned = Dataset.concatenate([data.select(study.pick(sets[name], 1500, seed)) for name in others])
+        target = data.select(np.flatnonzero(sets[card]))
+        rng = np.random.default_rng(seed)
+        sampled = np.zeros(len(target), bool)
+        sampled[rng.permutation(len(target))[:count]] = True
+        judged = target.select(~sampled)
+        if kind == "nearest card":
+            # Boosted trees of the card with the most similar figures; those of own programs correct their times.
+            vectors = {name: data.device_vectors[data.device_names.index(name)] for name in CONVOLUTION}
+            nearest = min(others, key=lambda name: float(np.abs(vectors[name] - vectors[card]).sum()))
+            of = boosted.train(data.select(study.pick(sets[nearest], 3000, seed)), seed=seed)
+            as_nearest = dataclasses.replace(target, device=np.full(len(target), data.device_names.index(nearest)))
+            target = with_prediction(target, of.predict(as_nearest))
+            judged, own = target.select(~sampled), target.select(sampled)
+            times = boosted.train(own, corrects=True, seed=seed).predict(judged) if count else judged.predicted
+            return errors(times, judged)
+        if kind == "boosted-trees":
+            parts = [learned, *([target.select(sampled)] * 5 if count else [])]
+            return errors(boosted.train(Dataset.concatenate(parts), seed=seed).predict(judged), judged)
+        trained = trained_on(study, learned, kind, "times", seed)
+        if count:
+            tuning = training.Tuning(**study.tuning, batch=256, target_batch=128, seed=seed)
+            trained = training.finetune(trained, learned, judged.select(study.pick(np.ones(len(judged), bool), 600, seed)), target.select(sampled), tuning)
+        return errors(trained.predict(judged), judged)
+
+    rows = []
+    for card in sets:
+        has_latency = np.isfinite(data.predicted[sets[card]]).all()
+        kinds = [*([("latency", "times")] if has_latency else []), *((kind, "times") for kind in KINDS)]
+        if has_latency:
+            kinds.append(("cdmpp", "correction"))
+        for kind, form in kinds:
+            found = [state.part(within, card, kind, form, seed) for seed in range(options.repeats)]
+            rows.append([card, kind, form, *_means(found)])
+    text = [
+        f"Programs of one task on one card: {study.count(2500)} to learn from (`latency`: none; the constants that the compiler takes), a "
+        f"fifth of all to judge by, {options.repeats} repeats. rtx3090: CLBlast's Xgemm; others: one image convolution.",
+        "",
+        *markdown(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
+        "",
+    ]
+    rows = []
+    for card in CONVOLUTION:
+        neighbours = _neighbours(data, sets, card)
+        for name, rank in neighbours.items():
+            rows.append([card, f"times of {name}", 0, f"{rank:.3f}", "", ""])
+        for kind in (*KINDS, "nearest card"):
+            for count in (0, 50):
+                found = [state.part(card_out, card, kind, count, seed) for seed in range(options.repeats)]
+                rows.append([card, kind, count, *_means(found)])
+    return text + [
+        f"The same convolution with a card left out: {study.count(1500)} configurations of each of the other two to learn from, and so many of "
+        "its own at random. `times of` another card: its measured times as the ranking. `nearest card`: boosted trees of the card whose "
+        "figures are most alike, and with own programs a correction of what they predict.",
+        "",
+        *markdown(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
+    ]
+
+
+CONVOLUTION = ("a4000", "w6600", "mi250x")
+
+
+def _means(found: list[dict[str, Any]]) -> list[str]:
+    # Predictions that are all equal have no rank.
+    mean = {name: statistics.mean(one[name] or 0.0 for one in found) for name in ("rank", "mean", "within_10")}
+    return [f"{mean['rank']:.3f}", percent(mean["mean"]), percent(mean["within_10"])]
+
+
+def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, float]:
+    """Rank correlation of a card's times with those of other cards, over configurations that both ran."""
+
+    def by_features(name: str) -> dict[bytes, float]:
+        rows = np.flatnonzero(sets[name])
+        return {b"".join(t.features.tobytes() for t in data.trees[row]): float(data.microseconds[row]) for row in rows.tolist()}
+
+    own = by_features(card)
+    found = {}
+    for name in CONVOLUTION:
+        if name != card:
+            other = by_features(name)
+            both = [key for key in own if key in other]
+            rank = training.rank_correlation(np.array([other[key] for key in both]), np.array([own[key] for key in both]))
+            found[name] = float("nan") if rank is None else rank
+    return found
+
+
+def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
+    """The best configuration of Xgemm on an RTX 3090 that so many measurements find."""
+    state = State(study.state, "schedule-search", study.scale)
+    data = study.dataset("tuned", TUNED)
+    of = data.select(np.flatnonzero(data.device == data.device_names.index("rtx3090")))
+    best = float(of.microseconds.min())
+
+    def search(kind: str, seed: int) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        measured: list[int] = []
+        found = {}
+        for rounds in range(SEARCH_ROUNDS):
+            left = np.setdiff1d(np.arange(len(of)), measured)
+            if kind == "random" or (rounds == 0 and kind != "latency"):
+                chosen = rng.choice(left, SEARCH_BATCH, replace=False)
+            elif kind == "latency":
+                chosen = left[np.argsort(of.predicted[left], kind="stable")[:SEARCH_BATCH]]
+            else:
+                known = of.select(np.array(measured))
+                if kind == "boosted-trees":
+                    predictor: Any = boosted.train(known, seed=seed, rounds=100)
+                else:
+                    settings = study.options(
+                        epochs=30, batch=32, seed=seed, structure=not kind.startswith("no-structure"), corrects=kind.endswith("correction")
+                    )
+                    predictor = training.train(known, network.SMALL, settings)
+                candidates = rng.choice(left, min(len(left), 3000), replace=False)
+                times = predictor.predict(of.select(candidates))
+                # Most by prediction, some at random.
+                keep = SEARCH_BATCH * 9 // 10
+                chosen = candidates[np.argsort(times, kind="stable")[:keep]]
+                rest = np.setdiff1d(left, chosen)
+                chosen = np.concatenate([chosen, rng.choice(rest, SEARCH_BATCH - keep, replace=False)])
+            measured += [int(one) for one in chosen]
+            found[str(len(measured))] = best / float(of.microseconds[measured].min())
+        return {"best": found}
+
+    kinds = ("random", "latency", "boosted-trees", "no-structure", "cdmpp", "cdmpp, correction")
+    points = [str(SEARCH_BATCH * (number + 1)) for number in range(SEARCH_ROUNDS)]
+    rows, series = [], []
+    for number, kind in enumerate(kinds):
+        seeds = range(1 if kind == "latency" else options.repeats)
+        found = [state.part(search, kind, seed) for seed in seeds]
+        means = [statistics.mean(one["best"][point] for one in found) for point in points]
+        rows.append([kind, *(percent(value) for value in means), f"{statistics.mean(one['cpu_s'] for one in found):.0f}"])
+        series.append(charts.Series(kind, [100 * value for value in means], number))
+    if options.figure:
+        write_figure(options.figure, "Best configuration found", "measurements", "% of the best of all", [float(p) for p in points], series)
+    return [
+        f"Xgemm of 4096³ on an RTX 3090, {len(of)} configurations: speed of the best that was measured over that of the best of all, after so "
+        f"many measurements, {SEARCH_BATCH} at a time: nine tenths by prediction, others and the first {SEARCH_BATCH} at random; {options.repeats} "
+        "repeats. `latency` has constants that were fitted to rows of this file, and learns nothing.",
+        "",
+        *markdown(["chosen by", *points, "CPU s"], rows),
+    ]
+
+
+SEARCH_BATCH, SEARCH_ROUNDS = 40, 6
+
+
+# Output ------------------------------------------------------------------------------------------------------------------
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def deviation(values: list[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def markdown(header: list[Any], rows: list[list[Any]]) -> list[str]:
+    return ["| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)]
+
+
+def write_figure(path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series]) -> None:
+    colours = charts.STYLE.replace("svg{", "svg{background:var(--page);", 1)
+    body = charts.lines(title, x, y, places, series)
+    keys = "".join(
+        f'<path class="line" style="stroke:var(--s{one.number % 7})" d="M450 {24 + 14 * i}h20"/>'
+        f'<text x="476" y="{28 + 14 * i}">{one.label}</text>'
+        for i, one in enumerate(series)
+    )
+    body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    head, tail = body.split(">", 1)
+    Path(path).write_text(f"{head}><style>{colours}</style>{tail.replace('</svg>', keys + '</svg>')}\n")
+
+
+def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], int]]) -> None:
+    """Marks of each card, by the frame of a figure of lines."""
+    places = sorted({x for _, of, _ in points for x, _ in of})
+    series = []
+    for label, of, number in points:
+        values: dict[float, float | None] = {place: None for place in places}
+        values.update(dict(of))
+        series.append(charts.Series(label, list(values.values()), number))
+    write_figure(path, "Error and discrepancy of a card left out", "CMD of latent vectors", "mean error (%)", places, series)
+    text = Path(path).read_text()
+    Path(path).write_text(text.replace("svg .line{fill:none;stroke-width:2}", "svg .line{fill:none;stroke-width:6;stroke-linecap:round}"))
+
+
+EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {
+    "unseen-shapes": unseen_shapes,
+    "leave-device-out": leave_device_out,
+    "sampling": sampling_experiment,
+    "error-and-cmd": error_and_cmd,
+    "transforms": transforms,
+    "losses": losses,
+    "positions": positions,
+    "leave-model-out": leave_model_out,
+    "tuned": tuned,
+    "schedule-search": schedule_search,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--data", required=True, metavar="FOLDER", help="published measurements")
+    parser.add_argument("--state", required=True, metavar="FOLDER", help="where data sets and finished parts are")
+    parser.add_argument("--scale", type=float, default=1.0, help="of numbers of programs (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=20, help="of training (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--cards", nargs="+", choices=CARDS, default=CARDS, help="of `leave-device-out` (default: all)")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=["times"], help="of `sampling` (default: times)")
+    parser.add_argument("--write", metavar="FILE.md", help="file to write (default: standard output)")
+    parser.add_argument("--figure", metavar="FILE.svg", help="figure to write, where there is one")
+    options = parser.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
+    study = Study(options)
+    table = EXPERIMENTS[options.experiment](study, options)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
+    command = f"benchmarks/cpu/cdmpp_experiments.py {options.experiment} --repeats={options.repeats} --scale={options.scale:g} --epochs={options.epochs}"
+    text = "\n".join([f"Made on {datetime.date.today()} by `{command}` at commit {commit}.", "", *table, ""])
+    if options.write:
+        Path(options.write).write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+//===- Predictor.h - A trained predictor of programs' times -----*- C++ -*-===//
+//
+// Evaluates what `ftuner learn train` wrote (docs/learned-model.md), without
+// PyTorch: the network of CDMPP (EuroSys 2024, section 4.3),
+//
+//   statements × features, standardized, + positions → Transformer encoder →
+//     a head for each number of statements → z_x
+//   figures of the device, standardized → z_v
+//   z_x ⊗ z_v, of several trees the mean by their blocks → decoder → label
+//
+// and the label back to microseconds, or to a ratio to what `latency` predicts.
+// Batch norms are folded into the layers before them. A file holds programs
+// with what PyTorch says of them (golden rows); a file that this code reads
+// differently is refused.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_COSTMODEL_PREDICTOR_H
+#define FTUNER_COSTMODEL_PREDICTOR_H
+
+#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/Schedule/ProgramFeatures.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ftuner {
+
+/// What a predictor reads of one part of a program.
+struct PredictorTree {
+  /// Of each statement.
+  std::vector<ProgramFeatures> features;
+  /// Places of statements in the tree's sequence (ProgramAst::ordering).
+  llvm::SmallVector<int64_t, 8> ordering;
+  /// Blocks that run the part, more than 0.
+  double blocks = 1;
+};
+
+/// One tree for each part that has blocks; one at least.
+using PredictorProgram = llvm::SmallVector<PredictorTree, 1>;
+
+/// The trees of a program for a shape (see `describeProgram`).
+PredictorProgram predictorProgram(const Workload &workload,
+                                  const Program &program,
+                                  llvm::ArrayRef<int64_t> shape,
+                                  const DeviceSpec &device);
+
+/// Standard deviations of ln(predicted / measured), on rows that a predictor
+/// was not trained on.
+struct PredictorDeviation {
+  int64_t rows = 0;
+  /// Of all rows, about 0.
+  double overall = 0;
+  /// Between programs for one shape.
+  double between = 0;
+};
+
+class PredictorNetwork;
+
+/// A file of `ftuner learn train`, to be evaluated. Immutable: several threads
+/// may share one.
+class Predictor {
+public:
+  ~Predictor();
+  /// Reads the content of a file. An error names `sourceName` and says what is
+  /// damaged or foreign: no such file, another version, arrays of other shapes,
+  /// numbers that are none, golden rows that differ by more than `goldenError`.
+  static llvm::Expected<std::shared_ptr<const Predictor>>
+  parse(llvm::StringRef content, llvm::StringRef sourceName);
+  /// Most that a golden row may differ, as a share.
+  static constexpr double goldenError = 1e-4;
+
+  /// Figures of a device as the network takes them. After a training on one
+  /// device they do not count: nothing tells what they do.
+  std::vector<float> encodeDevice(const LatencyDevice &device) const;
+  /// Why the predictor says nothing of a program, in words that follow "with";
+  /// empty where it does: a number of statements that it has no head for, or a
+  /// share above `unknownShare` of features more than `featureMargin` beyond
+  /// those that the same statement had in its training.
+  std::string unknownIn(const PredictorProgram &program) const;
+  /// Features are magnitudes to base 2: eight times as much.
+  static constexpr double featureMargin = 3, unknownShare = 0.05;
+  /// That share, 1 without a head.
+  double shareUnknown(const PredictorProgram &program) const;
+
+  /// Microseconds of each program, or its ratio to what `latency` predicts. A
+  /// ratio is that of the nearest program that the training's ranges of
+  /// features hold, and none beyond its ratios. Every number of statements has
+  /// a head. `device` is an answer of `encodeDevice`.
+  void predict(llvm::ArrayRef<const PredictorProgram *> programs,
+               llvm::ArrayRef<float> device,
+               llvm::MutableArrayRef<double> values) const;
+
+  /// Whether it predicts ratios to `latency`.
+  bool corrects() const { return isCorrection; }
+  /// SHA-256 of the file, in hexadecimal digits.
+  llvm::StringRef hash() const { return digest; }
+  /// Rows of the training, by device; 0 where it was adapted without times.
+  const std::map<std::string, int64_t> &devices() const { return trainedOn; }
+  /// None for a device without rows that were not trained on.
+  std::optional<PredictorDeviation> deviation(llvm::StringRef device) const;
+  /// Greatest difference of a golden row, as a share.
+  double worstGoldenError() const { return goldenDifference; }
+
+private:
+  friend class PredictorReader;
+  Predictor();
+
+  std::unique_ptr<PredictorNetwork> network;
+  bool isCorrection = false;
+  double leastLabel = 0, mostLabel = 0;
+  /// By the number of statements: the least features of each statement, and
+  /// then the greatest ones.
+  std::map<size_t, std::vector<float>> featureRanges;
+  std::string digest;
+  std::map<std::string, int64_t> trainedOn;
+  std::map<std::string, PredictorDeviation, std::less<>> deviations;
+  double goldenDifference = 0;
+};
+
+/// The predictor of a built-in name, or else of the file at that path; read
+/// once for each content. An error says what is wrong with it.
+llvm::Expected<std::shared_ptr<const Predictor>>
+loadPredictor(llvm::StringRef nameOrPath);
+/// Names of the built-in predictors, sorted.
+std::vector<std::string> builtinPredictorNames();
+
+} // namespace ftuner
+
+#endif // FTUNER_COSTMODEL_PREDICTOR_H

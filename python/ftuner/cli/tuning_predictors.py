@@ -1,0 +1,184 @@
+"""`ftuner learn finetune` and `ftuner learn sample`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from typing import Any
+
+from .. import outputs
+from ..errors import Error
+from ..progress import Progress
+from .common import UsageError
+
+
+def add_actions(actions: Any) -> None:
+    _add_finetune(actions)
+    _add_sample(actions)
+
+
+def _add_finetune(actions: Any) -> None:
+    from .learning import _number
+
+    parser = actions.add_parser(
+        "finetune",
+        help="tune a predictor finely for other programs or another device",
+        description="Tunes a predictor finely: it keeps what rows of the source teach, makes latent vectors of the target "
+        "like theirs (central moment discrepancy), and learns times of --tasks.",
+    )
+    parser.add_argument("predictor", metavar="PREDICTOR", help="what `train` wrote")
+    parser.add_argument(
+        "--source", required=True, action="append", dest="sources", metavar="ROWS.csv", help="measurements that it was trained on; repeats"
+    )
+    parser.add_argument(
+        "--target", action="append", dest="targets", default=[], metavar="ROWS.csv", help="programs to predict: no time is read of them; repeats"
+    )
+    parser.add_argument(
+        "--tasks", action="append", default=[], metavar="ROWS.csv", help="measurements of sampled tasks of the target; repeats"
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
+    parser.add_argument("--device", metavar="NAME|FILE", help="the rows' device where no column says it")
+    parser.add_argument(
+        "--map", action="append", default=[], metavar="[FILE:]NAME=DEVICE",
+        help="what the rows (of that file) call NAME is this device",
+    )  # fmt: skip
+    parser.add_argument("--alpha", type=_weight, default=1.0, help="weight of the discrepancy (default: %(default)s)")
+    parser.add_argument("--epochs", type=_number(1), default=20, help="over the source (default: %(default)s)")
+    parser.add_argument("--batch", type=_number(2), default=256, help="programs of a step (default: %(default)s)")
+    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="print the errors as JSON")
+    parser.set_defaults(run=_finetune)
+
+
+def _add_sample(actions: Any) -> None:
+    from .learning import _number
+
+    parser = actions.add_parser(
+        "sample",
+        help="choose tasks to measure on a device",
+        description="Chooses tasks (shapes on a device) whose programs stand for all: those nearest to the centres of "
+        "clusters. Prints their rows as CSV, and how far other programs are from them.",
+    )
+    parser.add_argument("rows", metavar="ROWS.csv", help="programs, measured or not (or .csv.gz, .csv.xz)")
+    parser.add_argument("--tasks", type=_number(1), default=50, help="default: %(default)s")
+    parser.add_argument(
+        "--by", choices=("latents", "features", "random"), default="features",
+        help="what clusters are of: latent vectors of --predictor, standardised features; random: none (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--predictor", metavar="FILE", help="what `train` wrote, for --by=latents")
+    parser.add_argument("--device", metavar="NAME|FILE", help="the rows' device where no column says it")
+    parser.add_argument(
+        "--map", action="append", default=[], metavar="[FILE:]NAME=DEVICE",
+        help="what the rows (of that file) call NAME is this device",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
+    parser.add_argument("-o", "--output", default=outputs.STANDARD, metavar="FILE", help="file to write (default: standard output)")
+    parser.set_defaults(run=_sample)
+
+
+def _weight(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on, but got '{text}'")
+    return value
+
+
+def _finetune(options: argparse.Namespace) -> None:
+    from .learning import _checkpoint, _learned, _report, _rows_devices
+
+    if options.output == outputs.STANDARD:
+        raise UsageError("--output: expected the name of a file, but got '-'")
+    if not options.targets and not options.tasks:
+        raise UsageError("expected --target, --tasks, or both")
+    outputs.check_folder(options.output)
+    learned = _learned()
+    training, dataset = learned.training, learned.dataset
+    trained = learned.kinds.load(options.predictor)
+    if not isinstance(trained, training.Trained):
+        raise Error(f"'{options.predictor}' has boosted trees, which cannot be tuned: train them on all rows")
+    devices = _rows_devices(options)
+    source = dataset.read(options.sources, devices)
+    target = dataset.read(options.targets, devices, is_timed=False) if options.targets else None
+    tasks = dataset.read(options.tasks, devices) if options.tasks else None
+    settings = training.Tuning(epochs=options.epochs, batch=options.batch, alpha=options.alpha, seed=options.seed)
+    parts = [part for part in (source, target, tasks) if part is not None]
+    checkpoint = _checkpoint(options.output, parts, settings, outputs_hash(options.predictor))
+    with Progress(f"tuning on {len(source)} programs", options.epochs) as progress:
+        tuned = training.finetune(
+            trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+        )
+    found = {}
+    for name, part in {"source": source, "tasks": tasks}.items():
+        if part is not None:
+            for when, predictor in (("before", trained), ("after", tuned)):
+                errors = training.errors(predictor.predict(part), part.microseconds, part.task)
+                found[f"{name}, {when}"] = {"programs": len(part), **errors}
+    tuned.save(options.output)
+    checkpoint.remove()
+    _report(options, found)
+
+
+def outputs_hash(path: str) -> str:
+    import hashlib
+
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def _sample(options: argparse.Namespace) -> None:
+    import sys
+
+    import numpy as np
+
+    from .learning import _learned, _rows_devices
+
+    if (options.by == "latents") != (options.predictor is not None):
+        raise UsageError("expected --predictor with --by=latents, and with nothing else")
+    outputs.check_folder(options.output)
+    learned = _learned()
+    if options.output == outputs.STANDARD and learned.dataset.is_dataset(options.rows):
+        raise UsageError("--output: expected the name of a file for the rows of a data set")
+    data = learned.dataset.read([options.rows], _rows_devices(options), is_timed=False)
+    count = len(set(data.task.tolist()))
+    if options.tasks > count:
+        raise Error(f"--tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")
+    if options.by == "latents":
+        trained = learned.kinds.load(options.predictor)
+        if not isinstance(trained, learned.training.Trained):
+            raise Error(f"'{options.predictor}' has boosted trees, which have no latent vectors")
+        rows = trained.latents(data)
+    else:
+        rows = learned.sampling.standard_features(data)
+    with Progress(f"choosing of {count} tasks"):
+        if options.by == "random":
+            found = learned.sampling.random_tasks(rows, data.task, options.tasks, options.seed)
+        else:
+            found = learned.sampling.sample_tasks(rows, data.task, options.tasks, options.seed)
+    chosen = np.isin(data.task, found.tasks)
+    if learned.dataset.is_dataset(options.rows):
+        data.select(chosen).save(options.output)
+    else:
+        outputs.write_one(options.output, _rows_of(options.rows, chosen))
+    print(
+        f"{len(found.tasks)} of {count} tasks, {int(chosen.sum())} of {len(data)} programs; "
+        f"others are at most {found.radius:.4g} from one of them (the epsilon of the paper's bound)",
+        file=sys.stderr,
+    )
+
+
+def _rows_of(path: str, chosen: Any) -> bytes:
+    """Those rows of a CSV file, with its header."""
+    import numpy as np
+
+    from ..latency.table import Table
+
+    table = Table(path)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(list(table.columns))
+    writer.writerows([column[row] for column in table.columns.values()] for row in np.flatnonzero(chosen))
+    return text.getvalue().encode()

@@ -1,0 +1,130 @@
+"""Boosted trees on the mean of a program's statements: the baseline that knows no tree structure (CDMPP, section 7.1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import outputs
+from ..errors import Error
+from .dataset import DEVICE_FIGURES, Dataset
+from .labels import Labels
+
+FORMAT = "ftuner-boosted-trees"
+VERSION = 1
+# Of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
+_FIELDS = 5
+ROUNDS = 300
+
+
+def inputs(data: Dataset) -> npt.NDArray[np.float32]:
+    """Mean features of a program's statements, those of several trees by their blocks, and its device's figures."""
+    means = []
+    for trees in data.trees:
+        shares = np.array([tree.blocks for tree in trees], np.float32)
+        of = np.stack([tree.features.mean(0) for tree in trees])
+        means.append((shares[:, None] * of).sum(0) / shares.sum())
+    return np.hstack([np.stack(means), data.device_vectors[data.device]]).astype(np.float32)
+
+
+@dataclasses.dataclass
+class BoostedTrees:
+    """Trees of decisions, whose sum and `base` are transformed labels."""
+
+    labels: Labels
+    base: float
+    # trees × nodes × `_FIELDS`; shorter trees end with leaves that nothing leads to.
+    nodes: npt.NDArray[np.float32]
+    corrects: bool = False
+
+    def predict(self, data: Dataset) -> npt.NDArray[np.float64]:
+        """Microseconds of each program."""
+        if not len(data):
+            return np.empty(0)
+        rows = inputs(data)
+        total = np.full(len(rows), self.base)
+        for nodes in self.nodes:
+            at = np.zeros(len(rows), np.int64)
+            while True:
+                feature = nodes[at, 0].astype(np.int64)
+                inner = np.flatnonzero(feature >= 0)
+                if not len(inner):
+                    break
+                of = nodes[at[inner]]
+                is_left = rows[inner, feature[inner]] <= of[:, 1]
+                at[inner] = np.where(is_left, of[:, 2], of[:, 3]).astype(np.int64)
+            total += nodes[at, 4]
+        times = self.labels.backward(total)
+        return times * data.predicted if self.corrects else times
+
+    def save(self, path: str) -> None:
+        """Writes a line of JSON, then the nodes as f32, little-endian."""
+        header = {
+            "format": FORMAT, "version": VERSION, "device_figures": list(DEVICE_FIGURES), "labels": self.labels.as_json(),
+            "base": self.base, "corrects": self.corrects, "nodes": list(self.nodes.shape),
+        }  # fmt: skip
+        outputs.write_one(path, json.dumps(header).encode() + b"\n" + self.nodes.astype("<f4").tobytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BoostedTrees:
+        """Raises `Error` for what is no such file."""
+        try:
+            with open(path, "rb") as file:
+                line, content = file.readline(), file.read()
+        except OSError as error:
+            raise Error(f"cannot read '{path}': {error.strerror}") from error
+        try:
+            header = json.loads(line)
+            if header["format"] != FORMAT or header["version"] != VERSION:
+                raise ValueError(f"expected {FORMAT} of version {VERSION}")
+            if tuple(header["device_figures"]) != DEVICE_FIGURES:
+                raise ValueError("expected the figures of a device that this version reads")
+            nodes = np.frombuffer(content, "<f4").reshape(header["nodes"]).astype(np.float32)
+            if nodes.ndim != 3 or nodes.shape[2] != _FIELDS:
+                raise ValueError("expected the nodes of its trees")
+            inner = nodes[..., 0] >= 0
+            place = np.broadcast_to(np.arange(nodes.shape[1])[None, :], inner.shape)
+            children = nodes[..., 2:4]
+            # Children behind their parents: every walk ends.
+            is_right = (children > place[..., None]) & (children < nodes.shape[1])
+            if not np.isfinite(nodes).all() or not is_right[inner].all():
+                raise ValueError("expected nodes whose children come behind them")
+            return cls(Labels.of_json(header["labels"]), float(header["base"]), nodes, bool(header["corrects"]))
+        except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            raise Error(f"'{path}' is no predictor: {error}") from error
+
+
+def train(
+    data: Dataset, transform: str = "box-cox", corrects: bool = False, seed: int = 0, rounds: int = ROUNDS
+) -> BoostedTrees:
+    """Fits trees to transformed labels; the same rows and seed give the same ones."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    if len(data) < 2:
+        raise Error(f"expected two programs at least to train on, but got {len(data)}")
+    targets = data.microseconds / data.predicted if corrects else data.microseconds
+    labels = Labels.fit(targets, transform)
+    model = HistGradientBoostingRegressor(max_iter=rounds, early_stopping=False, random_state=seed)
+    model.fit(inputs(data), labels.forward(targets))
+    found: list[Any] = [one[0].nodes for one in model._predictors]
+    nodes = np.zeros((len(found), max(map(len, found)), _FIELDS), np.float32)
+    nodes[..., 0] = -1
+    for to, of in zip(nodes, found):
+        inner = of["is_leaf"] == 0
+        size = len(of)
+        to[:size, 0] = np.where(inner, of["feature_idx"], -1)
+        to[:size, 1] = _rounded_down(np.where(inner, of["num_threshold"], 0))
+        to[:size, 2], to[:size, 3] = of["left"], of["right"]
+        to[:size, 4] = of["value"]
+    return BoostedTrees(labels, float(np.ravel(model._baseline_prediction)[0]), nodes, corrects)
+
+
+def _rounded_down(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """f32 numbers at most as great: those that were at most a threshold still are, and no others."""
+    rounded = values.astype(np.float32)
+    return np.where(rounded > values, np.nextafter(rounded, np.float32(-np.inf)), rounded).astype(np.float32)

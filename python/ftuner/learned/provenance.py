@@ -1,0 +1,186 @@
+"""What a predictor was trained on, and how far it was off: its file says so, and the compiler reads it (docs/learned-model.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..latency.model import ProgramTree
+from .dataset import Dataset
+
+if TYPE_CHECKING:
+    from .training import Trained
+
+# Programs that a file holds with what the predictor says of them.
+GOLDEN_ROWS = 8
+# What stands before the number of statements in names of arrays.
+_RANGES = "feature_ranges."
+
+
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+    """Standard deviations of ln(predicted / measured) on rows that were not trained on."""
+
+    rows: int
+    # Of all rows, about 0: what a predicted time is worth.
+    overall: float
+    # Between the programs of one task: what a lead of one program over another is compared with.
+    between: float
+
+    @classmethod
+    def of(cls, predicted: npt.ArrayLike, measured: npt.ArrayLike, task: npt.ArrayLike) -> Deviation:
+        off = np.log(np.asarray(predicted, np.float64) / np.asarray(measured, np.float64))
+        _, tasks = np.unique(np.asarray(task), return_inverse=True)
+        means = np.bincount(tasks, off) / np.bincount(tasks)
+        left = len(off) - len(means)
+        between = float(np.sqrt(((off - means[tasks]) ** 2).sum() / left)) if left > 0 else 0.0
+        return cls(len(off), float(np.sqrt((off**2).mean())), between)
+
+
+@dataclasses.dataclass(frozen=True)
+class Golden:
+    """Programs that a reader of the file recomputes: their trees and their devices' figures, rows × figures."""
+
+    trees: list[list[ProgramTree]]
+    device: npt.NDArray[np.float32]
+
+    def dataset(self) -> Dataset:
+        """The programs, each on a device of its own, with times of one microsecond."""
+        size = len(self.trees)
+        texts = {name: np.full(size, "", "<U1") for name in Dataset.TEXTS}
+        return Dataset(
+            trees=self.trees,
+            microseconds=np.ones(size),
+            device=np.arange(size),
+            device_names=[""] * size,
+            device_vectors=self.device,
+            task=np.zeros(size, np.int64),
+            task_names=[""],
+            fold=np.zeros(size, np.int64),
+            predicted=np.ones(size),
+            group=np.full(size, -1, np.int64),
+            **texts,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Provenance:
+    # By name, rows of the training set; 0 for devices that it was adapted to without times.
+    devices: dict[str, int]
+    # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
+    label_range: tuple[float, float]
+    # Of trees of each number of statements: the least and the greatest of each feature, 2 × statements × features.
+    feature_ranges: dict[int, npt.NDArray[np.float32]]
+    golden: Golden
+    # By name of a device.
+    deviations: dict[str, Deviation] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
+        """That of a predictor trained on these programs with these labels."""
+        by_size: dict[int, list[npt.NDArray[np.float32]]] = {}
+        for trees in data.trees:
+            for tree in trees:
+                by_size.setdefault(len(tree.ordering), []).append(tree.features)
+        ranges = {size: np.stack([np.min(of, 0), np.max(of, 0)]) for size, of in sorted(by_size.items())}
+        cards, counts = np.unique(data.device, return_counts=True)
+        rows = golden_rows(data)
+        return cls(
+            devices={data.device_names[card]: int(count) for card, count in zip(cards, counts)},
+            label_range=(float(labels.min()), float(labels.max())),
+            feature_ranges=ranges,
+            golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),
+        )
+
+    def adapted(self, data: Dataset) -> Provenance:
+        """That of a predictor tuned for programs without times. Errors from before say nothing of it."""
+        names = {data.device_names[card]: 0 for card in np.unique(data.device)}
+        return dataclasses.replace(self, devices={**names, **self.devices}, deviations={})
+
+    def extended(self, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
+        """That of a predictor trained on more programs. Errors from before say nothing of it."""
+        more = Provenance.of(data, labels)
+        ranges = dict(self.feature_ranges)
+        for size, of in more.feature_ranges.items():
+            known = ranges.get(size, of)
+            ranges[size] = np.stack([np.minimum(known[0], of[0]), np.maximum(known[1], of[1])])
+        return dataclasses.replace(
+            self,
+            devices={
+                name: self.devices.get(name, 0) + more.devices.get(name, 0) for name in {**self.devices, **more.devices}
+            },
+            label_range=(
+                min(self.label_range[0], more.label_range[0]),
+                max(self.label_range[1], more.label_range[1]),
+            ),
+            feature_ranges=ranges,
+            deviations={},
+        )
+
+    def validated(self, trained: Trained, unseen: Dataset) -> Provenance:
+        """The same with the errors on programs that were not trained on, by device."""
+        predicted = trained.predict(unseen)
+        found = dict(self.deviations)
+        for card in np.unique(unseen.device):
+            rows = unseen.device == card
+            found[unseen.device_names[card]] = Deviation.of(
+                predicted[rows], unseen.microseconds[rows], unseen.task[rows]
+            )
+        return dataclasses.replace(self, deviations=found)
+
+    def as_json(self) -> dict[str, Any]:
+        """All but arrays."""
+        return {
+            "devices": self.devices,
+            "label_range": list(self.label_range),
+            "deviations": {name: dataclasses.asdict(of) for name, of in self.deviations.items()},
+            "golden": [
+                [{"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]} for tree in trees]
+                for trees in self.golden.trees
+            ],
+        }
+
+    def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
+        return {
+            **{f"{_RANGES}{size}": ranges for size, ranges in self.feature_ranges.items()},
+            "golden_features": np.concatenate([tree.features for trees in self.golden.trees for tree in trees]),
+            "golden_device": self.golden.device,
+        }
+
+    @classmethod
+    def of_json(cls, json: dict[str, Any], arrays: dict[str, npt.NDArray[np.float32]]) -> Provenance:
+        """Takes its arrays out of `arrays`."""
+        features = arrays.pop("golden_features")
+        trees: list[list[ProgramTree]] = []
+        first = 0
+        for program in json["golden"]:
+            trees.append([])
+            for tree in program:
+                ordering = np.array(tree["ordering"], np.int64)
+                trees[-1].append(ProgramTree(float(tree["blocks"]), ordering, features[first : first + len(ordering)]))
+                first += len(ordering)
+        least, most = json["label_range"]
+        return cls(
+            devices={str(name): int(rows) for name, rows in json["devices"].items()},
+            label_range=(float(least), float(most)),
+            feature_ranges={
+                int(name.removeprefix(_RANGES)): arrays.pop(name) for name in list(arrays) if name.startswith(_RANGES)
+            },
+            golden=Golden(trees, arrays.pop("golden_device")),
+            deviations={str(name): Deviation(**of) for name, of in json["deviations"].items()},
+        )
+
+
+def golden_rows(data: Dataset, count: int = GOLDEN_ROWS) -> npt.NDArray[np.int64]:
+    """Programs that differ: of each number of trees and statements the first, then spread over the rest."""
+    kinds: dict[tuple[int, ...], int] = {}
+    for row, trees in enumerate(data.trees):
+        kinds.setdefault(tuple(sorted(len(tree.ordering) for tree in trees)), row)
+    rows = list(kinds.values())
+    for row in np.linspace(0, len(data) - 1, count).astype(int):
+        if len(rows) < count and int(row) not in rows:
+            rows.append(int(row))
+    return np.array(sorted(rows), np.int64)

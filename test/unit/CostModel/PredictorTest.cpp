@@ -1,0 +1,271 @@
+//===- PredictorTest.cpp - Files of predictors, and the model learned -----===//
+#include "FTuner/CostModel/Predictor.h"
+#include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/CostModel/CostModel.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace ftuner;
+
+namespace {
+/// A file in its parts: the header, and the numbers behind it.
+struct PredictorFile {
+  llvm::json::Object header;
+  std::string numbers;
+
+  explicit PredictorFile(llvm::StringRef content) {
+    auto [line, blob] = content.split('\n');
+    header = std::move(*llvm::cantFail(llvm::json::parse(line)).getAsObject());
+    numbers = blob.str();
+  }
+  /// Position of an array's first number, and how many it has.
+  std::pair<size_t, size_t> find(llvm::StringRef name) const {
+    size_t first = 0;
+    for (const llvm::json::Value &value : *header.getArray("arrays")) {
+      const llvm::json::Array &entry = *value.getAsArray();
+      size_t count = 1;
+      for (const llvm::json::Value &size : *entry[1].getAsArray())
+        count *= *size.getAsInteger();
+      if (entry[0].getAsString() == name)
+        return {first, count};
+      first += count;
+    }
+    return {0, 0};
+  }
+  void set(llvm::StringRef name, size_t index, float value) {
+    std::memcpy(numbers.data() + (find(name).first + index) * sizeof(float),
+                &value, sizeof(float));
+  }
+  /// With the hash of the numbers as they are now.
+  std::string content() {
+    std::array<uint8_t, 32> digest =
+        llvm::SHA256::hash(llvm::arrayRefFromStringRef(numbers));
+    header["sha256"] = llvm::toHex(digest, /*LowerCase=*/true);
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << llvm::json::Value(llvm::json::Object(header)) << '\n'
+        << numbers;
+    return text;
+  }
+};
+
+class PredictorTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    auto buffer =
+        llvm::MemoryBuffer::getFile(FTUNER_PREDICTORS "/h200.predictor");
+    ASSERT_TRUE(static_cast<bool>(buffer));
+    content = (*buffer)->getBuffer().str();
+  }
+  /// The error of reading a changed file.
+  std::string errorAfter(const std::function<void(PredictorFile &)> &change) {
+    PredictorFile file(content);
+    change(file);
+    return errorOf(file.content());
+  }
+  static std::string errorOf(llvm::StringRef content) {
+    auto read = Predictor::parse(content, "some.predictor");
+    return read ? "" : llvm::toString(read.takeError());
+  }
+  std::string content;
+};
+
+} // namespace
+
+TEST_F(PredictorTest, AgreesWithPyTorch) {
+  auto read = Predictor::parse(content, "h200");
+  ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+  EXPECT_LT((*read)->worstGoldenError(), 1e-5);
+  EXPECT_TRUE((*read)->corrects());
+  EXPECT_EQ((*read)->hash().size(), 64u);
+  EXPECT_GT((*read)->devices().at("h200"), 1000);
+  std::optional<PredictorDeviation> deviation = (*read)->deviation("h200");
+  ASSERT_TRUE(deviation.has_value());
+  EXPECT_GT(deviation->between, 0.01);
+  EXPECT_LT(deviation->between, 0.3);
+  EXPECT_EQ((*read)->deviation("v100"), std::nullopt);
+}
+
+TEST_F(PredictorTest, RefusesWhatIsDamaged) {
+  auto expectError = [&](llvm::StringRef text,
+                         const std::function<void(PredictorFile &)> &change) {
+    std::string error = errorAfter(change);
+    EXPECT_TRUE(llvm::StringRef(error).starts_with(
+        "'some.predictor' is no predictor: "))
+        << error;
+    EXPECT_TRUE(llvm::StringRef(error).contains(text)) << error;
+  };
+  EXPECT_EQ(errorAfter([](PredictorFile &) {}), "");
+  expectError("of version 2", [](auto &file) { file.header["version"] = 3; });
+  expectError("of version 2", [](auto &file) { file.header["format"] = "x"; });
+  expectError("ends within array",
+              [](auto &file) { file.numbers.resize(file.numbers.size() - 4); });
+  expectError("bytes of numbers", [](auto &file) { file.numbers += "1234"; });
+  expectError("no finite number", [](auto &file) {
+    file.set("decoder.0.weight", 3, std::numeric_limits<float>::quiet_NaN());
+  });
+  expectError("golden row", [](auto &file) {
+    file.set("encoder.layers.1.linear1.bias", 0, 1e3f);
+  });
+  expectError("golden row",
+              [](auto &file) { file.header["positions"] = false; });
+  expectError("expected deviations above 0",
+              [](auto &file) { file.set("feature_deviation", 5, 0); });
+  expectError("heads divide", [](auto &file) {
+    (*file.header.getObject("architecture"))["heads"] = 5;
+  });
+  expectError("numbers, but got", [](auto &file) {
+    (*file.header.getObject("architecture"))["feed_forward"] = 64;
+  });
+  expectError("it has no array 'heads.9.1.weight'", [](auto &file) {
+    file.header["statements"] = llvm::json::Array{9};
+    for (llvm::json::Value &value : *file.header.getArray("arrays"))
+      if ((*value.getAsArray())[0].getAsString() == "feature_ranges.5") {
+        (*value.getAsArray())[0] = "feature_ranges.9";
+        (*value.getAsArray())[1] = llvm::json::Array{2, 9, 164};
+      }
+    file.numbers.resize(file.numbers.size() + 2 * 4 * 164 * 4);
+  });
+  expectError("figures of a device", [](auto &file) {
+    (*file.header.getArray("device_figures"))[0] = "other";
+  });
+  expectError("expected golden rows",
+              [](auto &file) { file.header.erase("golden"); });
+  expectError("range of labels",
+              [](auto &file) { file.header.erase("label_range"); });
+  expectError("labels: expected one of", [](auto &file) {
+    (*file.header.getObject("labels"))["kind"] = "other";
+  });
+  // The numbers changed, and the hash did not.
+  std::string changed = content;
+  changed.back() ^= 1;
+  EXPECT_TRUE(llvm::StringRef(errorOf(changed)).contains("hash"));
+  for (llvm::StringRef other :
+       {"", "{", "{}\n", "text\n", "[1]\n", "{\"a\":\n"})
+    EXPECT_TRUE(llvm::StringRef(errorOf(other)).contains("is no predictor"));
+  for (size_t size = 0; size < 2000; size += 97)
+    EXPECT_NE(errorOf(llvm::StringRef(content).take_front(size)), "");
+}
+
+TEST_F(PredictorTest, FilesThatCannotBeReadAreNamed) {
+  auto errorFor = [](llvm::StringRef name) {
+    auto read = loadPredictor(name);
+    return read ? std::string() : llvm::toString(read.takeError());
+  };
+  EXPECT_TRUE(llvm::StringRef(errorFor("nonsense")).contains("one of h200"));
+  EXPECT_TRUE(llvm::StringRef(errorFor("no/such")).contains("cannot read"));
+  EXPECT_TRUE(llvm::StringRef(errorFor("/")).contains("a regular file"));
+  EXPECT_EQ(errorFor("h200"), "");
+  EXPECT_EQ(givenPredictor({{"learned-model", std::string("nonsense")}})
+                .takeError()
+                .isA<llvm::StringError>(),
+            true);
+}
+
+namespace {
+class LearnedTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    device = llvm::cantFail(loadDeviceSpec("h200"));
+    options.calibration = defaultCalibration(device);
+    family = simtFamily({4, 32, 2, 4}, {7, 8}, 4, 16);
+    predictor = llvm::cantFail(loadPredictor("h200"));
+  }
+  Program program() const { return {&family, partitionShape(family, shape)}; }
+  std::unique_ptr<CostEvaluator> evaluator(llvm::StringRef model) {
+    return findCostModel(model)->createEvaluator(workload, device, options);
+  }
+  static double figure(const CostBreakdown &breakdown, llvm::StringRef name) {
+    for (llvm::ArrayRef<CostTerm> terms :
+         {llvm::ArrayRef(breakdown.terms), llvm::ArrayRef(breakdown.figures)})
+      for (const CostTerm &term : terms)
+        if (term.name == name)
+          return term.value;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+
+  DeviceSpec device;
+  Workload workload = Workload::matmul({1, 4096}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  KernelFamily family;
+  Shape shape = {212, 2304, 768};
+  CostModelOptions options;
+  std::shared_ptr<const Predictor> predictor;
+};
+} // namespace
+
+TEST_F(LearnedTest, CorrectsLatency) {
+  CostBreakdown byLatency = evaluator("latency")->evaluate(shape, program());
+  CostBreakdown learned = evaluator("learned")->evaluate(shape, program());
+  EXPECT_EQ(figure(learned, "latency_time"), -byLatency.score);
+  EXPECT_NE(learned.score, byLatency.score);
+  EXPECT_NEAR(learned.score, byLatency.score - figure(learned, "correction"),
+              1e-9);
+  // By what the predictor says of the trees.
+  PredictorProgram trees = predictorProgram(workload, program(), shape, device);
+  double ratio = 0;
+  predictor->predict({&trees}, predictor->encodeDevice(latencyDevice(device)),
+                     ratio);
+  EXPECT_NEAR(learned.score, ratio * byLatency.score, 1e-9);
+}
+
+TEST_F(LearnedTest, NoProgramChangesAnother) {
+  std::vector<KernelFamily> families;
+  for (int64_t rows = 1; rows <= 8; ++rows)
+    for (int64_t columns : {1, 2, 4, 8})
+      families.push_back(simtFamily({8, 16, columns, 2}, {rows}, 4, 16));
+  std::vector<Program> programs;
+  for (const KernelFamily &of : families)
+    programs.push_back({&of, partitionShape(of, shape)});
+  std::vector<double> scores(programs.size());
+  std::vector<const FamilyCosts *> costs(programs.size());
+  evaluator("learned")->scoreAll(programs, costs, shape, scores);
+  for (size_t i = 0; i < programs.size(); ++i)
+    EXPECT_EQ(scores[i], evaluator("learned")->score(shape, programs[i]));
+}
+
+TEST_F(LearnedTest, UnknownProgramsHaveTheTimeOfLatency) {
+  // A thousand times longer than what was measured.
+  workload = Workload::matmul({1, 1 << 20}, SizeRange::fixed(1 << 20),
+                              SizeRange::fixed(1 << 20));
+  shape = {1 << 20, 1 << 20, 1 << 20};
+  PredictorProgram trees = predictorProgram(workload, program(), shape, device);
+  EXPECT_GT(predictor->shareUnknown(trees), Predictor::unknownShare);
+  trees.front().ordering.resize(3);
+  EXPECT_EQ(predictor->unknownIn(trees), "3 statements");
+  std::unique_ptr<CostEvaluator> learned = evaluator("learned");
+  EXPECT_EQ(learned->score(shape, program()),
+            evaluator("latency")->score(shape, program()));
+  ASSERT_EQ(learned->remarks().size(), 1u);
+  EXPECT_TRUE(llvm::StringRef(learned->remarks()[0])
+                  .starts_with("1 of 1 programs have the time of 'latency'"));
+}
+
+TEST_F(LearnedTest, SaysWhatItWasTrainedOn) {
+  EXPECT_TRUE(evaluator("learned")->remarks().empty());
+  EXPECT_NE(evaluator("learned")->confidence(-10, -11)->probability,
+            evaluator("latency")->confidence(-10, -11)->probability);
+  device = llvm::cantFail(loadDeviceSpec("v100"));
+  std::vector<std::string> lines = evaluator("learned")->remarks();
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(llvm::StringRef(lines[0]).contains("trained on h200, and not on "
+                                                 "v100"));
+  const CostModel &model = *findCostModel("learned");
+  EXPECT_EQ(model.calibrationName(options),
+            options.calibration.name + "+predictor-" +
+                predictor->hash().take_front(12).str());
+  EXPECT_EQ(model.prefilter(options)->model, findCostModel("latency"));
+  EXPECT_EQ(model.prefilter(options)->programs, 64);
+  options.own = {{"learned-programs", int64_t(5)}};
+  EXPECT_EQ(model.prefilter(options)->programs, 5);
+  EXPECT_FALSE(findCostModel("latency")->prefilter(options).has_value());
+}
