@@ -26,6 +26,7 @@ from . import (
     explaining,
     iree_module,
     learning,
+    predicting,
     running,
     torch_library,
 )
@@ -35,6 +36,7 @@ _COMMANDS = (
     compiling,
     running,
     explaining,
+    predicting,
     comparing,
     bench,
     iree_module,
