@@ -46,6 +46,7 @@ def predict(
         for shape in shapes:
             if name is not None and shape.setdefault(name, batch) != batch:
                 raise ValueError(f"batch: {name} is {shape[name]} by its name, but got {batch}")
+    _check_declared(text, shapes)
     # Without a size nothing would be explained at one shape.
     asked = [shape or {} for shape in shapes]
     data = explain_data(text, asked if any(asked) else None, device=device, **options)
@@ -94,8 +95,7 @@ def _check_sizes(work: Mapping[str, Any], given: Mapping[str, int]) -> None:
             )
         low, high = work["size_ranges"][known.index(name)]
         if size < low or (high is not None and size > high):
-            most = "on" if high is None else f"to {high}"
-            raise ValueError(f"sizes: expected {name} from {low} {most}, but got {size}")
+            raise _range_error(name, low, high, size)
     words = {word for formula in _formulas(work) for word in re.findall(r"[^\s()*+]+", formula)}
     missing = [name for name in known if name not in given and name in words]
     if missing:
@@ -103,6 +103,22 @@ def _check_sizes(work: Mapping[str, Any], given: Mapping[str, int]) -> None:
         raise ValueError(
             f"the sizes {', '.join(missing)} are not known: give them by --size {examples}"
         )
+
+
+def _range_error(name: str, low: int, high: int | None, size: int) -> ValueError:
+    most = "on" if high is None else f"to {high}"
+    return ValueError(f"sizes: expected {name} from {low} {most}, but got {size}")
+
+
+def _check_declared(text: compiler.SourceText, shapes: Sequence[Mapping[str, int]]) -> None:
+    """Refuses sizes beyond the ranges that the text of a source declares, before it is planned."""
+    for name, low, high in re.findall(
+        rb'"?([\w.$-]+)"?\s*=\s*#ukernel\.range<(\d+) to (\d+)', text.content
+    ):
+        for shape in shapes:
+            size = shape.get(name.decode())
+            if size is not None and not int(low) <= size <= int(high):
+                raise _range_error(name.decode(), int(low), int(high), size)
 
 
 def _batch_name(text: compiler.SourceText, batch: int) -> str | None:

@@ -169,10 +169,10 @@ class Timeline:
             ],
         }
 
-    def text(self, is_whole: bool = False) -> str:
-        """Sum and replay, times by operator, and the launches in the order in which they begin.
+    def text(self, most: int | None = _SHORT_LIST) -> str:
+        """Sum and replay, times by kind, and the launches in the order in which they begin.
 
-        Of many launches the first and the last, unless `is_whole`.
+        Of more than `most` launches the first and the last, none for 0, all for None.
         """
         streams = "one stream" if self.streams == 1 else f"{self.streams} streams"
         lines = [
@@ -181,18 +181,20 @@ class Timeline:
             f"sum of {self.kernels} kernels {self.sum:.1f} µs",
         ]
         if self.unknown:
-            lines.append(f"  {self.unknown} launches are not in it: their work does not follow from the sizes")
+            lines.append(f"  {self.unknown} {_launches_are(self.unknown)} not in it: the work does not follow from the sizes")
         loops = sum(launch.is_in_open_loop for launch in self.launches)
         if loops:
-            lines.append(f"  {loops} launches are in loops whose turns are not known, and count once")
+            lines.append(f"  {loops} {_launches_are(loops)} in loops whose turns are not known, and counted once")
         rows = [
             [f"{total['us']:.1f}", f"{total['share']:.1%}", str(total["kernels"]), total["kind"]]
             for total in self.by("kind")
         ]
         lines += _indented(table(rows, ["µs", "of all", "kernels", "kind"]), 4)
+        if most == 0:
+            return "\n".join(lines)
         order = sorted(range(len(self.launches)), key=lambda i: (self.placed[i].start, i))
-        hidden = 0 if is_whole or len(order) <= _SHORT_LIST else len(order) - _SHORT_LIST
-        half = _SHORT_LIST // 2
+        hidden = 0 if most is None else max(0, len(order) - most)
+        half = len(order) if most is None else most // 2
         shown = order if not hidden else [*order[:half], *order[-half:]]
         rows = [self._row(number) for number in shown]
         header = ["start µs", "end µs", "stream", "kernel", "shape", "blocks", "by", "operator"]
@@ -210,6 +212,10 @@ class Timeline:
         return [
             f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, by, launch.operator,
         ]  # fmt: skip
+
+
+def _launches_are(count: int) -> str:
+    return "launch is" if count == 1 else "launches are"
 
 
 def _indented(text: str, width: int) -> list[str]:
@@ -389,6 +395,7 @@ def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
     try:
         _draw_launches(over_time, found)
         _draw_shares(shares, found)
+        figure.legend(ncols=len(KINDS), fontsize=7, loc="outside lower center", frameon=False)
         first = found[0]
         over_time.set_title(
             f"{first.function}, predicted by {first.cost_model}; nothing was measured", fontsize=10
@@ -426,9 +433,10 @@ def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
                     axes.broken_barh(
                         bars, (line - 0.4, 0.8), facecolor=_COLOURS[kind], edgecolor="white", linewidth=0.1
                     )
-            axes.text(
-                timeline.latency, line, f" {timeline.latency:,.0f} µs", va="center", fontsize=8
-            )
+            if stream == 0:
+                axes.text(
+                    timeline.latency, line, f" {timeline.latency:,.0f} µs", va="center", fontsize=8
+                )
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.12 * max(max(timeline.latency for timeline in found), 1e-9))
@@ -448,4 +456,3 @@ def _draw_shares(axes: Any, found: Sequence[Timeline]) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of the sum, %")
-    axes.legend(ncols=len(KINDS), fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.55), frameon=False)

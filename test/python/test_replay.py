@@ -109,8 +109,9 @@ def test_a_timeline_of_an_explanation() -> None:
     assert with_gaps.placed[2].end == 21 + 6 and with_gaps.sum == 21
     (two,) = timeline.timelines(explained(), streams=2)
     assert two.latency == 18 and [place.stream for place in two.placed] == [0, 1, 1, 1, 1]
-    for text in (one.text(), two.text(is_whole=True)):
-        assert "sum of 8 kernels 21.0 µs" in text and "1 launches are not in it" in text
+    for text in (one.text(), two.text(None)):
+        assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
+    assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
     with pytest.raises(ValueError, match="streams"):
         timeline.timelines(explained(), streams=0)
     with pytest.raises(ValueError, match="gap"):
@@ -204,9 +205,11 @@ def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
         assert all(launches[other]["end_us"] <= launch["start_us"] for other in launch["after"])
     assert check_trace(json.loads(trace.read_text()))["X"] == len(launches)
     assert figure.read_text().startswith("<?xml")
-    text = ok(*explain)
-    assert "Chosen" in text and "Timeline of attention on v100, B = 2, T = 64" in text
-    assert "timelines" not in json.loads(ok("explain", source, "--device", "v100", "--max-kernels=2", "--json"))
+    matmul = ("explain", source, "--device", "v100", "--max-kernels=2")
+    text = ok(*matmul, "--size=T=4,T=9")
+    assert "Workload matmul_0" in text
+    assert "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text
+    assert "timelines" not in json.loads(ok(*matmul, "--json"))
 
 
 def test_the_sum_is_that_of_compiled_models(source: Path) -> None:

@@ -76,5 +76,5 @@ def run(options: argparse.Namespace) -> None:
     else:
         print(explanation.text, end="")
         for one in found:
-            print("\n" + one.text(options.launches))
+            print("\n" + one.text(**({"most": None} if options.launches else {})))
     write_files(options, found)

@@ -68,12 +68,12 @@ def run(options: argparse.Namespace) -> None:
     elif len(found) == 1:
         (one,) = found
         print(f"{_milliseconds(one.latency)} ms predicted for {one.title}")
-        print(one.text(options.launches))
+        print(one.text(None if options.launches else 0))
     else:
         print(_table(found))
         if options.launches:
             for one in found:
-                print("\n" + one.text(is_whole=True))
+                print("\n" + one.text(None))
     write_files(options, found)
 
 
