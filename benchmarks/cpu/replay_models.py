@@ -14,7 +14,8 @@ DATA is the folder of published tables (docs/replay.md), which are not part of t
   FTuner and replayed by the times that --cost-model predicts. The published times are of other kernels, measured; the
   difference is no error of a prediction.
 
---predictor FILE, of `ftuner learn train` on rows of the vendor's f32 products, adds its times of products. --write FILE writes
+--predictor FILE, of `ftuner learn train` on rows of the same libraries, with --dataset FILE, of `ftuner learn data
+model_ops_f32.csv.gz`, adds its times of the operators that have trees; embeddings keep those of `latency`. --write FILE writes
 what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0.
 """
 
@@ -32,6 +33,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 import warnings
 from dataclasses import dataclass
 
@@ -61,6 +63,7 @@ class Operator:
     """An operator: what it is (`product`, or an operator of memory_rows), its extents, and how often it occurs.
 
     extents: of a product batch, M, N and K; else rows and columns; none where nothing is launched.
+    key: of the row that it is of, as data sets have it.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Operator:
     extents: tuple[int, ...]
     times: int = 1
     measured_us: float = math.nan
+    key: str = ""
 
 
 def read_rows(path):
@@ -85,8 +89,13 @@ def operator_of(row):
     times, measured = int(row["times"]), float(row["latency_us"])
     rows, cols = math.prod(output[:-1]), output[-1]
 
+    shapes = ["x".join(map(str, shape)) for shape in (output, *inputs)]
+
     def make(what, *extents):
-        return Operator(name, what, extents, times, measured)
+        called = what if what in ("softmax", "layernorm") else name.rsplit(".", 1)[-1]
+        if what == "product":
+            called = "bmm" if name in ("matmul", "bmm") else "linear"
+        return Operator(name, what, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}")
 
     if name == "addmm":
         (_, (m, k), (_, n)) = inputs
@@ -183,14 +192,36 @@ def mean(errors):
     return f"{sum(map(abs, errors)) / len(errors):.1%}" if errors else "–"
 
 
-def predictors_of(options, device, dtype="f32"):
-    """Those that predict operators: `latency`, and a trained one of products where it is given."""
-    found = [Latency(device, dtype)]
-    if options.predictor and dtype == "f32":
-        from ftuner.learned import products
+class Learned:
+    """Times by a trained predictor, on the data set of model_ops_f32; by `latency` where that has no tree.
 
-        found.append(products.Learned(options.predictor, device, found[0]))
-    return found
+    A row of the data set is told by its model and its task, "NAME OUTPUT of INPUT; INPUT on DEVICE".
+    """
+
+    name = "learned"
+
+    def __init__(self, options):
+        from ftuner.learned.dataset import Dataset
+        from ftuner.learned.training import Trained
+
+        if not hasattr(Dataset, "load"):
+            raise SystemExit("error: --predictor needs data sets of whole models (ftuner learn data)")
+        data = Dataset.load(options.dataset)
+        predicted = Trained.load(options.predictor).predict(data)
+        self.known = {}
+        for row, time in enumerate(predicted):
+            if not math.isnan(time):  # A correction of a prediction that there is not.
+                self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
+
+    def of(self, model, latency):
+        """The predictor of one model on the device of another predictor."""
+        def times(operators):
+            found = latency.times(operators)
+            for i, operator in enumerate(operators):
+                found[i] = self.known.get((model, f"{operator.key} on {latency.device}"), found[i])
+            return found
+
+        return types.SimpleNamespace(name=self.name, times=times)
 
 
 def operators_part(options, report):
@@ -200,12 +231,14 @@ def operators_part(options, report):
         models.setdefault((row["device"], row["model"], int(row["batch"]), int(row["seq"])), []).append(row)
     consistent, apart, by_kind = [], [], {}
     names = []
+    learned = Learned(options) if options.predictor else None
     for key, rows in models.items():
         end = next(float(row["latency_us"]) for row in rows if row["op"] == "end_to_end")
         operators = [operator_of(row) for row in rows if row["op"] != "end_to_end"]
         measured = sum(operator.times * operator.measured_us for operator in operators)
         cells, errors = [], []
-        for predictor in predictors_of(options, CARDS[key[0]]):
+        latency = Latency(CARDS[key[0]])
+        for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
             times = predictor.times(operators)
             if predictor.name not in names:
                 names.append(predictor.name)
@@ -335,11 +368,14 @@ def main():
     parser.add_argument("--busy-tokens", type=int, default=1024, metavar="N",
                         help="with fewer tokens the host is slower than the kernels (default: 1024)")
     parser.add_argument("--goal", type=float, default=0.12, metavar="SHARE", help="of mean errors (default: 0.12)")
-    parser.add_argument("--predictor", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--predictor", metavar="FILE")
+    parser.add_argument("--dataset", metavar="FILE")
     parser.add_argument("--cost-model", help="of the compiled models")
     parser.add_argument("--layers", type=int, help="of the compiled models (default: as published)")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
+    if bool(options.predictor) != bool(options.dataset):
+        parser.error("expected both of --predictor and --dataset, or none")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     report = Report()
     report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")

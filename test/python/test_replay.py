@@ -242,7 +242,7 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
     predict = ("predict", source, "--device=v100", "--max-kernels=2", "--trace", trace)
     fails(1, "unknown name 'Q': expected one of T", *predict, "--size=Q=3")
     fails(1, "expected T from 1 to 16, but got 17", *predict, "--size=T=17")
-    fails(1, "expected NAME=VALUE with a positive whole number", *predict, "--size=T=0")
+    fails(1, "expected T from 1 to 16, but got 0", *predict, "--size=T=0")
     fails(1, "the sizes T are not known", *predict)
     fails(1, "T is 4 by its name, but got 8", *predict, "--size=T=4", "--batch=8")
     fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
