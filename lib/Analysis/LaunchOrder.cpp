@@ -60,10 +60,9 @@ static void markPointers(ukernel::EntryAttr entry,
 std::vector<BufferAccess> ftuner::accessesOf(ukernel::LaunchOp launch) {
   SmallVector<BufferAccess> accesses;
   for (Value argument : launch.getArgs())
-    accesses.push_back({isa<BaseMemRefType>(argument.getType())
-                            ? bufferOf(argument)
-                            : Value(),
-                        true, true});
+    accesses.push_back(
+        {isa<BaseMemRefType>(argument.getType()) ? bufferOf(argument) : Value(),
+         true, true});
   Operation *kernel =
       SymbolTable::lookupSymbolIn(launch->getParentOfType<ModuleOp>(),
                                   launch.getKernel().getRootReference());

@@ -141,7 +141,7 @@ def _batch_name(text: compiler.SourceText, batch: int) -> str | None:
     if first is None:
         raise ValueError("batch: the first argument is no tensor: give the batch by its name, as a size")
     if first[1] == "?":
-        return first[3] or "arg0_dim0"
+        return str(first[3] or "arg0_dim0")
     if int(first[1]) != batch:
         raise ValueError(
             f"batch: the model has a fixed batch of {first[1]}, but got {batch}: export it with that one, or with a "

@@ -410,7 +410,7 @@ def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
 
 def _labels(found: Sequence[Timeline]) -> list[str]:
     """What tells the timelines apart."""
-    names = []
+    names: list[str] = []
     for timeline in found:
         sizes = ", ".join(f"{name} = {size}" for name, size in timeline.sizes.items())
         names.append(f"{timeline.device}{', ' if sizes else ''}{sizes}")
@@ -418,7 +418,7 @@ def _labels(found: Sequence[Timeline]) -> list[str]:
 
 
 def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
-    names = []
+    names: list[str] = []
     for timeline, label in zip(found, _labels(found)):
         for stream in range(timeline.streams):
             line = len(names)

@@ -73,8 +73,8 @@ struct LaunchWork {
   /// it. Null, and counted once, where a loop's trips are not known. Branches
   /// count as taken.
   mlir::AffineExpr launches;
-  /// Blocks of a launch of a fallback kernel; null for a workload, whose program
-  /// says it.
+  /// Blocks of a launch of a fallback kernel; null for a workload, whose
+  /// program says it.
   mlir::AffineExpr blocks;
   /// Positions in `FunctionWork::launches`, ascending, of what has to end
   /// before it: it reads or overwrites what they write, or overwrites what they
