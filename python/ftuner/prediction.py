@@ -132,7 +132,7 @@ def _batch_name(text: compiler.SourceText, batch: int) -> str | None:
     symbols = re.findall(r'"([^"]*)"', " ".join(re.findall(r"ukernel\.shape\s*=\s*\[([^\]]*)\]", words)))
     for name in dict.fromkeys(symbols):
         if name.lower() in _BATCH_NAMES:
-            return name
+            return str(name)
     first = re.search(
         r"func\.func\s+(?:public\s+)?@(?:\"[^\"]*\"|[\w.$-]+)\s*\(\s*%[\w.$-]+\s*:\s*tensor<(\?|\d+)x[^>]*>"
         r"(\s*\{[^}]*?ukernel\.shape\s*=\s*\[\s*\"([^\"]*)\")?",
