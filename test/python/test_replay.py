@@ -45,7 +45,9 @@ def test_streams_by_hand() -> None:
 
 
 def test_streams_run_their_launches_in_order() -> None:
-    # The second launch is ready first, but stands behind the first one on its only stream.
+    # The last one is ready before the second, but behind it on the stream.
+    placed = replay.replay(replay.assign([5.0, 1.0, 2.0], [(), (0,), ()], 1))
+    assert [(item.launch, item.start) for item in placed] == [(0, 0), (1, 5), (2, 6)]
     launches = replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], 2)
     assert [launch.queue for launch in launches] == [0, 1, 1, 0]
     for queues in (1, 2, 3):
