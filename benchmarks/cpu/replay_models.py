@@ -206,12 +206,12 @@ class Learned:
 
         if not hasattr(Dataset, "load"):
             raise SystemExit("error: --predictor needs data sets of whole models (ftuner learn data)")
-        data = Dataset.load(options.dataset)
-        predicted = Trained.load(options.predictor).predict(data)
+        data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
+        if trained.corrects:  # Rows with a prediction alone.
+            data = data.select(~np.isnan(data.predicted))
         self.known = {}
-        for row, time in enumerate(predicted):
-            if not math.isnan(time):  # A correction of a prediction that there is not.
-                self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
+        for row, time in enumerate(trained.predict(data)):
+            self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
 
     def of(self, model, latency):
         """The predictor of one model on the device of another predictor."""
