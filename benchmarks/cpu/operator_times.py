@@ -36,6 +36,7 @@ ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
 import tables  # noqa: E402
+from ftuner.work import KINDS, inner_operations, kind_of  # noqa: E402
 
 #: Models and the types that they are looked at in.
 CASES = (("bert_base", "f16"), ("bert_base", "bf16"), ("gpt2", "f16"), ("llama", "bf16"), ("t5", "bf16"),
@@ -44,34 +45,15 @@ TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 #: Names of the paths, and the option of the compiler.
 WAYS = {"without": "simt,mma", "with rows": None}
 HOW = ": predicted µs, nothing was measured by FTuner"
-KINDS = ("linear", "batched products", "softmax", "norms", "other rows", "computing", "moving")
 #: Operators of elements that tell what a kernel belongs to.
 EXPONENTIALS, ROOTS = ("math.exp", "math.exp2"), ("math.rsqrt", "math.sqrt")
 #: Programs of bert_encoder.csv, in the order of columns.
 PROGRAMS = ("ft", "xla", "torchscript")
 
 
-def inner_of(operator):
-    """The names within "linalg.generic (math.exp, arith.addf)"."""
-    return operator.partition(" (")[2].rstrip(")").split(", ") if " (" in operator else []
-
-
-def kind_of(kernel):
-    """One of KINDS for an entry of `workloads` or `fallback_kernels` of the manifest."""
-    inner = inner_of(kernel["operator"])
-    if "axes" not in kernel:
-        return "computing" if inner else "moving"
-    if "K" in kernel["axes"]:
-        batch = [extent for axis, extent in zip(kernel["axes"], kernel["extents"]) if axis.startswith("B")]
-        return "linear" if all(extent == 1 for extent in batch) else "batched products"
-    if any(name in inner for name in EXPONENTIALS):
-        return "softmax"
-    return "norms" if any(name in inner for name in ROOTS) else "other rows"
-
-
 def is_left(kernel):
     """Whether a fallback kernel is a part of what could be rows."""
-    inner = inner_of(kernel["operator"])
+    inner = inner_operations(kernel["operator"])
     is_row = kernel["operator"].startswith(("linalg.reduce", "linalg.softmax")) or "arith.maximumf" in inner
     return is_row or any(name in inner for name in (*EXPONENTIALS, *ROOTS))
 

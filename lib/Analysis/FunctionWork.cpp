@@ -1,6 +1,7 @@
 //===- FunctionWork.cpp - What all launches of a function do --------------===//
 #include "FTuner/Analysis/FunctionWork.h"
 #include "FTuner/Analysis/IntegerArithmetic.h"
+#include "FTuner/Analysis/LaunchOrder.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
 #include "FTuner/HostAbi/HostAbi.h"
@@ -12,6 +13,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include <cmath>
@@ -390,6 +392,54 @@ applyTo(AffineMapAttr map, ukernel::LaunchOp launch, SizeTracer &tracer) {
   return results;
 }
 
+namespace {
+/// What the launches of a function do to buffers, by items of its work.
+/// Launches that are no item have a place too: others may wait for them.
+class LaunchOrderBuilder {
+public:
+  /// `name` of an item of several launches; empty for one that has one.
+  void add(ukernel::LaunchOp launch, StringRef name) {
+    size_t place = accesses.size();
+    if (!name.empty())
+      place = places.try_emplace(name, place).first->second;
+    if (place == accesses.size())
+      accesses.emplace_back();
+    llvm::append_range(accesses[place], accessesOf(launch));
+    last = place;
+  }
+  /// The launch that was added last begins the next item.
+  void beginItem() { items.push_back(last); }
+  void write(MutableArrayRef<LaunchWork> launches);
+
+private:
+  llvm::StringMap<size_t> places;
+  std::vector<std::vector<BufferAccess>> accesses;
+  /// The place of each item.
+  std::vector<size_t> items;
+  size_t last = 0;
+};
+} // namespace
+
+void LaunchOrderBuilder::write(MutableArrayRef<LaunchWork> launches) {
+  std::vector<std::vector<size_t>> order = launchOrder(accesses);
+  DenseMap<size_t, size_t> itemAt;
+  for (auto [item, place] : llvm::enumerate(items))
+    itemAt[place] = item;
+  for (auto [item, place] : llvm::enumerate(items)) {
+    SmallVector<size_t> open(order[place].begin(), order[place].end());
+    llvm::SmallSetVector<size_t, 4> after;
+    while (!open.empty()) {
+      size_t next = open.pop_back_val();
+      if (auto known = itemAt.find(next); known != itemAt.end())
+        after.insert(known->second);
+      else
+        open.append(order[next].begin(), order[next].end());
+    }
+    launches[item].after.assign(after.begin(), after.end());
+    llvm::sort(launches[item].after);
+  }
+}
+
 FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
   FunctionWork work;
   work.name = func.getName().str();
@@ -407,6 +457,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
       if (auto name = site.getAs<StringAttr>("name"))
         whole.insert(name.getValue());
   });
+  LaunchOrderBuilder order;
   func.walk([&](ukernel::LaunchOp launch) {
     if (isElsewhere(launch))
       return;
@@ -415,6 +466,7 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
       auto text = site ? site.getAs<StringAttr>(key) : StringAttr();
       return text ? text.str() : std::string();
     };
+    order.add(launch, textAt("name"));
     DictionaryAttr fields = findWork(launch);
     auto amounts = fields ? fields.getAs<AffineMapAttr>("amounts") : nullptr;
     // What adds slices up is part of the workload's time, and the alternatives
@@ -437,7 +489,9 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
                     results[3],
                     {},
                     {},
-                    tripsAround(launch, tracer)};
+                    tripsAround(launch, tracer),
+                    {},
+                    {}};
     if (isInCycle(func, launch))
       item.launches = {};
     item.kernel = launch.getKernel().getRootReference().str();
@@ -453,8 +507,12 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
     if (auto names = fields.getAs<ArrayAttr>("axes"))
       for (auto name : names.getAsRange<StringAttr>())
         item.axisNames.push_back(name.str());
+    if (item.isFallback())
+      item.blocks = tracer.trace(launch.getBlocks());
+    order.beginItem();
     work.launches.push_back(std::move(item));
   });
+  order.write(work.launches);
   return work;
 }
 

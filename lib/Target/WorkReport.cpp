@@ -293,6 +293,13 @@ void WorkWriter::writeLaunch(size_t index) {
         else
           json.value(nullptr);
     });
+    if (item.isFallback())
+      writeFormula("blocks", item.blocks);
+    json.attribute("position", static_cast<int64_t>(index));
+    json.attributeArray("after", [&] {
+      for (size_t earlier : item.after)
+        json.value(static_cast<int64_t>(earlier));
+    });
   });
 }
 
@@ -317,6 +324,16 @@ void WorkWriter::write() {
   json.attributeArray("sizes", [&] {
     for (const std::string &name : names)
       json.value(name);
+  });
+  json.attributeArray("size_ranges", [&] {
+    for (const Axis &axis : report.work.sizes)
+      json.array([&] {
+        json.value(smallestSize(axis));
+        if (axis.range.isOpen())
+          json.value(nullptr);
+        else
+          json.value(axis.range.max);
+      });
   });
   for (bool isFallback : {false, true})
     json.attributeArray(isFallback ? "fallback_kernels" : "workloads", [&] {

@@ -17,7 +17,9 @@ from .explanation import Explanation, explain
 from .function import Function
 from .memory.dlpack import DeviceArray
 from .module import Module, load
+from .prediction import predict
 from .signature import Signature, Value
+from .timeline import Timeline
 
 __all__ = [
     "CacheError",
@@ -29,6 +31,7 @@ __all__ = [
     "Function",
     "Module",
     "Signature",
+    "Timeline",
     "Value",
     "__version__",
     "cache",
@@ -36,5 +39,6 @@ __all__ = [
     "devices",
     "explain",
     "load",
+    "predict",
     "query_device",
 ]

@@ -179,6 +179,36 @@ class WorkReport:
         return "\n".join(lines)
 
 
+#: What kernels compute, by `kind_of`.
+KINDS = (
+    "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving",
+)  # fmt: skip
+# Operations on elements that tell what a reduction of rows is.
+_EXPONENTIALS, _ROOTS = ("math.exp", "math.exp2"), ("math.rsqrt", "math.sqrt")
+
+
+def inner_operations(operator: str) -> list[str]:
+    """The names within "linalg.generic (math.exp, arith.addf)"."""
+    return operator.partition(" (")[2].rstrip(")").split(", ") if " (" in operator else []
+
+
+def kind_of(kernel: Mapping[str, Any]) -> str:
+    """One of KINDS for an entry of `workloads` or `fallback_kernels` of a work report.
+
+    Products with weights are linear, those of two tensors with a batch are batched; fallback kernels compute something, or
+    move and fill tensors.
+    """
+    inner = inner_operations(kernel["operator"])
+    if "axes" not in kernel:
+        return "computing" if inner else "moving"
+    if "K" in kernel["axes"]:
+        batch = [size for axis, size in zip(kernel["axes"], kernel["extents"]) if axis[0] == "B"]
+        return "linear" if all(size == 1 for size in batch) else "batched products"
+    if any(name in inner for name in _EXPONENTIALS):
+        return "softmax"
+    return "norms" if any(name in inner for name in _ROOTS) else "other rows"
+
+
 def _share(ours: float | None, others: float) -> float | None:
     if ours is None or ours + others <= 0:
         return None

@@ -73,6 +73,13 @@ struct LaunchWork {
   /// it. Null, and counted once, where a loop's trips are not known. Branches
   /// count as taken.
   mlir::AffineExpr launches;
+  /// Blocks of a launch of a fallback kernel; null for a workload, whose
+  /// program says it.
+  mlir::AffineExpr blocks;
+  /// Positions in `FunctionWork::launches`, ascending, of what has to end
+  /// before it: it reads or overwrites what they write, or overwrites what they
+  /// read. What they wait for in turn is left out.
+  std::vector<size_t> after;
 
   bool isFallback() const { return workload.empty(); }
 
@@ -90,6 +97,7 @@ struct FunctionWork {
   std::vector<std::string> sizeNames;
   /// The declared range of each; open where there is none.
   std::vector<Axis> sizes;
+  /// In the order in which the host launches them.
   std::vector<LaunchWork> launches;
 };
 

@@ -27,6 +27,7 @@ from . import (
     explaining,
     iree_module,
     learning,
+    predicting,
     running,
     torch_library,
 )
@@ -36,6 +37,7 @@ _COMMANDS = (
     compiling,
     running,
     explaining,
+    predicting,
     comparing,
     describing,
     bench,

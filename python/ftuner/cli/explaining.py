@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .. import plotting
+from .. import plotting, timeline
 from ..explanation import explain, explain_data
 from ..progress import Progress
 from .common import UsageError, add_source, parse_shapes, print_json
+from .replaying import add_timeline, check_files, write_files
 
 _EPILOG = """\
 examples:
   ftuner explain examples/dense.mlir --size T=53
   ftuner explain examples/attention.mlir --size B=1,T=128 --size B=16
   ftuner explain examples/dense.mlir --device a100 --cost-model=sia --json
-  ftuner explain examples/dense.mlir --plot dense.svg"""
+  ftuner explain examples/dense.mlir --plot dense.svg
+  ftuner explain examples/attention.mlir --size B=1,T=128 --timeline attention.svg"""
 
 
 def add_parser(commands: Any) -> None:
@@ -24,7 +26,7 @@ def add_parser(commands: Any) -> None:
         help="say why a size is served by its program",
         description="Says which program serves a size, in which predicted time, which ones were "
         "rejected, and every term of their scores; one line for each of several shapes, and without "
-        "--size for each size.",
+        "--size for each size. With --size also when each launch of the functions runs.",
         epilog=_EPILOG,
     )
     add_source(parser)
@@ -41,6 +43,7 @@ def add_parser(commands: Any) -> None:
         metavar="FIGURE.svg",
         help="draw predicted times over all sizes instead (.svg, .png or .pdf; Matplotlib)",
     )
+    add_timeline(parser)
     parser.set_defaults(run=run)
 
 
@@ -51,16 +54,27 @@ def run(options: argparse.Namespace) -> None:
     if options.plot:
         if sizes or options.json:
             raise UsageError("option --plot draws all sizes: expected no --size and no --json")
+        check_files(options, has_sizes=False)
         plotting.check_output(options.plot)
         with Progress(message):
             data = explain_data(source, device=options.device, **options.pipeline)
         for path in plotting.draw_plan(data, options.plot):
             print(path)
-    elif options.json:
-        with Progress(message):
+        return
+    check_files(options, has_sizes=bool(sizes))
+    with Progress(message):
+        if options.json:
             data = explain_data(source, sizes, device=options.device, **options.pipeline)
-        print_json(data)
-    else:
-        with Progress(message):
+        else:
             explanation = explain(source, sizes, device=options.device, **options.pipeline)
+            data = explanation.data
+    found: list[timeline.Timeline] = []
+    if sizes and data["functions"] is not None:
+        found = timeline.timelines(data, options.streams, options.gap)
+    if options.json:
+        print_json({**data, "timelines": [one.as_json() for one in found]} if sizes else data)
+    else:
         print(explanation.text, end="")
+        for one in found:
+            print("\n" + one.text(**({"most": None} if options.launches else {})))
+    write_files(options, found)

@@ -26,6 +26,37 @@ class Placed:
     end: float
 
 
+def assign(durations: Sequence[float], after: Sequence[Sequence[int]], queues: int) -> list[Launch]:
+    """Launches on so many queues, each of which runs its launches in their order, as a stream of CUDA does.
+
+    A launch follows, on its queue, one that it waits for and that is the last there, the later one to end; where there is
+    none it goes to the queue that is free first. With one queue this is the order of the launches. `after` has only
+    earlier launches. Raises ValueError where it does not, and for no queue.
+    """
+    if queues < 1:
+        raise ValueError(f"queues: expected at least 1, but got {queues}")
+    end: list[float] = []
+    free = [0.0] * queues
+    last: list[int | None] = [None] * queues
+    assigned: list[Launch] = []
+    for number, (duration, waits) in enumerate(zip(durations, after)):
+        if any(not 0 <= other < number for other in waits):
+            raise ValueError(f"launch {number} waits for one that is not before it")
+        ready = max((end[other] for other in waits), default=0.0)
+        followed = [queue for queue in range(queues) if last[queue] in waits]
+        queue = (
+            max(followed, key=lambda queue: (free[queue], -queue))
+            if followed
+            else min(range(queues), key=lambda queue: (max(free[queue], ready), queue))
+        )
+        before = last[queue]
+        every = sorted({*waits, *(() if before is None else (before,))})
+        assigned.append(Launch(str(number), duration, queue, tuple(every)))
+        end.append(max(free[queue], ready) + duration)
+        free[queue], last[queue] = end[-1], number
+    return assigned
+
+
 def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
     """When each launch runs, in the order in which they begin.
 

@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+"""Whole models from their operators: predicted times replayed beside published end-to-end times.
+
+DATA is the folder of published tables (docs/replay.md), which are not part of this repository. Three parts:
+
+* `operators`: models of model_ops_f32 (NeuSight; PyTorch in f32, one stream, every operator a kernel of a library). Beside
+  the measured forward pass stand the sum of the measured operators, and the replay of the predicted ones: products by the
+  model of the vendor's library (ftuner.latency.vendor), softmax, layer norm and elementwise operators by that of memory-bound
+  kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards. Models whose
+  measured operators do not add up to the forward pass within --consistent are listed apart.
+* `encoder`: the twelve layers of BERT-base of bert_encoder (FasterTransformer's guide), from lists of the operators that
+  implementations launch, by the same models.
+* `compiled`: BERT-base, BERT-large and GPT-2 at the sizes of end_to_end_v100 (the numbers of the FTuner paper), compiled by
+  FTuner and replayed by the times that --cost-model predicts. The published times are of other kernels, measured; the
+  difference is no error of a prediction.
+
+--predictor FILE, of `ftuner learn train` on rows of the same libraries, with --dataset FILE, of `ftuner learn data
+model_ops_f32.csv.gz`, adds its times of the operators that have trees; embeddings keep those of `latency`. --write FILE writes
+what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import gzip
+import io
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import warnings
+from dataclasses import dataclass
+
+import workloads
+
+ROOT = pathlib.Path(workloads.ROOT).resolve()
+sys.path.insert(0, str(ROOT / "python"))
+os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
+
+import numpy as np  # noqa: E402
+
+#: Cards of the tables, and the devices that describe them.
+CARDS = {"v100": "v100-pcie", "p100": "p100-pcie", "a100": "a100-pcie"}
+#: Of bert_encoder, whose A100 is an SXM card of 40 GB.
+ENCODER_CARDS = {"a100": "a100", "t4": "t4"}
+PRODUCTS = re.compile(r"(query|key|value|dense|_proj|fc\d|lm_head|classifier)$")
+NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
+#: Does nothing without training; its row is the time of the host alone.
+NOTHING = re.compile(r"drop$")
+PARTS = ("operators", "encoder", "compiled")
+#: Programs of bert_encoder, and whether they fuse elementwise operators; ft also fuses attention.
+IMPLEMENTATIONS = {"torchscript": False, "xla": True, "ft": True}
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator: what it is (`product`, or an operator of memory_rows), its extents, and how often it occurs.
+
+    extents: of a product batch, M, N and K; else rows and columns; none where nothing is launched.
+    key: of the row that it is of, as data sets have it.
+    """
+
+    name: str
+    what: str
+    extents: tuple[int, ...]
+    times: int = 1
+    measured_us: float = math.nan
+    key: str = ""
+
+
+def read_rows(path):
+    if not path.is_file():
+        raise SystemExit(f"error: cannot read '{path}': expected the folder of published tables")
+    content = path.read_bytes()
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    return list(csv.DictReader(io.StringIO(text.decode())))
+
+
+def operator_of(row):
+    """The operator of a row of model_ops_f32."""
+    name, output = row["op"], json.loads("[" + row["output_shape"].strip("()") + "]")
+    inputs = json.loads(row["input_shapes"])
+    times, measured = int(row["times"]), float(row["latency_us"])
+    rows, cols = math.prod(output[:-1]), output[-1]
+
+    shapes = ["x".join(map(str, shape)) for shape in (output, *inputs)]
+
+    def make(what, *extents):
+        called = what if what in ("softmax", "layernorm") else name.rsplit(".", 1)[-1]
+        if what == "product":
+            called = "bmm" if name in ("matmul", "bmm") else "linear"
+        return Operator(name, what, extents, times, measured, f"{called} {shapes[0]} of {'; '.join(shapes[1:])}")
+
+    if name == "addmm":
+        (_, (m, k), (_, n)) = inputs
+        return make("product", 1, m, n, k)
+    if name in ("matmul", "bmm"):
+        *batch, m, n = output
+        return make("product", math.prod(batch), m, n, inputs[0][-1])
+    if PRODUCTS.search(name):
+        return make("product", 1, rows, cols, inputs[0][-1])
+    if NOTHING.search(name):
+        return make("nothing")
+    if name == "softmax":
+        return make("softmax", rows, cols)
+    if NORMS.search(name):
+        return make("layernorm", rows, cols)
+    if name == "gelu":
+        return make("gelu", rows, cols)
+    # Each row of a table of embeddings is read and written, as elements are; operands that repeat are small.
+    whole = sum(math.prod(shape) == math.prod(output) for shape in inputs)
+    return make("add" if whole > 1 else "relu", rows, cols)
+
+
+def kind_of(operator):
+    """For the table of errors by kind."""
+    if operator.what == "product":
+        return "batched products" if operator.extents[0] > 1 else "linear"
+    return operator.what if operator.what in ("softmax", "layernorm", "nothing") else "elementwise"
+
+
+class Latency:
+    """Predicted microseconds of operators of one type on a device."""
+
+    name = "latency"
+
+    def __init__(self, device, dtype="f32"):
+        from ftuner import descriptions
+        from ftuner.latency import vendor
+
+        self.device, self.dtype = device, dtype
+        self.found = vendor.device_of(descriptions.resolve(device).text)
+
+    def times(self, operators):
+        from ftuner.latency import vendor
+
+        times = np.zeros(len(operators))
+        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
+        times[products] = vendor.predict(self.device, self.dtype, [operators[i].extents for i in products], "2023")
+        for i, operator in enumerate(operators):
+            if operator.what not in ("product", "nothing"):
+                times[i] = self.memory(operator)
+        return times
+
+    def memory(self, operator):
+        from ftuner.latency import memory_rows
+        from ftuner.latency.model import model
+
+        size = 4 if self.dtype in ("f32", "tf32") else 2
+        sizes = tuple(np.array([extent], float) for extent in operator.extents)
+        launches = memory_rows.launches_of(operator.what, "2023", sizes, np.array([float(size)]), [self.found.figures],
+                                           np.zeros(1, np.int64))
+        return model().predict(launches, self.found.constants)[0]
+
+
+def replayed(operators, times, gap):
+    """Microseconds of the operators one behind the other on one stream."""
+    from ftuner.learned import replay
+
+    durations = [time for operator, time in zip(operators, times) for _ in range(operator.times) if time > 0]
+    after = [(i - 1,) if i else () for i in range(len(durations))]
+    return replay.makespan(replay.replay(replay.assign(durations, after, 1), gap))
+
+
+class Report:
+    """What is printed, and written in the end."""
+
+    def __init__(self):
+        self.text = ""
+
+    def line(self, text=""):
+        print(text, flush=True)
+        self.text += text + "\n"
+
+    def table(self, header, rows):
+        self.line()
+        for cells in (header, ["---"] * len(header), *rows):
+            self.line("| " + " | ".join(map(str, cells)) + " |")
+
+
+def error(predicted, measured):
+    return f"{predicted / measured - 1:+.1%}"
+
+
+def mean(errors):
+    return f"{sum(map(abs, errors)) / len(errors):.1%}" if errors else "–"
+
+
+class Learned:
+    """Times by a trained predictor, on the data set of model_ops_f32; by `latency` where that has no tree.
+
+    A row of the data set is told by its model and its task, "NAME OUTPUT of INPUT; INPUT on DEVICE".
+    """
+
+    name = "learned"
+
+    def __init__(self, options):
+        from ftuner.learned.dataset import Dataset
+        from ftuner.learned.training import Trained
+
+        if not hasattr(Dataset, "load"):
+            raise SystemExit("error: --predictor needs data sets of whole models (ftuner learn data)")
+        data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
+        if trained.corrects:  # Rows with a prediction alone.
+            data = data.select(~np.isnan(data.predicted))
+        self.known = {}
+        for row, time in enumerate(trained.predict(data)):
+            self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
+
+    def of(self, model, latency):
+        """The predictor of one model on the device of another predictor."""
+        def times(operators):
+            found = latency.times(operators)
+            for i, operator in enumerate(operators):
+                found[i] = self.known.get((model, f"{operator.key} on {latency.device}"), found[i])
+            return found
+
+        return types.SimpleNamespace(name=self.name, times=times)
+
+
+def operators_part(options, report):
+    """Models of model_ops_f32; the mean error of each predictor."""
+    models = {}
+    for row in read_rows(options.data / "model_ops_f32.csv.gz"):
+        models.setdefault((row["device"], row["model"], int(row["batch"]), int(row["seq"])), []).append(row)
+    consistent, apart, by_kind = [], [], {}
+    names = []
+    learned = Learned(options) if options.predictor else None
+    for key, rows in models.items():
+        end = next(float(row["latency_us"]) for row in rows if row["op"] == "end_to_end")
+        operators = [operator_of(row) for row in rows if row["op"] != "end_to_end"]
+        measured = sum(operator.times * operator.measured_us for operator in operators)
+        cells, errors = [], []
+        latency = Latency(CARDS[key[0]])
+        for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
+            times = predictor.times(operators)
+            if predictor.name not in names:
+                names.append(predictor.name)
+            for gap in options.gaps:
+                total = replayed(operators, times, gap)
+                cells.append(error(total, end))
+                errors.append(total / end - 1)
+            for operator, time in zip(operators, times):
+                total = by_kind.setdefault((key[0], kind_of(operator)), {}).setdefault(predictor.name, [0.0, 0.0])
+                total[0] += operator.times * time
+                total[1] += operator.times * operator.measured_us
+        row = [*key, f"{end / 1000:,.1f}", error(measured, end), *cells]
+        is_consistent = abs(measured / end - 1) <= options.consistent
+        (consistent if is_consistent else apart).append((row, [measured / end - 1, *errors]))
+    predicted = [f"{name}, gaps of {gap:g} µs" for name in names for gap in options.gaps]
+    header = ["card", "model", "batch", "T", "measured ms", "sum of measured operators", *predicted]
+    report.line("\nPyTorch in f32 (NeuSight), models of model_ops_f32: over the measured forward pass")
+    report.table(header, [row for row, _ in consistent])
+    means = [mean([errors[i] for _, errors in consistent]) for i in range(1 + len(predicted))]
+    report.line(f"\nMean error of {len(consistent)} models: " + ", ".join(
+        f"{name} {value}" for name, value in zip(header[5:], means)))
+    report.table(["mean error", "models", *header[5:]], [
+        [card, len(of), *(mean([errors[i] for errors in of]) for i in range(len(header) - 5))]
+        for card in CARDS for of in [[errors for row, errors in consistent if row[0] == card]]])
+    report.line(f"\nApart: measured operators are off by more than {options.consistent:.0%}")
+    report.table(header, [row for row, _ in apart])
+    report.line("\nPredicted over measured time of operators, all models of a card together")
+    report.table(["card", "operators", "share of measured time", *names], [
+        [card, kind, f"{next(iter(totals.values()))[1] / sum(next(iter(t.values()))[1] for (c, _), t in by_kind.items() if c == card):.1%}",
+         *(error(*totals[name]) if totals[name][0] else "0" for name in names)]
+        for (card, kind), totals in sorted(by_kind.items())])
+    return [sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)
+            for i in range(len(names))]
+
+
+def encoder_operators(batch, seq, is_fused, layers=12, width=768, heads=12):
+    """What an implementation of BERT's layers launches; biases belong to products.
+
+    is_fused: elementwise operators belong to the softmax, norm or copy behind them, as XLA makes them.
+    """
+    tokens, of_head = batch * seq, width // heads
+    scores = (batch * heads * seq, seq)
+    operators = [Operator("linear", "product", (1, tokens, width, width), 4 * layers),
+                 Operator("linear", "product", (1, tokens, 4 * width, width), layers),
+                 Operator("linear", "product", (1, tokens, width, 4 * width), layers),
+                 Operator("scores", "product", (batch * heads, seq, seq, of_head), layers),
+                 Operator("values", "product", (batch * heads, seq, of_head, seq), layers),
+                 Operator("softmax", "softmax", scores, layers),
+                 Operator("transpose", "relu", (tokens, width), 4 * layers),
+                 Operator("norm", "layernorm", (tokens, width), 2 * layers),
+                 Operator("gelu", "gelu", (tokens, 4 * width), layers)]
+    if not is_fused:
+        operators += [Operator("scale", "relu", scores, layers), Operator("mask", "relu", scores, layers),
+                      Operator("add", "add", (tokens, width), 2 * layers)]
+    return operators
+
+
+def encoder_part(options, report):
+    """BERT-base of bert_encoder."""
+    cases = {}
+    for row in read_rows(options.data / "bert_encoder.csv"):
+        if row["device"] in ENCODER_CARDS and row["implementation"] in IMPLEMENTATIONS:
+            key = (row["device"], row["dtype"], int(row["batch"]), int(row["seq"]))
+            of = cases.setdefault(key, {})
+            time = float(row["latency_ms"])
+            of[row["implementation"]] = min(time, of.get(row["implementation"], time))
+    rows, errors = [], {}
+    for key, measured in sorted(cases.items()):
+        predictor = Latency(ENCODER_CARDS[key[0]], key[1])
+        totals = {}
+        for is_fused in (False, True):
+            operators = encoder_operators(*key[2:], is_fused)
+            totals[is_fused] = replayed(operators, predictor.times(operators), options.gaps[0]) / 1000
+        row = [*key, f"{totals[False]:.2f}", f"{totals[True]:.2f}"]
+        for name, is_fused in IMPLEMENTATIONS.items():
+            if name not in measured:
+                row.append("–")
+                continue
+            row.append(f"{measured[name]:.2f} ({error(totals[is_fused], measured[name])})")
+            if key[2] * key[3] >= options.busy_tokens:
+                errors.setdefault(key[:2], {}).setdefault(name, []).append(totals[is_fused] / measured[name] - 1)
+        rows.append(row)
+    report.line("\nBERT-base, twelve layers (bert_encoder): predicted ms of unfused and of fused operators; measured ms, and "
+                "predicted over measured, of torchscript by the unfused ones")
+    report.table(["card", "type", "batch", "T", "unfused", "fused", *IMPLEMENTATIONS], rows)
+    report.line(f"\nMean error from {options.busy_tokens} tokens on")
+    report.table(["card", "type", *IMPLEMENTATIONS], [
+        [*key, *(mean(of.get(name, [])) for name in IMPLEMENTATIONS)] for key, of in sorted(errors.items())])
+    return []
+
+
+def compiled_part(options, report):
+    """The models of the paper's end-to-end figure, compiled by FTuner."""
+    import full_models
+
+    from ftuner import prediction
+
+    warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
+    published = {}
+    for row in read_rows(options.data / "ftuner_paper" / "end_to_end_v100.csv"):
+        published.setdefault((row["model"], int(row["batch"])), []).append(row)
+    rows = []
+    for (name, batch), cases in published.items():
+        built = full_models.build(name.replace("-", "_"), options.layers)
+        exported = full_models.export(built, batch, 128)
+        lengths = [{"T": int(row["T"])} for row in cases]
+        kept = {} if options.cost_model is None else {"cost_model": options.cost_model}
+        found = prediction.predict(exported.text, lengths, device="v100", **kept)
+        for row, one in zip(cases, found):
+            rows.append([name, batch, row["T"], one.kernels, f"{one.sum / 1000:.2f}", f"{one.latency / 1000:.2f}",
+                         *(f"{float(row[key]):.2f} ({one.latency / 1000 / float(row[key]):.2f})" if row[key] else "–"
+                           for key in ("vendor_ms", "roller_ms", "haotuner_ms", "ftuner_ms"))])
+    report.line("\nModels of the FTuner paper on a V100, f32: ms predicted for FTuner's kernels here; the paper's measured ms, "
+                "and predicted over these")
+    report.table(["model", "batch", "T", "kernels", "sum", "replay", "paper: vendor", "Roller", "HAOTuner", "FTuner"], rows)
+    return []
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DATA")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--gaps", nargs="*", type=float, default=[0.0, 5.0], metavar="MICROSECONDS",
+                        help="behind each operator (default: 0 and 5)")
+    parser.add_argument("--consistent", type=float, default=0.12, metavar="SHARE",
+                        help="how far measured operators may be off the forward pass (default: 0.12)")
+    parser.add_argument("--busy-tokens", type=int, default=1024, metavar="N",
+                        help="with fewer tokens the host is slower than the kernels (default: 1024)")
+    parser.add_argument("--goal", type=float, default=0.12, metavar="SHARE", help="of mean errors (default: 0.12)")
+    parser.add_argument("--predictor", metavar="FILE")
+    parser.add_argument("--dataset", metavar="FILE")
+    parser.add_argument("--cost-model", help="of the compiled models")
+    parser.add_argument("--layers", type=int, help="of the compiled models (default: as published)")
+    parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
+    options = parser.parse_args()
+    if bool(options.predictor) != bool(options.dataset):
+        parser.error("expected both of --predictor and --dataset, or none")
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    report = Report()
+    report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")
+    parts = {"operators": operators_part, "encoder": encoder_part, "compiled": compiled_part}
+    errors = [value for part in options.parts for value in parts[part](options, report)]
+    if options.write:
+        options.write.write_text(report.text, encoding="utf-8")
+    return 1 if options.goal and any(value > options.goal for value in errors) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""`ftuner predict`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .. import prediction
+from ..progress import Progress
+from ..tables import table
+from ..timeline import Timeline
+from .common import UsageError, add_source, parse_shapes, print_json
+from .replaying import add_timeline, check_files, write_files
+
+_EPILOG = """\
+examples:
+  ftuner predict bert.onnx --batch 8 --size T=128 --device a100
+  ftuner predict examples/attention.mlir --batch 1 --size T=64,T=128 --device v100,a100,h100
+  ftuner predict examples/dense.mlir --size T=53 --gap 3 --trace dense.json"""
+
+
+def add_parser(commands: Any) -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "predict",
+        help="predict the latency of a model",
+        description="Predicts how long a call of a model takes on a device, from the times of its launches: nothing is "
+        "compiled or run, and no GPU is needed. Several devices or sizes give a table.",
+        epilog=_EPILOG,
+    )
+    add_source(parser)
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="size of the first dimension of the first tensor"
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="a size of the model; a name that is given again begins a further call",
+    )
+    parser.add_argument("--function", help="its name, where the source has several")
+    parser.add_argument("--json", action="store_true", help="docs/replay.md describes it")
+    add_timeline(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    check_files(options, has_sizes=True)
+    devices = options.device.split(",")
+    if len(set(devices)) < len(devices) or not all(devices):
+        raise UsageError(f"--device: expected different devices, but got '{options.device}'")
+    shapes = parse_shapes(options.size) or [{}]
+    found: list[Timeline] = []
+    for device in devices:
+        with Progress(f"predicting {options.source.name} on {device}"):
+            found += prediction.predict(
+                options.source,
+                shapes,
+                batch=options.batch,
+                device=device,
+                function=options.function,
+                streams=options.streams,
+                gap=options.gap,
+                **options.pipeline,
+            )
+    if options.json:
+        print_json([one.as_json() for one in found])
+    elif len(found) == 1:
+        (one,) = found
+        print(f"{_milliseconds(one.latency)} ms predicted for {one.title}")
+        print(one.text(None if options.launches else 0))
+    else:
+        print(_table(found))
+        if options.launches:
+            for one in found:
+                print("\n" + one.text(None))
+    write_files(options, found)
+
+
+def _milliseconds(microseconds: float) -> str:
+    return f"{microseconds / 1000:.4g}"
+
+
+def _table(found: list[Timeline]) -> str:
+    rows = []
+    for one in found:
+        slowest = one.by("kind")[0]
+        rows.append(
+            [
+                one.device,
+                *(str(size) for size in one.sizes.values()),
+                _milliseconds(one.latency),
+                _milliseconds(one.sum),
+                str(one.kernels),
+                f"{one.fallback_share:.1%}",
+                f"{slowest['kind']} {slowest['share']:.1%}",
+                *([str(one.unknown)] if any(other.unknown for other in found) else []),
+            ]
+        )
+    header = ["device", *found[0].sizes, "ms", "sum ms", "kernels", "fallback", "most of it"]
+    if any(one.unknown for one in found):
+        header.append("launches not in it")
+    first = found[0]
+    return f"{first.function}, predicted by {first.cost_model}\n" + table(rows, header)

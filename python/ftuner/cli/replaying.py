@@ -1,0 +1,89 @@
+"""Options of commands that replay the launches of a model."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Sequence
+
+from .. import outputs, plotting, timeline
+from ..errors import Error
+from .common import UsageError, write_text
+
+
+def add_timeline(parser: argparse.ArgumentParser) -> None:
+    """How launches are replayed, and files of the result."""
+    parser.add_argument(
+        "--streams",
+        type=_parse_streams,
+        default=1,
+        metavar="N",
+        help="over how many streams the launches are replayed (default: 1)",
+    )
+    parser.add_argument(
+        "--gap",
+        type=_parse_gap,
+        default=0.0,
+        metavar="MICROSECONDS",
+        help="between the kernels of a stream (default: 0, as in a graph of CUDA)",
+    )
+    parser.add_argument(
+        "--launches", action="store_true", help="list all launches, however many there are"
+    )
+    parser.add_argument(
+        "--timeline",
+        metavar="FIGURE.svg",
+        help="draw when each launch runs (.svg, .png or .pdf; Matplotlib)",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE.json",
+        help="write when each launch runs, for chrome://tracing and ui.perfetto.dev",
+    )
+
+
+def _parse_streams(text: str) -> int:
+    try:
+        streams = int(text)
+    except ValueError:
+        streams = 0
+    if not 1 <= streams <= 1024:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to 1024, but got '{text}'")
+    return streams
+
+
+def _parse_gap(text: str) -> float:
+    try:
+        gap = float(text)
+    except ValueError:
+        gap = math.nan
+    if not 0 <= gap < math.inf:
+        raise argparse.ArgumentTypeError(f"expected microseconds from 0 on, but got '{text}'")
+    return gap
+
+
+def check_files(options: argparse.Namespace, has_sizes: bool) -> None:
+    """Refuses files that cannot be written, before anything is planned."""
+    for name in ("timeline", "trace"):
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if not has_sizes:
+            raise UsageError(f"option --{name}: expected --size, at which launches are replayed")
+        if path == outputs.STANDARD:
+            raise UsageError(f"option --{name}: expected the name of a file, but got '{path}'")
+        if name == "timeline":
+            plotting.check_output(path)
+        outputs.check_folder(path)
+    if options.timeline:
+        plotting.load_matplotlib()
+
+
+def write_files(options: argparse.Namespace, found: Sequence[timeline.Timeline]) -> None:
+    """Writes the figure and the trace that were asked for."""
+    if not found and (options.timeline or options.trace):
+        raise Error("there is no timeline: the module has no lowering to launches")
+    if options.timeline:
+        timeline.draw(found, options.timeline)
+    if options.trace:
+        write_text(options.trace, timeline.trace_text(found))

@@ -1,0 +1,265 @@
+"""Replays of a model's launches: streams, gaps, figures and traces; `ftuner predict` (docs/replay.md)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ftuner
+from ftuner import timeline
+from ftuner.learned import replay
+
+from commands import run_command
+from handmade import ROOT
+from models import MATMUL
+
+ATTENTION = ROOT / "examples" / "attention.mlir"
+
+
+# --- by hand -------------------------------------------------------------------------
+
+
+def makespan(durations: list[float], after: list[tuple[int, ...]], queues: int, gap: float = 0.0) -> float:
+    return replay.makespan(replay.replay(replay.assign(durations, after, queues), gap))
+
+
+#: a (5) → b (3), c (4) → d (1), which waits for both.
+DIAMOND = ([5.0, 3.0, 4.0, 1.0], [(), (0,), (0,), (1, 2)])
+
+
+def test_streams_by_hand() -> None:
+    assert makespan(*DIAMOND, 1) == 13
+    # b stays behind a, c runs beside it, d follows c, which ends last.
+    assert makespan(*DIAMOND, 2) == 10
+    assert [launch.queue for launch in replay.assign(*DIAMOND, 2)] == [0, 0, 1, 1]
+    assert makespan(*DIAMOND, 5) == 10
+    # With gaps of 2: a 0 to 5, b 7 to 10, c 7 to 11, d 13 to 14. On one stream 3 gaps between 4 launches.
+    assert makespan(*DIAMOND, 2, gap=2) == 14
+    assert makespan(*DIAMOND, 1, gap=2) == 13 + 3 * 2
+    # What does not depend is spread: 4 launches of 2 on 1, 2, 3 and 4 streams.
+    assert [makespan([2.0] * 4, [()] * 4, queues) for queues in (1, 2, 3, 4)] == [8, 4, 4, 2]
+
+
+def test_streams_run_their_launches_in_order() -> None:
+    # The last one is ready before the second, but behind it on the stream.
+    placed = replay.replay(replay.assign([5.0, 1.0, 2.0], [(), (0,), ()], 1))
+    assert [(item.launch, item.start) for item in placed] == [(0, 0), (1, 5), (2, 6)]
+    launches = replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], 2)
+    assert [launch.queue for launch in launches] == [0, 1, 1, 0]
+    for queues in (1, 2, 3):
+        placed = replay.replay(replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], queues))
+        of = {item.launch: item for item in placed}
+        assert of[2].start >= of[1].end and of[3].start >= of[0].end
+    with pytest.raises(ValueError, match="at least 1"):
+        replay.assign([1.0], [()], 0)
+    with pytest.raises(ValueError, match="not before it"):
+        replay.assign([1.0, 1.0], [(1,), ()], 1)
+
+
+# --- explanations --------------------------------------------------------------------
+
+
+def explained() -> dict[str, Any]:
+    """An explanation of five launches: a sliced product, a loop, one without elements, one unknown."""
+    program = {"path": "simt", "reduce_split": 4, "metrics": {"blocks": 12}}
+    fallback = {"operator": "linalg.generic", "location": "x.mlir:2:1", "launches": 1, "blocks": "T"}
+    return {
+        "device": "v100", "cost_model": "latency", "calibration": "v100-pcie",
+        "workloads": [
+            {"name": "f_0", "equal_workloads": [], "shapes": [{"shape": [8, 64, 32], "program": program}]}
+        ],
+        "functions": [{
+            "symbol": "f",
+            "work": {
+                "sizes": ["T"], "size_ranges": [[1, 16]], "shares": [{"sizes": {"T": 8}}],
+                "workloads": [{
+                    "workload": "f_0", "kernels_of": "f_0", "axes": ["M", "N", "K"], "extents": ["T", 64, 32],
+                    "operator": "ukernel.workload", "location": "", "launches": 1, "predicted_us": [10.0],
+                    "position": 1, "after": [],
+                }],
+                "fallback_kernels": [
+                    {**fallback, "kernel": "k0", "predicted_us": [3.0], "position": 0, "after": []},
+                    {**fallback, "kernel": "k2", "predicted_us": [8.0], "position": 2, "after": [0, 1], "launches": "T floordiv 2"},
+                    {**fallback, "kernel": "k3", "predicted_us": [None], "position": 3, "after": [2], "launches": None},
+                    {**fallback, "kernel": "k4", "predicted_us": [0.0], "position": 4, "after": [3]},
+                ],
+            },
+        }],
+    }  # fmt: skip
+
+
+def test_a_timeline_of_an_explanation() -> None:
+    (one,) = timeline.timelines(explained())
+    assert [launch.name for launch in one.launches] == ["k0", "f_0", "k2", "k3", "k4"]
+    # The product adds slices in a second kernel, the loop has four turns, and what has no elements is not launched.
+    assert [launch.kernels for launch in one.launches] == [1, 2, 4, 1, 0]
+    assert one.kernels == 8 and one.unknown == 1 and one.launches[3].is_in_open_loop
+    assert one.launches[1].shape == {"M": 8, "N": 64, "K": 32} and one.launches[1].blocks == 12
+    assert one.launches[0].blocks == 8 and one.launches[0].path is None
+    assert one.sum == one.latency == 21
+    assert one.fallback_share == pytest.approx(11 / 21)
+    assert one.by("kind") == [
+        {"kind": "moving", "kernels": 6, "us": 11.0, "share": 11 / 21},
+        {"kind": "linear", "kernels": 2, "us": 10.0, "share": 10 / 21},
+    ]
+    # A gap between any two of the kernels, of which the last two are at the end.
+    (with_gaps,) = timeline.timelines(explained(), gap=1)
+    assert with_gaps.placed[2].end == 21 + 6 and with_gaps.sum == 21
+    (two,) = timeline.timelines(explained(), streams=2)
+    assert two.latency == 18 and [place.stream for place in two.placed] == [0, 1, 1, 1, 1]
+    for text in (one.text(), two.text(None)):
+        assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
+    assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
+    with pytest.raises(ValueError, match="streams"):
+        timeline.timelines(explained(), streams=0)
+    with pytest.raises(ValueError, match="gap"):
+        timeline.timelines(explained(), gap=float("nan"))
+    with pytest.raises(ftuner.Error, match="no lowering"):
+        timeline.timelines({**explained(), "functions": None})
+
+
+def check_trace(trace: dict[str, Any]) -> Counter[str]:
+    """What the Trace Event Format asks of the events that we write; how many there are of each phase."""
+    assert set(trace) == {"traceEvents", "displayTimeUnit"} and trace["displayTimeUnit"] in ("ms", "ns")
+    names: dict[tuple[int, int], str] = {}
+    slices: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    flows: dict[int, list[str]] = {}
+    for event in trace["traceEvents"]:
+        assert isinstance(event["name"], str) and isinstance(event["ts"], (int, float)) and event["ts"] >= 0
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
+        thread = (event["pid"], event["tid"])
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            if event["name"] == "thread_name":
+                names[thread] = event["args"]["name"]
+        elif event["ph"] == "X":
+            assert event["dur"] >= 0 and event["cat"] and isinstance(event["args"], dict)
+            slices.setdefault(thread, []).append((event["ts"], event["ts"] + event["dur"]))
+        else:
+            assert event["ph"] in "sf" and isinstance(event["id"], int) and event["cat"]
+            assert event["ph"] == "s" or event["bp"] == "e"
+            flows.setdefault(event["id"], []).append(event["ph"])
+            # Viewers bind a flow to the slice around it.
+            assert any(start <= event["ts"] <= end for start, end in slices[thread])
+    assert set(slices) <= set(names)
+    assert all(phases == ["s", "f"] for phases in flows.values())
+    for of_thread in slices.values():  # Slices of a thread nest or follow one another.
+        of_thread.sort()
+        assert all(end <= start + 1e-6 for (_, end), (start, _) in zip(of_thread, of_thread[1:]))
+    return Counter(event["ph"] for event in trace["traceEvents"])
+
+
+def test_traces_and_figures(tmp_path: Path) -> None:
+    found = timeline.timelines(explained(), streams=2) + timeline.timelines(explained())
+    counts = check_trace(json.loads(timeline.trace_text(found)))
+    # Two processes, three threads, ten launches, and one that waits for another stream.
+    assert counts == {"M": 5, "X": 10, "s": 1, "f": 1}
+    pytest.importorskip("matplotlib")
+    for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        path = timeline.draw(found, tmp_path / f"x{suffix}")
+        content = path.read_bytes()
+        assert content.startswith(start)
+        assert suffix != ".svg" or (b"18 \xc2\xb5s" in content and b"v100, T = 8, stream 1" in content)
+    with pytest.raises(ftuner.Error, match="ends in one of"):
+        timeline.draw(found, tmp_path / "x.gif")
+    with pytest.raises(ftuner.Error, match="no timeline"):
+        timeline.draw([], tmp_path / "x.svg")
+
+
+# --- commands ------------------------------------------------------------------------
+
+
+def ok(*arguments: Any) -> str:
+    result = run_command(*arguments)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def fails(code: int, message: str, *arguments: Any) -> None:
+    result = run_command(*arguments)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert message in result.stderr and "Traceback" not in result.stderr, result.stderr
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sources") / "matmul.mlir"
+    path.write_text(MATMUL)
+    return path
+
+
+def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
+    trace, figure = tmp_path / "trace.json", tmp_path / "figure.svg"
+    explain = ("explain", ATTENTION, "--device", "v100", "--max-kernels=2", "--size", "B=2,T=64")
+    pytest.importorskip("matplotlib")
+    data = json.loads(ok(*explain, "--json", "--trace", trace, "--timeline", figure, "--streams", 2))
+    (one,) = data["timelines"]
+    (share,) = data["functions"][0]["work"]["shares"]
+    assert one["sum_us"] == pytest.approx(share["ukernel_us"] + share["fallback_us"])
+    assert one["sum_us"] >= one["replay_us"] > 0 and one["sizes"] == {"B": 2, "T": 64}
+    launches = one["launches"]
+    assert [launch["after"] for launch in launches if launch["kind"] == "softmax"] == [[0]]
+    for launch in launches:
+        assert all(launches[other]["end_us"] <= launch["start_us"] for other in launch["after"])
+    assert check_trace(json.loads(trace.read_text()))["X"] == len(launches)
+    assert figure.read_text().startswith("<?xml")
+    matmul = ("explain", source, "--device", "v100", "--max-kernels=2")
+    text = ok(*matmul, "--size=T=4,T=9")
+    assert "Workload matmul_0" in text
+    assert "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text
+    assert "timelines" not in json.loads(ok(*matmul, "--json"))
+
+
+def test_the_sum_is_that_of_compiled_models(source: Path) -> None:
+    """At sizes that the search looked at, what the manifest has for whole models."""
+    module = ftuner.compile(source, device="v100", emulate=False, max_kernels=2)
+    (function,) = module.functions.values()
+    share = function.report.data["shares"][-1]
+    (one,) = ftuner.predict(source, share["sizes"], device="v100", max_kernels=2)
+    assert one.sum == pytest.approx(share["ukernel_us"] + share["fallback_us"])
+    assert one.latency == pytest.approx(one.sum)
+
+
+def test_predict(source: Path, tmp_path: Path) -> None:
+    text = ok("predict", source, "--device=v100", "--size=T=8", "--max-kernels=2")
+    assert text.splitlines()[0].endswith(" ms predicted for matmul on v100, T = 8")
+    # The first dimension of the first tensor is the batch, whatever it is called.
+    assert ok("predict", source, "--device=v100", "--batch=8", "--max-kernels=2") == text
+    trace = tmp_path / "trace.json"
+    several = ("--device=v100,a100", "--size=T=8,T=16", "--max-kernels=2", "--trace", trace)
+    lines = ok("predict", source, *several).splitlines()
+    assert lines[1].split()[:2] == ["device", "T"]
+    assert [line.split()[:2] for line in lines[2:]] == [[card, size] for card in ("v100", "a100") for size in ("8", "16")]
+    assert check_trace(json.loads(trace.read_text()))["M"] == 8
+    data = json.loads(ok("predict", source, "--device=v100", "--size=T=8", "--max-kernels=2", "--json", "--gap=3"))
+    assert data[0]["gap_us"] == 3 and data[0]["device"] == "v100"
+
+
+def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    predict = ("predict", source, "--device=v100", "--max-kernels=2", "--trace", trace)
+    fails(1, "unknown name 'Q': expected one of T", *predict, "--size=Q=3")
+    fails(1, "expected T from 1 to 16, but got 17", *predict, "--size=T=17")
+    fails(1, "expected T from 1 to 16, but got 0", *predict, "--size=T=0")
+    fails(1, "the sizes T are not known", *predict)
+    fails(1, "T is 4 by its name, but got 8", *predict, "--size=T=4", "--batch=8")
+    fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
+    fails(2, "expected a number from 1 to 1024", *predict, "--size=T=4", "--streams=0")
+    fails(2, "expected microseconds from 0 on", *predict, "--size=T=4", "--gap=-1")
+    fails(2, "expected different devices", *predict[:2], "--size=T=4", "--device=v100,v100")
+    fails(1, "unknown device 'nope'", *predict[:2], "--size=T=4", "--device=nope,v100")
+    for command in ("predict", "explain"):
+        fails(1, "cannot write", command, source, "--size=T=4", "--trace", tmp_path / "none" / "x.json")
+        fails(1, "ends in one of", command, source, "--size=T=4", "--timeline", tmp_path / "x.gif")
+        fails(2, "expected the name of a file", command, source, "--size=T=4", "--trace=-")
+    fails(2, "option --trace: expected --size", "explain", source, "--trace", trace)
+    assert not trace.exists()
+    fixed = tmp_path / "fixed.mlir"
+    fixed.write_text(MATMUL.replace("?", "12").replace('{ukernel.shape = ["T", 32]}', "")
+                     .replace("tensor.empty(%t)", "tensor.empty()"))  # fmt: skip
+    fails(1, "the model has a fixed batch of 12, but got 3", "predict", fixed, "--device=v100", "--batch=3")
+    assert "matmul on v100\n" in ok("predict", fixed, "--device=v100", "--batch=12", "--max-kernels=2")
