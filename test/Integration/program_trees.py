@@ -235,23 +235,27 @@ def run_product(h, name, case):
     return problems
 
 
-def run_plan(h, name, sizes, holds, flags):
-    """A product by the plan of the search: two heights, or slices with the kernel that adds them up."""
+def run_plan(h, name, flags, cases):
+    """A product by the plan of the search: two heights, and slices with the kernel that adds them up."""
     source, path = h.write(f"{name}.mlir", product("f32", "f32", "n", "n")), h.path(f"{name}.planned.mlir")
     result = h.tool("ftuner-opt", source, f"--ftuner-front-end={flags}", "-o", path)
     if result.returncode != 0:
         return [result.stderr]
-    launch, = trees_of(h, path, sizes)
-    if not holds(launch):
-        return [f"{launch['family']} is no such plan"]
-    tree = Tree(launch)
-    counters = counters_of(h, path, "{M}x{K}xf32,{K}x{N}xf32".format(**sizes))
     problems = []
-    if counters[0]["blocks"] != tree.blocks:
-        problems.append(f"the tree has {tree.blocks} blocks, the kernel {counters[0]['blocks']}")
-    # Tiles over the end.
-    problems += compare("stores", tree.stores, counted(counters, "global_store"), True, 1.25)
-    return problems + compare("loads", tree.loads, counted(counters, "global_load", "copy_source"), True, 1.25)
+    for what, sizes, holds in cases:
+        launch, = trees_of(h, path, sizes)
+        if not holds(launch):
+            problems.append(f"{launch['family']} has no {what}")
+            continue
+        tree = Tree(launch)
+        counters = counters_of(h, path, "{M}x{K}xf32,{K}x{N}xf32".format(**sizes))
+        if counters[0]["blocks"] != tree.blocks:
+            problems.append(f"{what}: the tree has {tree.blocks} blocks, the kernel {counters[0]['blocks']}")
+        # Tiles over the end.
+        problems += compare(f"{what}: stores", tree.stores, counted(counters, "global_store"), True, 1.25)
+        loads = counted(counters, "global_load", "copy_source")
+        problems += compare(f"{what}: loads", tree.loads, loads, True, 1.25)
+    return problems
 
 
 def run_rows(h, name, sizes, flags):
@@ -316,11 +320,9 @@ def main():
                 flags.append("--precision=tf32")
             h.add(f"{path} {element} {lhs}{rhs} {seed}", run_product, h, f"{path}_{element}_{turn}",
                   (element, total, lhs, rhs, device, flags))
-    simt = "device=t4 paths=simt max-kernels=8"
-    h.add("two heights", run_plan, h, "heights", {"M": 300, "N": 300, "K": 32},
-          lambda launch: len(launch["trees"]) == 2, simt)
-    h.add("slices", run_plan, h, "split", {"M": 64, "N": 64, "K": 1024},
-          lambda launch: launch["family"]["reduce_split"] > 1, simt)
+    h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8", [
+        ("heights", {"M": 300, "N": 300, "K": 32}, lambda launch: len(launch["trees"]) == 2),
+        ("slices", {"M": 64, "N": 64, "K": 1024}, lambda launch: launch["family"]["reduce_split"] > 1)])
     h.add("rows", run_rows, h, "rows", {"R": 64, "C": 512}, ["--device=h200"])
     h.add("slices of rows", run_rows, h, "slices", {"R": 1, "C": 65536 * 4}, ["--device=h200"])
     for length in (64, 53, 1):
