@@ -3,6 +3,7 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/KernelFamily.h"
+#include "PredictorForest.h"
 #include "PredictorNetwork.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -51,10 +52,12 @@ private:
   }
   llvm::Error readHeader();
   llvm::Error readArrays(StringRef blob);
-  llvm::Error readSizes();
+  llvm::Error readInputs();
   llvm::Error readLabels(Predictor &result);
   llvm::Error readProvenance(Predictor &result);
+  llvm::Error readSizes();
   llvm::Error readNetwork(PredictorNetwork &network);
+  llvm::Error readForest(PredictorForest &forest);
   llvm::Error checkGolden(Predictor &result);
 
   /// A whole number of the architecture, from `least` on.
@@ -79,6 +82,7 @@ private:
   std::string sourceName;
   llvm::json::Object header;
   std::map<std::string, Array> arrays;
+  bool isForest = false;
   size_t width = 0, heads = 0, numLayers = 0, feedForward = 0, inputWidth = 0,
          latent = 0;
   std::vector<size_t> embedding, deviceSizes, decoderSizes, statements;
@@ -86,7 +90,8 @@ private:
 };
 } // namespace ftuner
 
-static constexpr StringRef kFormat = "ftuner-predictor";
+static constexpr StringRef kNetworkFormat = "ftuner-predictor",
+                           kForestFormat = "ftuner-boosted-trees";
 static constexpr int64_t kVersion = 2;
 /// Longer files are none that somebody waits for.
 static constexpr uint64_t kMostBytes = 1ull << 30;
@@ -102,7 +107,7 @@ struct DeviceFigure {
 
 /// In the order in which predictors read them (DEVICE_FIGURES in
 /// python/ftuner/learned/dataset.py).
-static constexpr DeviceFigure deviceFigures[] = {
+static constexpr DeviceFigure deviceFigures[numDeviceFigures] = {
     {"sm_count", &LatencyDevice::smCount},
     {"clock_mhz", &LatencyDevice::clockMhz},
     {"fp32_lanes", &LatencyDevice::fp32Lanes},
@@ -144,9 +149,12 @@ llvm::Error PredictorReader::readHeader() {
   if (!parsed)
     return error(llvm::toString(parsed.takeError()));
   header = std::move(*parsed->getAsObject());
-  if (header.getString("format") != kFormat ||
+  std::optional<StringRef> format = header.getString("format");
+  isForest = format == kForestFormat;
+  if ((format != kNetworkFormat && !isForest) ||
       header.getInteger("version") != kVersion)
-    return error("expected " + kFormat + " of version " + Twine(kVersion));
+    return error("expected " + kNetworkFormat + " or " + kForestFormat +
+                 " of version " + Twine(kVersion));
   StringRef blob = content.drop_front(line.size() + 1);
   std::optional<StringRef> hash = header.getString("sha256");
   if (!hash)
@@ -240,6 +248,23 @@ llvm::Error PredictorReader::sizes(StringRef key, std::vector<size_t> &result) {
   return llvm::Error::success();
 }
 
+/// What every form reads: figures of a device, and trees of some numbers of
+/// statements.
+llvm::Error PredictorReader::readInputs() {
+  const llvm::json::Array *names = header.getArray("device_figures");
+  bool isKnown = names && names->size() == numDeviceFigures;
+  for (size_t i = 0; isKnown && i < numDeviceFigures; ++i)
+    isKnown = (*names)[i].getAsString() == deviceFigures[i].name;
+  if (!isKnown)
+    return error("expected the figures of a device that this version reads");
+  std::optional<std::vector<size_t>> counts =
+      sizesIn(header.getArray("statements"));
+  if (!counts || counts->empty())
+    return error("expected numbers of statements that it was trained on");
+  statements = std::move(*counts);
+  return llvm::Error::success();
+}
+
 llvm::Error PredictorReader::readSizes() {
   size_t features = 0, figures = 0;
   struct {
@@ -262,12 +287,7 @@ llvm::Error PredictorReader::readSizes() {
   if (width % heads != 0)
     return error("expected a width that " + Twine(heads) +
                  " heads divide, but got " + Twine(width));
-  const llvm::json::Array *names = header.getArray("device_figures");
-  bool isKnown = names && names->size() == std::size(deviceFigures) &&
-                 figures == std::size(deviceFigures);
-  for (size_t i = 0; isKnown && i < std::size(deviceFigures); ++i)
-    isKnown = (*names)[i].getAsString() == deviceFigures[i].name;
-  if (!isKnown)
+  if (figures != numDeviceFigures)
     return error("expected the figures of a device that this version reads");
   if (llvm::Error error = sizes("embedding", embedding))
     return error;
@@ -275,11 +295,6 @@ llvm::Error PredictorReader::readSizes() {
     return error;
   if (llvm::Error error = sizes("decoder", decoderSizes))
     return error;
-  std::optional<std::vector<size_t>> counts =
-      sizesIn(header.getArray("statements"));
-  if (!counts || counts->empty())
-    return error("expected numbers of statements that it has heads for");
-  statements = std::move(*counts);
   std::optional<StringRef> name =
       header.getObject("architecture")->getString("combine");
   if (name == "product")
@@ -295,7 +310,7 @@ llvm::Error PredictorReader::readSizes() {
 }
 
 llvm::Error PredictorReader::readLabels(Predictor &result) {
-  LabelTransform &labels = result.network->labels;
+  LabelTransform &labels = result.form->labels;
   const llvm::json::Object *json = header.getObject("labels");
   const llvm::json::Array *values = json ? json->getArray("values") : nullptr;
   std::optional<StringRef> kind = json ? json->getString("kind") : std::nullopt;
@@ -336,11 +351,9 @@ llvm::Error PredictorReader::readLabels(Predictor &result) {
   if (!(labels.least > 0 && labels.least <= labels.greatest))
     return error("labels: expected bounds above 0");
   std::optional<bool> corrects = header.getBoolean("corrects");
-  std::optional<bool> hasPositions = header.getBoolean("positions");
-  if (!corrects || !hasPositions)
-    return error("expected 'corrects' and 'positions'");
+  if (!corrects)
+    return error("expected 'corrects'");
   result.isCorrection = *corrects;
-  result.network->hasPositions = *hasPositions;
   return llvm::Error::success();
 }
 
@@ -477,15 +490,18 @@ llvm::Error PredictorReader::perceptron(const Twine &name, size_t in,
 }
 
 llvm::Error PredictorReader::readNetwork(PredictorNetwork &network) {
+  std::optional<bool> hasPositions = header.getBoolean("positions");
+  if (!hasPositions)
+    return error("expected 'positions'");
+  network.hasPositions = *hasPositions;
   network.attentionHeads = heads;
   network.combination = combination;
   for (auto [name, size, to] :
        {std::tuple("feature_mean", kNumProgramFeatures, &network.featureMean),
         std::tuple("feature_deviation", kNumProgramFeatures,
                    &network.featureDeviation),
-        std::tuple("device_mean", std::size(deviceFigures),
-                   &network.deviceMean),
-        std::tuple("device_deviation", std::size(deviceFigures),
+        std::tuple("device_mean", numDeviceFigures, &network.deviceMean),
+        std::tuple("device_deviation", numDeviceFigures,
                    &network.deviceDeviation)})
     if (llvm::Error error = row(name, size, *to))
       return error;
@@ -528,12 +544,59 @@ llvm::Error PredictorReader::readNetwork(PredictorNetwork &network) {
                                        latent, head.embedding))
       return error;
   }
-  if (llvm::Error error = perceptron("device", std::size(deviceFigures),
-                                     deviceSizes, latent, network.device))
+  if (llvm::Error error = perceptron("device", numDeviceFigures, deviceSizes,
+                                     latent, network.device))
     return error;
   bool isWide = combination == LatentCombination::Concatenation;
   return perceptron("decoder", isWide ? 2 * latent : latent, decoderSizes, 1,
                     network.decoder);
+}
+
+//===----------------------------------------------------------------------===//
+// Boosted trees
+//===----------------------------------------------------------------------===//
+
+llvm::Error PredictorReader::readForest(PredictorForest &forest) {
+  /// Input, threshold, left and right node, value.
+  static constexpr size_t fields = 5;
+  std::optional<double> base = header.getNumber("base");
+  if (!base || !std::isfinite(*base))
+    return error("expected 'base'");
+  forest.base = *base;
+  auto it = arrays.find("nodes");
+  if (it == arrays.end() || it->second.shape.size() != 3 ||
+      it->second.shape[2] != fields || it->second.values.empty())
+    return error("expected an array 'nodes' of trees x nodes x " +
+                 Twine(fields));
+  size_t numTrees = it->second.shape[0], numNodes = it->second.shape[1];
+  if (numTrees * numNodes > std::numeric_limits<int32_t>::max())
+    return error("expected fewer nodes");
+  const float *from = it->second.values.data();
+  for (size_t tree = 0; tree < numTrees; ++tree) {
+    size_t root = forest.nodes.size();
+    forest.roots.push_back(static_cast<uint32_t>(root));
+    for (size_t place = 0; place < numNodes; ++place, from += fields) {
+      PredictorForest::Node &node = forest.nodes.emplace_back();
+      node.threshold = from[1];
+      node.value = from[4];
+      if (from[0] < 0)
+        continue;
+      // Children behind their parents: every walk ends.
+      auto isChild = [&](float child) {
+        return child > static_cast<float>(place) &&
+               child < static_cast<float>(numNodes) &&
+               child == std::trunc(child);
+      };
+      if (from[0] != std::trunc(from[0]) ||
+          from[0] >= kNumProgramFeatures + numDeviceFigures ||
+          !isChild(from[2]) || !isChild(from[3]))
+        return error("expected nodes whose children come behind them");
+      node.input = static_cast<int32_t>(from[0]);
+      node.left = static_cast<uint32_t>(root + static_cast<size_t>(from[2]));
+      node.right = static_cast<uint32_t>(root + static_cast<size_t>(from[3]));
+    }
+  }
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -566,7 +629,7 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
     if (program.empty())
       return error("golden rows: expected a tree of each program");
   }
-  size_t figures = std::size(deviceFigures);
+  size_t figures = numDeviceFigures;
   llvm::Expected<llvm::ArrayRef<float>> features =
       array("golden_features", {total, kNumProgramFeatures});
   if (!features)
@@ -592,7 +655,7 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
     double value = 0;
     result.predict(
         {&program},
-        result.network->deviceLatent(devices->slice(index * figures, figures)),
+        result.form->encodeDevice(devices->slice(index * figures, figures)),
         value);
     double wanted = (*values)[index];
     double difference = std::abs(value - wanted) / std::abs(wanted);
@@ -608,15 +671,25 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
 llvm::Expected<std::shared_ptr<const Predictor>> PredictorReader::read() {
   if (llvm::Error error = readHeader())
     return error;
-  if (llvm::Error error = readSizes())
+  if (llvm::Error error = readInputs())
     return error;
   std::shared_ptr<Predictor> result(new Predictor());
-  result->network = std::make_unique<PredictorNetwork>();
+  if (isForest) {
+    auto forest = std::make_unique<PredictorForest>();
+    if (llvm::Error error = readForest(*forest))
+      return error;
+    result->form = std::move(forest);
+  } else {
+    auto network = std::make_unique<PredictorNetwork>();
+    if (llvm::Error error = readSizes())
+      return error;
+    if (llvm::Error error = readNetwork(*network))
+      return error;
+    result->form = std::move(network);
+  }
   if (llvm::Error error = readLabels(*result))
     return error;
   if (llvm::Error error = readProvenance(*result))
-    return error;
-  if (llvm::Error error = readNetwork(*result->network))
     return error;
   result->digest = hexOf(content);
   if (llvm::Error error = checkGolden(*result))
@@ -638,8 +711,8 @@ Predictor::parse(StringRef content, StringRef sourceName) {
 
 std::vector<float> Predictor::encodeDevice(const LatencyDevice &device) const {
   if (trainedOn.size() == 1)
-    return network->deviceLatent(network->deviceMean);
-  return network->deviceLatent(figuresOf(device));
+    return form->encodeDevice({});
+  return form->encodeDevice(figuresOf(device));
 }
 
 double Predictor::shareUnknown(const PredictorProgram &program) const {
@@ -677,7 +750,7 @@ void Predictor::predict(llvm::ArrayRef<const PredictorProgram *> programs,
                         llvm::ArrayRef<float> device,
                         llvm::MutableArrayRef<double> values) const {
   if (!isCorrection) {
-    network->predict(programs, device, values);
+    form->predict(programs, device, values);
     return;
   }
   // Nothing tells how far ratios go on beyond the training.
@@ -695,7 +768,7 @@ void Predictor::predict(llvm::ArrayRef<const PredictorProgram *> programs,
     }
     pointers.push_back(&near.back());
   }
-  network->predict(pointers, device, values);
+  form->predict(pointers, device, values);
   for (double &value : values)
     value = std::clamp(value, leastLabel, mostLabel);
 }

@@ -85,48 +85,6 @@ void Perceptron::apply(const FloatRows &in, FloatRows &out) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Labels
-//===----------------------------------------------------------------------===//
-
-double LabelTransform::backward(double label) const {
-  static constexpr double almostNone = 1e-12;
-  double raw = (label - shift) * deviation + mean;
-  double result = raw;
-  switch (kind) {
-  case Kind::BoxCox: {
-    double power = values[0];
-    double logarithm =
-        power != 0 ? std::log(std::max(1 + power * raw, almostNone)) / power
-                   : raw;
-    result = std::exp(std::clamp(logarithm, -700.0, 700.0));
-    break;
-  }
-  case Kind::YeoJohnson: {
-    double power = values[0];
-    result =
-        power != 0
-            ? std::expm1(std::log1p(std::max(power * raw, almostNone - 1)) /
-                         power)
-            : std::expm1(raw);
-    break;
-  }
-  case Kind::Quantile: {
-    double place = std::erfc(-raw / std::sqrt(2.0)) / 2 *
-                   static_cast<double>(values.size() - 1);
-    auto below = static_cast<size_t>(std::max(place, 0.0));
-    below = std::min(below, values.size() - 1);
-    size_t above = std::min(below + 1, values.size() - 1);
-    double share = place - static_cast<double>(below);
-    result = values[below] + share * (values[above] - values[below]);
-    break;
-  }
-  case Kind::None:
-    break;
-  }
-  return std::isnan(result) ? least : std::clamp(result, least, greatest);
-}
-
-//===----------------------------------------------------------------------===//
 // The network
 //===----------------------------------------------------------------------===//
 
@@ -158,7 +116,9 @@ static const std::vector<float> &positions() {
 }
 
 std::vector<float>
-PredictorNetwork::deviceLatent(llvm::ArrayRef<float> figures) const {
+PredictorNetwork::encodeDevice(llvm::ArrayRef<float> figures) const {
+  if (figures.empty())
+    figures = deviceMean;
   FloatRows in, out;
   in.resize(1, figures.size());
   for (size_t i = 0; i < figures.size(); ++i)

@@ -8,7 +8,9 @@
 #ifndef FTUNER_LIB_COSTMODEL_PREDICTORNETWORK_H
 #define FTUNER_LIB_COSTMODEL_PREDICTORNETWORK_H
 
-#include "FTuner/CostModel/Predictor.h"
+#include "PredictorForm.h"
+#include <map>
+#include <optional>
 
 namespace ftuner {
 
@@ -62,21 +64,10 @@ struct Perceptron {
   void apply(const FloatRows &in, FloatRows &out) const;
 };
 
-/// What a label stands for (python/ftuner/learned/labels.py).
-struct LabelTransform {
-  enum class Kind { BoxCox, YeoJohnson, Quantile, None };
-  Kind kind = Kind::None;
-  std::vector<double> values;
-  double mean = 0, deviation = 1, shift = 0;
-  double least = 1e-3, greatest = 1e12;
-  /// The label's microseconds, or ratio; from `least` to
-  /// `greatest`.
-  double backward(double label) const;
-};
-
 enum class LatentCombination { Product, Sum, Concatenation };
 
-class PredictorNetwork {
+/// The network of CDMPP.
+class PredictorNetwork final : public PredictorForm {
 public:
   std::vector<float> featureMean, featureDeviation;
   std::vector<float> deviceMean, deviceDeviation;
@@ -91,14 +82,12 @@ public:
   std::map<size_t, Head> heads;
   Perceptron device, decoder;
   LatentCombination combination = LatentCombination::Product;
-  LabelTransform labels;
 
   /// z_v of the figures of a device.
-  std::vector<float> deviceLatent(llvm::ArrayRef<float> figures) const;
-  /// Labels, transformed back.
+  std::vector<float> encodeDevice(llvm::ArrayRef<float> figures) const override;
   void predict(llvm::ArrayRef<const PredictorProgram *> programs,
                llvm::ArrayRef<float> device,
-               llvm::MutableArrayRef<double> values) const;
+               llvm::MutableArrayRef<double> values) const override;
 
 private:
   /// Trees of one number of statements, programs and shares beside them.

@@ -8,9 +8,10 @@
 //   figures of the device, standardized → z_v
 //   z_x ⊗ z_v, of several trees the mean by their blocks → decoder → label
 //
-// and the label back to microseconds, or to a ratio to what `latency` predicts.
-// Batch norms are folded into the layers before them. A file holds programs
-// with what PyTorch says of them (golden rows); a file that this code reads
+// or boosted trees on the mean of the statements; and the label back to
+// microseconds, or to a ratio to what `latency` predicts. Batch norms are
+// folded into the layers before them. A file holds programs with what the
+// training's libraries say of them (golden rows); a file that this code reads
 // differently is refused.
 //
 //===----------------------------------------------------------------------===//
@@ -59,7 +60,7 @@ struct PredictorDeviation {
   double between = 0;
 };
 
-class PredictorNetwork;
+class PredictorForm;
 
 /// A file of `ftuner learn train`, to be evaluated. Immutable: several threads
 /// may share one.
@@ -74,7 +75,7 @@ public:
   /// Most that a golden row may differ, as a share.
   static constexpr double goldenError = 1e-4;
 
-  /// Figures of a device as the network takes them. After a training on one
+  /// Figures of a device as `predict` takes them. After a training on one
   /// device they do not count: nothing tells what they do.
   std::vector<float> encodeDevice(const LatencyDevice &device) const;
   /// Why the predictor says nothing of a program, in words that follow "with";
@@ -110,7 +111,7 @@ private:
   friend class PredictorReader;
   Predictor();
 
-  std::unique_ptr<PredictorNetwork> network;
+  std::unique_ptr<PredictorForm> form;
   bool isCorrection = false;
   double leastLabel = 0, mostLabel = 0;
   /// By the number of statements: the least features of each statement, and

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import outputs
 from ..errors import Error
-from .dataset import DEVICE_FIGURES, Dataset
+from . import files
+from .dataset import Dataset
 from .labels import Labels
+from .provenance import Provenance
 
 FORMAT = "ftuner-boosted-trees"
-VERSION = 1
 # Of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
 _FIELDS = 5
 ROUNDS = 300
@@ -26,10 +25,11 @@ def inputs(data: Dataset) -> npt.NDArray[np.float32]:
     """Mean features of a program's statements, those of several trees by their blocks, and its device's figures."""
     means = []
     for trees in data.trees:
-        shares = np.array([tree.blocks for tree in trees], np.float32)
-        of = np.stack([tree.features.mean(0) for tree in trees])
+        shares = np.array([tree.blocks for tree in trees], np.float64)
+        # In f64 and in this order, as the compiler's: rounded to f32 both are the same bit by bit.
+        of = np.stack([tree.features.mean(0, dtype=np.float64) for tree in trees])
         means.append((shares[:, None] * of).sum(0) / shares.sum())
-    return np.hstack([np.stack(means), data.device_vectors[data.device]]).astype(np.float32)
+    return np.hstack([np.stack(means).astype(np.float32), data.device_vectors[data.device]])
 
 
 @dataclasses.dataclass
@@ -41,6 +41,8 @@ class BoostedTrees:
     # trees × nodes × `_FIELDS`; shorter trees end with leaves that nothing leads to.
     nodes: npt.NDArray[np.float32]
     corrects: bool = False
+    # What the compiler needs to trust it; `save` does.
+    provenance: Provenance | None = None
 
     def predict(self, data: Dataset) -> npt.NDArray[np.float64]:
         """Microseconds of each program."""
@@ -60,31 +62,31 @@ class BoostedTrees:
                 at[inner] = np.where(is_left, of[:, 2], of[:, 3]).astype(np.int64)
             total += nodes[at, 4]
         times = self.labels.backward(total)
+        if self.corrects and self.provenance is not None:
+            # Nothing tells how far ratios go on beyond those of the training.
+            times = np.clip(times, *self.provenance.label_range)
         return times * data.predicted if self.corrects else times
 
     def save(self, path: str) -> None:
-        """Writes a line of JSON, then the nodes as f32, little-endian."""
+        """Writes the trees to a file, the compiler's too."""
+        if self.provenance is None:
+            raise ValueError("expected a predictor that says what it was trained on")
         header = {
-            "format": FORMAT, "version": VERSION, "device_figures": list(DEVICE_FIGURES), "labels": self.labels.as_json(),
-            "base": self.base, "corrects": self.corrects, "nodes": list(self.nodes.shape),
-        }  # fmt: skip
-        outputs.write_one(path, json.dumps(header).encode() + b"\n" + self.nodes.astype("<f4").tobytes())
+            "statements": sorted(self.provenance.feature_ranges),
+            "labels": self.labels.as_json(),
+            "base": self.base,
+            "corrects": self.corrects,
+            **self.provenance.as_json(),
+        }
+        golden = self.predict(self.provenance.golden.dataset()).astype(np.float32)
+        files.write(path, FORMAT, header, {**self.provenance.arrays(), "golden_values": golden, "nodes": self.nodes})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BoostedTrees:
         """Raises `Error` for what is no such file."""
+        header, arrays = files.read(path, (FORMAT,))
         try:
-            with open(path, "rb") as file:
-                line, content = file.readline(), file.read()
-        except OSError as error:
-            raise Error(f"cannot read '{path}': {error.strerror}") from error
-        try:
-            header = json.loads(line)
-            if header["format"] != FORMAT or header["version"] != VERSION:
-                raise ValueError(f"expected {FORMAT} of version {VERSION}")
-            if tuple(header["device_figures"]) != DEVICE_FIGURES:
-                raise ValueError("expected the figures of a device that this version reads")
-            nodes = np.frombuffer(content, "<f4").reshape(header["nodes"]).astype(np.float32)
+            nodes = arrays["nodes"]
             if nodes.ndim != 3 or nodes.shape[2] != _FIELDS:
                 raise ValueError("expected the nodes of its trees")
             inner = nodes[..., 0] >= 0
@@ -94,8 +96,10 @@ class BoostedTrees:
             is_right = (children > place[..., None]) & (children < nodes.shape[1])
             if not np.isfinite(nodes).all() or not is_right[inner].all():
                 raise ValueError("expected nodes whose children come behind them")
-            return cls(Labels.of_json(header["labels"]), float(header["base"]), nodes, bool(header["corrects"]))
-        except (ValueError, KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
+            provenance = Provenance.of_json(header, arrays)
+            labels = Labels.of_json(header["labels"])
+            return cls(labels, float(header["base"]), nodes, bool(header["corrects"]), provenance)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Error(f"'{path}' is no predictor: {error}") from error
 
 
@@ -121,7 +125,8 @@ def train(
         to[:size, 1] = _rounded_down(np.where(inner, of["num_threshold"], 0))
         to[:size, 2], to[:size, 3] = of["left"], of["right"]
         to[:size, 4] = of["value"]
-    return BoostedTrees(labels, float(np.ravel(model._baseline_prediction)[0]), nodes, corrects)
+    base = float(np.ravel(model._baseline_prediction)[0])
+    return BoostedTrees(labels, base, nodes, corrects, Provenance.of(data, targets))
 
 
 def _rounded_down(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

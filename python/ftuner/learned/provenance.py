@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,10 @@ import numpy.typing as npt
 from ..latency.model import ProgramTree
 from .dataset import Dataset
 
-if TYPE_CHECKING:
-    from .training import Trained
+
+class Predicts(Protocol):
+    def predict(self, data: Dataset) -> npt.NDArray[np.float64]: ...
+
 
 # Programs that a file holds with what the predictor says of them.
 GOLDEN_ROWS = 8
@@ -120,7 +122,7 @@ class Provenance:
             deviations={},
         )
 
-    def validated(self, trained: Trained, unseen: Dataset) -> Provenance:
+    def validated(self, trained: Predicts, unseen: Dataset) -> Provenance:
         """The same with the errors on programs that were not trained on, by device."""
         predicted = trained.predict(unseen)
         found = dict(self.deviations)

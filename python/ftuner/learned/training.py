@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
-import json
 import os
 from typing import Any, Callable, Sequence
 
@@ -14,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from .. import outputs
 from ..errors import Error
 from ..latency.model import ProgramTree
+from . import files
 from .checkpoint import Checkpoint
 from .dataset import DEVICE_FIGURES, Dataset
 from .encoding import positional_encoding
@@ -27,7 +25,6 @@ from .provenance import Provenance
 
 # Of the files that predictors are kept in.
 FORMAT = "ftuner-predictor"
-VERSION = 2
 # The same of networks that read the mean of a tree's statements (`Trained.structure` is False).
 FORMAT_NO_STRUCTURE = "ftuner-predictor-no-structure"
 LOSSES = ("both", "squared", "relative", "squared-relative")
@@ -225,7 +222,7 @@ class Trained:
         """Writes the predictor to a file, the compiler's too: a line of JSON, then its numbers as f32, little-endian."""
         if self.provenance is None:
             raise ValueError("expected a predictor that says what it was trained on")
-        numbers = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "feature_mean": self.feature_mean,
             "feature_deviation": self.feature_deviation,
             "device_mean": self.device_mean,
@@ -233,25 +230,18 @@ class Trained:
             **self.provenance.arrays(),
             "golden_values": self.golden_values(),
         }
-        arrays = {name: values.astype("<f4") for name, values in numbers.items()}
         for name, tensor in self.predictor.state_dict().items():
             if not name.endswith("num_batches_tracked"):
-                arrays[name] = tensor.numpy().astype("<f4")
-        header: dict[str, Any] = {
-            "format": FORMAT if self.structure else FORMAT_NO_STRUCTURE,
-            "version": VERSION,
+                arrays[name] = tensor.numpy()
+        header = {
             "architecture": dataclasses.asdict(self.predictor.architecture),
             "statements": [int(count) for count in self.predictor.heads],
-            "device_figures": list(DEVICE_FIGURES),
             "labels": self.labels.as_json(),
             "positions": self.positions,
             "corrects": self.corrects,
             **self.provenance.as_json(),
-            "arrays": [[name, list(values.shape)] for name, values in arrays.items()],
         }
-        blob = b"".join(values.tobytes() for values in arrays.values())
-        header["sha256"] = hashlib.sha256(blob).hexdigest()
-        outputs.write_one(path, json.dumps(header, allow_nan=False).encode() + b"\n" + blob)
+        files.write(path, FORMAT if self.structure else FORMAT_NO_STRUCTURE, header, arrays)
 
     def golden_values(self) -> npt.NDArray[np.float32]:
         """What the predictor says of the golden programs: microseconds, or ratios to `latency`."""
@@ -262,32 +252,13 @@ class Trained:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trained:
         """Raises `Error` for what is no such file."""
+        header, arrays = files.read(path, (FORMAT, FORMAT_NO_STRUCTURE))
         try:
-            with open(path, "rb") as file:
-                line, content = file.readline(), file.read()
-        except OSError as error:
-            raise Error(f"cannot read '{path}': {error.strerror}") from error
-        try:
-            header = json.loads(line)
-            if header["format"] not in (FORMAT, FORMAT_NO_STRUCTURE) or header["version"] != VERSION:
-                raise ValueError(f"expected {FORMAT} of version {VERSION}")
-            if tuple(header["device_figures"]) != DEVICE_FIGURES:
-                raise ValueError("expected the figures of a device that this version reads")
             sizes: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value
                 for name, value in header["architecture"].items()
             }
             predictor = Predictor(Architecture(**sizes), header["statements"])
-            if hashlib.sha256(content).hexdigest() != header["sha256"]:
-                raise ValueError("expected the numbers that its header has the hash of")
-            values = np.frombuffer(content, "<f4")
-            arrays, first = {}, 0
-            for name, shape in header["arrays"]:
-                size = int(np.prod(shape))
-                arrays[name] = values[first : first + size].reshape(shape).copy()
-                first += size
-            if first != len(values):
-                raise ValueError(f"expected {first} numbers, but got {len(values)}")
             mean, deviation = arrays.pop("feature_mean"), arrays.pop("feature_deviation")
             card_mean, card_deviation = arrays.pop("device_mean"), arrays.pop("device_deviation")
             arrays.pop("golden_values")
@@ -301,7 +272,7 @@ class Trained:
                 predictor, labels, mean, deviation, card_mean, card_deviation,
                 bool(header["positions"]), bool(header["corrects"]), header["format"] == FORMAT, provenance,
             )  # fmt: skip
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, UnicodeDecodeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise Error(f"'{path}' is no predictor: {error}") from error
 
 

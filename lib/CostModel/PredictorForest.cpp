@@ -1,0 +1,50 @@
+//===- PredictorForest.cpp - Boosted trees as a predictor -----------------===//
+#include "PredictorForest.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace ftuner;
+
+std::vector<float>
+PredictorForest::encodeDevice(llvm::ArrayRef<float> figures) const {
+  // Of devices that do not differ no tree asks.
+  return figures.empty() ? std::vector<float>(numDeviceFigures) : figures.vec();
+}
+
+/// Mean features, in f64 and in this order: rounded to f32 they are those that
+/// the trees were grown on, bit by bit (python/ftuner/learned/boosted.py).
+static void fillMeans(const PredictorProgram &program,
+                      llvm::MutableArrayRef<float> inputs) {
+  std::array<double, kNumProgramFeatures> sums = {};
+  double blocks = 0;
+  for (const PredictorTree &tree : program) {
+    blocks += tree.blocks;
+    for (size_t i = 0; i < kNumProgramFeatures; ++i) {
+      double sum = 0;
+      for (const ProgramFeatures &features : tree.features)
+        sum += features[i];
+      sums[i] +=
+          tree.blocks * (sum / static_cast<double>(tree.features.size()));
+    }
+  }
+  for (size_t i = 0; i < kNumProgramFeatures; ++i)
+    inputs[i] = static_cast<float>(sums[i] / blocks);
+}
+
+void PredictorForest::predict(llvm::ArrayRef<const PredictorProgram *> programs,
+                              llvm::ArrayRef<float> device,
+                              llvm::MutableArrayRef<double> values) const {
+  std::vector<float> inputs(kNumProgramFeatures + device.size());
+  llvm::copy(device, inputs.begin() + kNumProgramFeatures);
+  for (auto [program, value] : llvm::zip_equal(programs, values)) {
+    fillMeans(*program, inputs);
+    double label = base;
+    for (uint32_t root : roots) {
+      const Node *node = &nodes[root];
+      while (node->input >= 0)
+        node = &nodes[inputs[node->input] <= node->threshold ? node->left
+                                                             : node->right];
+      label += node->value;
+    }
+    value = labels.backward(label);
+  }
+}

@@ -1,0 +1,47 @@
+//===- PredictorForm.h - What a predictor computes --------------*- C++ -*-===//
+//
+// A file of a predictor holds a network (PredictorNetwork.h) or boosted trees
+// (PredictorForest.h). Both give transformed labels.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_COSTMODEL_PREDICTORFORM_H
+#define FTUNER_LIB_COSTMODEL_PREDICTORFORM_H
+
+#include "FTuner/CostModel/Predictor.h"
+
+namespace ftuner {
+
+/// What a label stands for (python/ftuner/learned/labels.py).
+struct LabelTransform {
+  enum class Kind { BoxCox, YeoJohnson, Quantile, None };
+  Kind kind = Kind::None;
+  std::vector<double> values;
+  double mean = 0, deviation = 1, shift = 0;
+  double least = 1e-3, greatest = 1e12;
+  /// The label's microseconds, or ratio; from `least` to `greatest`.
+  double backward(double label) const;
+};
+
+/// Figures of a device that predictors read.
+inline constexpr size_t numDeviceFigures = 14;
+
+/// Programs to microseconds or ratios.
+class PredictorForm {
+public:
+  virtual ~PredictorForm();
+
+  LabelTransform labels;
+
+  /// Figures of a device, as logarithms, the way `predict` takes them; none for
+  /// the mean of the devices of the training.
+  virtual std::vector<float>
+  encodeDevice(llvm::ArrayRef<float> figures) const = 0;
+  /// Labels, transformed back.
+  virtual void predict(llvm::ArrayRef<const PredictorProgram *> programs,
+                       llvm::ArrayRef<float> device,
+                       llvm::MutableArrayRef<double> values) const = 0;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_COSTMODEL_PREDICTORFORM_H
