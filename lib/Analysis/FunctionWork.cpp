@@ -583,9 +583,17 @@ static double evaluateExact(AffineExpr formula, ArrayRef<double> sizes) {
   }
 }
 
-std::optional<double> ftuner::evaluate(AffineExpr formula,
-                                       ArrayRef<double> sizes) {
+std::optional<double> ftuner::evaluateSigned(AffineExpr formula,
+                                             ArrayRef<double> sizes) {
   if (!formula)
     return std::nullopt;
-  return std::max(0.0, evaluateExact(formula, sizes));
+  return evaluateExact(formula, sizes);
+}
+
+std::optional<double> ftuner::evaluate(AffineExpr formula,
+                                       ArrayRef<double> sizes) {
+  std::optional<double> value = evaluateSigned(formula, sizes);
+  if (value)
+    value = std::max(0.0, *value);
+  return value;
 }

@@ -35,10 +35,13 @@ struct OpenLoop {
 /// One point of the iteration space: an iteration of each open loop.
 using Place = SmallVector<int64_t, 12>;
 
+/// What is known of values; none for those that cannot be computed.
+using Numbers = DenseMap<Value, std::optional<int64_t>>;
+
 /// Values of indices at a place.
 class Evaluator {
 public:
-  Evaluator(const DenseMap<Value, int64_t> &parameters, int64_t threads,
+  Evaluator(const Numbers &parameters, int64_t threads,
             ArrayRef<OpenLoop> loops, const Place &place)
       : known(parameters), threads(threads), loops(loops), place(place) {
     for (auto [loop, position] : llvm::zip_equal(loops, place))
@@ -50,8 +53,7 @@ public:
     if (it != known.end())
       return it->second;
     std::optional<int64_t> result = compute(value);
-    if (result)
-      known[value] = *result;
+    known[value] = result;
     return result;
   }
   std::optional<int64_t> evaluate(OpFoldResult value) {
@@ -67,7 +69,7 @@ public:
 private:
   std::optional<int64_t> compute(Value value);
 
-  DenseMap<Value, int64_t> known;
+  Numbers known;
   int64_t threads, thread = 0;
   ArrayRef<OpenLoop> loops;
   const Place &place;
@@ -135,7 +137,9 @@ private:
   int64_t threads = 1;
   /// The lane of a warp that computes a point; null where a thread does.
   Value lane;
-  DenseMap<Value, int64_t> parameters;
+  Numbers parameters;
+  /// What a thread with a point runs.
+  Block *guardedBlock = nullptr;
   std::map<unsigned, std::string> names;
   SmallVector<OpenLoop> open;
   DenseMap<Value, unsigned> buffers;
@@ -433,7 +437,9 @@ AstStatement &FallbackReader::addStatement(StringRef name, ValueRange results,
                           region.front().getTerminator()->operand_end());
       continue;
     }
-    addOperation(*owner, statement);
+    // What lies outside puts captured sizes together.
+    if (guardedBlock->findAncestorOpInBlock(*owner))
+      addOperation(*owner, statement);
     worklist.append(owner->operand_begin(), owner->operand_end());
   }
   return statement;
@@ -648,11 +654,13 @@ llvm::Expected<PartAst> FallbackReader::read() {
       blocks *= static_cast<double>(loop.length);
     scopes.push_back(std::make_unique<Scope>(*this, loop, step));
   }
-  llvm::Error error = readBlock(*guarded.thenBlock());
+  guardedBlock = guarded.thenBlock();
+  llvm::Error error = readBlock(*guardedBlock);
   while (!scopes.empty())
     scopes.pop_back();
   if (error)
     return error;
+  ast.joinStatements();
   part.blocks = blocks;
   part.ast = std::move(ast);
   return part;

@@ -629,12 +629,17 @@ const char *ftuner_latency_program_feature(size_t index) {
   return index < names.size() ? names[index].c_str() : nullptr;
 }
 
+static constexpr const char *kBothOrNeither =
+    "expected ordering and features, or neither";
+
 int ftuner_latency_program_trees(const char *device, const char *path,
                                  const int64_t *programs, size_t numRows,
                                  double *blocks, int64_t *statements,
                                  int64_t *ordering, float *features,
                                  size_t capacity, char *error,
                                  size_t errorBytes) {
+  if (!ordering != !features)
+    return fail(kBothOrNeither, error, errorBytes);
   size_t written = 0;
   return forEachProgram(
       device, path, programs, numRows, error, errorBytes,
@@ -647,7 +652,7 @@ int ftuner_latency_program_trees(const char *device, const char *path,
           auto places = part.ast.ordering();
           blocks[2 * i + part.part] = part.blocks;
           statements[2 * i + part.part] = static_cast<int64_t>(places.size());
-          if (!ordering || !features)
+          if (!ordering)
             continue;
           if (places.size() > capacity - written)
             return llvm::createStringError("expected room for more than " +
@@ -667,13 +672,15 @@ int ftuner_latency_json_trees(const char *json, const double *values,
                               int64_t *statements, int64_t *ordering,
                               float *features, size_t capacity, char *error,
                               size_t errorBytes) {
+  if (!ordering != !features)
+    return fail(kBothOrNeither, error, errorBytes);
   llvm::Expected<AstTemplate> read = AstTemplate::parse(json, numColumns);
   if (!read)
     return fail(read.takeError(), error, errorBytes);
   auto places = read->ast().ordering();
   size_t count = places.size();
   *statements = static_cast<int64_t>(count);
-  if (!ordering || !features)
+  if (!ordering)
     return 0;
   if (count > capacity)
     return fail("expected room for " + llvm::Twine(count) + " statements",
@@ -685,7 +692,13 @@ int ftuner_latency_json_trees(const char *json, const double *values,
       return fail("row " + llvm::Twine(i) + ": " +
                       llvm::toString(std::move(failure)),
                   error, errorBytes);
-    for (const ProgramFeatures &of : programFeatures(read->ast())) {
+    for (auto [statement, of] : llvm::enumerate(programFeatures(read->ast()))) {
+      if (!llvm::all_of(of, [](float value) { return std::isfinite(value); }))
+        return fail("row " + llvm::Twine(i) + ": statements[" +
+                        llvm::Twine(statement) +
+                        "]: expected features that are numbers, but some are "
+                        "infinite or none",
+                    error, errorBytes);
       std::copy(of.begin(), of.end(), features);
       features += kNumProgramFeatures;
     }

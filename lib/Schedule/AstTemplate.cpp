@@ -12,6 +12,9 @@ using llvm::Twine;
 
 /// Whole numbers that doubles tell apart.
 static constexpr double kMostWhole = 1LL << 53;
+/// What products and sums of some stay finite.
+static constexpr double kMostAny = 1e100;
+static constexpr double kMostExtent = maxExtent;
 
 static llvm::Error invalid(const Twine &path, const Twine &message) {
   return llvm::createStringError(path + ": " + message);
@@ -23,14 +26,16 @@ static std::string shown(double value) {
 }
 
 /// Stores a number where it belongs, if it may stand there.
-static llvm::Error store(double value, int64_t *whole, double *number,
-                         double least, llvm::StringRef path) {
-  bool isRight =
-      std::isfinite(value) && value >= least &&
-      (!whole || (value <= kMostWhole && value == std::floor(value)));
+llvm::Error AstTemplate::store(double value, int64_t *whole, double *number,
+                               Bounds bounds, llvm::StringRef path) {
+  bool isTooLarge = value > bounds.most;
+  bool isRight = value >= bounds.least && !isTooLarge &&
+                 (!whole || value == std::floor(value));
   if (!isRight)
     return invalid(path, Twine("expected a ") + (whole ? "whole " : "") +
-                             "number of at least " + shown(least) +
+                             "number of at " +
+                             (isTooLarge ? "most " + shown(bounds.most)
+                                         : "least " + shown(bounds.least)) +
                              ", but got " + shown(value));
   if (whole)
     *whole = static_cast<int64_t>(value);
@@ -54,13 +59,13 @@ private:
       llvm::function_ref<llvm::Error(const Value &, const Twine &)>;
 
   llvm::Error number(const Value &value, int64_t *whole, double *any,
-                     double least, const std::string &path);
+                     Bounds bounds, const std::string &path);
   /// A field that must be there, unless it is optional.
   llvm::Error number(const Object &object, llvm::StringRef field,
-                     int64_t &whole, double least, const Twine &path,
+                     int64_t &whole, Bounds bounds, const Twine &path,
                      bool isOptional = false);
   llvm::Error numbers(const Object &object, llvm::StringRef field,
-                      llvm::SmallVectorImpl<int64_t> &values, double least,
+                      llvm::SmallVectorImpl<int64_t> &values, Bounds bounds,
                       const Twine &path);
   llvm::Error elements(const Object &object, llvm::StringRef field,
                        const Twine &path, ReadElement read);
@@ -81,7 +86,7 @@ private:
   llvm::Error readAccess(const Value &value, AstStatement &statement,
                          size_t number, const Twine &path);
   llvm::Error place(const AstStatement &statement, const Twine &path);
-  llvm::Error checkDistances(const Object &object);
+  llvm::Error checkWritten(const Object &object);
   llvm::Error expectNoColumns(const Twine &path) {
     return result.slots.empty()
                ? llvm::Error::success()
@@ -113,7 +118,7 @@ llvm::Error AstTemplate::Reader::keys(const Object &object,
 }
 
 llvm::Error AstTemplate::Reader::number(const Value &value, int64_t *whole,
-                                        double *any, double least,
+                                        double *any, Bounds bounds,
                                         const std::string &path) {
   if (const Object *object = objectOf(value)) {
     std::optional<int64_t> column = object->getInteger("column");
@@ -124,24 +129,24 @@ llvm::Error AstTemplate::Reader::number(const Value &value, int64_t *whole,
                          Twine(numColumns) + " columns, but got " +
                          ftuner::shown(value));
     result.slots.push_back(
-        {whole, any, least, static_cast<size_t>(*column), path});
+        {whole, any, bounds, static_cast<size_t>(*column), path});
     return llvm::Error::success();
   }
   std::optional<double> found = value.getAsNumber();
   if (!found)
     return invalid(path, "expected a number, but got " + ftuner::shown(value));
-  return store(*found, whole, any, least, path);
+  return store(*found, whole, any, bounds, path);
 }
 
 llvm::Error AstTemplate::Reader::number(const Object &object,
                                         llvm::StringRef field, int64_t &whole,
-                                        double least, const Twine &path,
+                                        Bounds bounds, const Twine &path,
                                         bool isOptional) {
   const Value *value = object.get(field);
   if (!value)
     return isOptional ? llvm::Error::success()
                       : invalid(path, "the field '" + field + "' is missing");
-  return number(*value, &whole, nullptr, least, (path + "." + field).str());
+  return number(*value, &whole, nullptr, bounds, (path + "." + field).str());
 }
 
 llvm::Error AstTemplate::Reader::elements(const Object &object,
@@ -164,14 +169,14 @@ llvm::Error AstTemplate::Reader::elements(const Object &object,
 llvm::Error AstTemplate::Reader::numbers(const Object &object,
                                          llvm::StringRef field,
                                          llvm::SmallVectorImpl<int64_t> &values,
-                                         double least, const Twine &path) {
+                                         Bounds bounds, const Twine &path) {
   // Slots point into the vector, so it has its size before.
   if (const llvm::json::Array *array = object.getArray(field))
     values.assign(array->size(), 0);
   size_t next = 0;
   return elements(
       object, field, path, [&](const Value &value, const Twine &name) {
-        return number(value, &values[next++], nullptr, least, name.str());
+        return number(value, &values[next++], nullptr, bounds, name.str());
       });
 }
 
@@ -228,7 +233,9 @@ llvm::Error AstTemplate::Reader::readLoop(const Value &value,
   AstLoop &loop = tree.allLoops[opened++];
   if (llvm::Error error = text(*object, "name", loop.name, path))
     return error;
-  if (llvm::Error error = number(*object, "length", loop.length, 1, path))
+  // An empty reduction has none.
+  if (llvm::Error error =
+          number(*object, "length", loop.length, {0, kMostExtent}, path))
     return error;
   if (llvm::Error error = choice(*object, "binding", LoopBinding::Vectorized,
                                  loop.binding, path))
@@ -243,7 +250,8 @@ llvm::Error AstTemplate::Reader::readLoop(const Value &value,
     return invalid(path, "expected no step of a loop without an axis");
   }
   if (llvm::Error error =
-          number(*object, "step", loop.step, 1, path, /*isOptional=*/true))
+          number(*object, "step", loop.step, {1, kMostExtent}, path,
+                 /*isOptional=*/true))
     return error;
   return flag(*object, "is_reduction", loop.isReduction, path,
               /*isOptional=*/true);
@@ -260,8 +268,8 @@ llvm::Error AstTemplate::Reader::readApart(const Value &value,
   if (llvm::Error error = keys(*object, {"loop", "distance"}, path))
     return error;
   access.apart[index].first = static_cast<unsigned>(*loop);
-  return number(*object, "distance", access.apart[index].second, -kMostWhole,
-                path);
+  return number(*object, "distance", access.apart[index].second,
+                {-kMostWhole, kMostWhole}, path);
 }
 
 llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
@@ -280,19 +288,20 @@ llvm::Error AstTemplate::Reader::readBuffer(const Value &value,
   if (llvm::Error error =
           choice(*object, "memory", AstMemory::Registers, buffer.memory, path))
     return error;
-  if (llvm::Error error =
-          number(*object, "element_bytes", buffer.elementBytes, 1, path))
+  if (llvm::Error error = number(*object, "element_bytes", buffer.elementBytes,
+                                 {1, kMostExtent}, path))
     return error;
   if (const Value *elements = object->get("elements")) {
-    if (llvm::Error error = number(*elements, nullptr, &buffer.elements, 0,
-                                   (path + ".elements").str()))
+    if (llvm::Error error = number(*elements, nullptr, &buffer.elements,
+                                   {0, kMostAny}, (path + ".elements").str()))
       return error;
   }
-  if (llvm::Error error =
-          numbers(*object, "strides", buffer.strides, -kMostWhole, path))
+  if (llvm::Error error = numbers(*object, "strides", buffer.strides,
+                                  {-kMostWhole, kMostWhole}, path))
     return error;
   if (object->get("tile")) {
-    if (llvm::Error error = numbers(*object, "tile", buffer.tile, 1, path))
+    if (llvm::Error error =
+            numbers(*object, "tile", buffer.tile, {1, kMostExtent}, path))
       return error;
     if (buffer.tile.size() != buffer.strides.size())
       return invalid(path,
@@ -400,7 +409,7 @@ llvm::Error AstTemplate::Reader::readStatement(const Value &value,
   for (size_t i = 0; i < kNumAstOperations; ++i)
     if (const Value *count = operations->get(known[i]))
       if (llvm::Error error =
-              number(*count, nullptr, &statement.operations[i], 0,
+              number(*count, nullptr, &statement.operations[i], {0, kMostAny},
                      (path + ".operations." + known[i]).str()))
         return error;
   if (const llvm::json::Array *accesses = object->getArray("accesses"))
@@ -416,7 +425,7 @@ llvm::Error AstTemplate::Reader::readStatement(const Value &value,
 }
 
 /// What is written beside the tree must follow from it.
-llvm::Error AstTemplate::Reader::checkDistances(const Object &object) {
+llvm::Error AstTemplate::Reader::checkWritten(const Object &object) {
   auto expectEqual = [&](const llvm::json::Array *found,
                          llvm::ArrayRef<int64_t> numbers,
                          const Twine &path) -> llvm::Error {
@@ -495,7 +504,25 @@ llvm::Error AstTemplate::Reader::read(const Object &object) {
   if (opened != tree.allLoops.size())
     return invalid("loops[" + Twine(opened) + "]",
                    "expected a loop around a statement");
-  return checkDistances(object);
+  if (llvm::Error error = result.checkDistances())
+    return error;
+  return checkWritten(object);
+}
+
+llvm::Error AstTemplate::checkDistances() const {
+  for (auto [number, loop] : llvm::enumerate(tree.loops()))
+    for (auto [index, buffer] : llvm::enumerate(tree.buffers()))
+      if (loop.axis && *loop.axis < buffer.strides.size() &&
+          std::abs(static_cast<double>(loop.step) *
+                   static_cast<double>(buffer.strides[*loop.axis])) >
+              kMostWhole)
+        return invalid(
+            "buffers[" + Twine(index) + "].strides[" + Twine(*loop.axis) + "]",
+            "expected a distance of at most " + shown(kMostWhole) +
+                " between iterations of loops[" + Twine(number) +
+                "], but got a stride of " + Twine(buffer.strides[*loop.axis]) +
+                " and a step of " + Twine(loop.step));
+  return llvm::Error::success();
 }
 
 llvm::Expected<AstTemplate> AstTemplate::parse(llvm::StringRef json,
@@ -512,9 +539,9 @@ llvm::Expected<AstTemplate> AstTemplate::parse(llvm::StringRef json,
 llvm::Error AstTemplate::bind(llvm::ArrayRef<double> row) {
   for (const Slot &slot : slots)
     if (llvm::Error error = store(row[slot.column], slot.whole, slot.number,
-                                  slot.least, slot.path))
+                                  slot.bounds, slot.path))
       return error;
-  return llvm::Error::success();
+  return checkDistances();
 }
 
 llvm::Expected<ProgramAst> ProgramAst::read(llvm::StringRef json) {

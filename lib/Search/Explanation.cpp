@@ -54,7 +54,6 @@ std::vector<std::string> ftuner::sizeNames(const Workload &workload) {
 llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
                                         const NamedSizes &sizes) {
   Shape shape;
-  int64_t points = 1;
   for (const Axis &axis : workload.axes) {
     int64_t extent = axis.isDynamic() ? axis.factor : axis.range.min;
     for (const std::string &name : axisNames(workload, axis)) {
@@ -68,18 +67,30 @@ llvm::Expected<Shape> ftuner::bindSizes(const Workload &workload,
         return llvm::createStringError("expected a positive size of '" + name +
                                        "', but got " +
                                        llvm::Twine(size->second));
-      if (llvm::MulOverflow(extent, size->second, extent) || extent > maxExtent)
-        return llvm::createStringError(
-            "expected an extent of at most " + llvm::Twine(maxExtent) +
-            " on axis " + axis.name + " of workload '" + workload.name + "'");
+      if (llvm::MulOverflow(extent, size->second, extent))
+        extent = std::numeric_limits<int64_t>::max();
     }
     shape.push_back(std::max<int64_t>(extent, 1));
-    if (llvm::MulOverflow(points, shape.back(), points) || points > maxPoints)
+  }
+  if (llvm::Error error = checkExtents(workload, shape))
+    return error;
+  return shape;
+}
+
+llvm::Error ftuner::checkExtents(const Workload &workload,
+                                 llvm::ArrayRef<int64_t> shape) {
+  int64_t points = 1;
+  for (auto [axis, extent] : llvm::zip_equal(workload.axes, shape)) {
+    if (extent > maxExtent)
+      return llvm::createStringError(
+          "expected an extent of at most " + llvm::Twine(maxExtent) +
+          " on axis " + axis.name + " of workload '" + workload.name + "'");
+    if (llvm::MulOverflow(points, extent, points) || points > maxPoints)
       return llvm::createStringError("expected fewer points in the iteration "
                                      "space of workload '" +
                                      workload.name + "'");
   }
-  return shape;
+  return llvm::Error::success();
 }
 
 ShapeSamples ftuner::shapesAlongMainAxis(const Workload &workload,

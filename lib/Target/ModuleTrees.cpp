@@ -48,12 +48,21 @@ static llvm::Expected<std::vector<double>> sizesOf(const FunctionWork &work,
   return sizes;
 }
 
-static std::optional<int64_t> valueOf(AffineExpr formula,
-                                      ArrayRef<double> sizes) {
-  std::optional<double> value = evaluate(formula, sizes);
-  if (!value || *value > static_cast<double>(maxExtent))
+/// A number of a launch, none where it does not follow from the sizes of the
+/// function. Of the first one that no launch passes, `reason` says so.
+static std::optional<int64_t>
+valueOf(AffineExpr formula, ArrayRef<double> sizes, std::string &reason) {
+  std::optional<double> value = evaluateSigned(formula, sizes);
+  if (!value)
     return std::nullopt;
-  return static_cast<int64_t>(*value);
+  bool isNegative = *value < 0;
+  bool isTooLarge = *value > static_cast<double>(maxExtent);
+  if (!isNegative && !isTooLarge)
+    return static_cast<int64_t>(*value);
+  if (reason.empty())
+    reason = isNegative ? "a size is negative"
+                        : "a size is beyond " + std::to_string(maxExtent);
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -67,13 +76,14 @@ public:
                   ArrayRef<WorkloadExplanation> workloads)
       : launching(launching), device(device), workloads(workloads) {}
 
-  CallTrees describe(func::FuncOp func, std::vector<double> sizes);
+  llvm::Expected<CallTrees> describe(func::FuncOp func,
+                                     std::vector<double> sizes);
 
 private:
   void describeFallback(const LaunchWork &item, ArrayRef<double> sizes,
                         LaunchTrees &launch);
-  void describeWorkload(const LaunchWork &item, ArrayRef<double> sizes,
-                        LaunchTrees &launch);
+  llvm::Error describeWorkload(const LaunchWork &item, ArrayRef<double> sizes,
+                               LaunchTrees &launch);
 
   ModuleOp launching;
   const DeviceSpec &device;
@@ -86,9 +96,11 @@ void ModuleDescriber::describeFallback(const LaunchWork &item,
                                        LaunchTrees &launch) {
   LaunchNumbers numbers;
   for (AffineExpr size : item.passedSizes)
-    numbers.sizes.push_back(valueOf(size, sizes));
+    numbers.sizes.push_back(valueOf(size, sizes, launch.reason));
   for (AffineExpr stride : item.passedStrides)
-    numbers.strides.push_back(valueOf(stride, sizes));
+    numbers.strides.push_back(valueOf(stride, sizes, launch.reason));
+  if (!launch.reason.empty())
+    return;
   auto kernel = launching.lookupSymbol<gpu::GPUModuleOp>(item.kernel);
   if (!kernel) {
     launch.reason = "its kernel is not known";
@@ -101,9 +113,9 @@ void ModuleDescriber::describeFallback(const LaunchWork &item,
     launch.reason = llvm::toString(part.takeError());
 }
 
-void ModuleDescriber::describeWorkload(const LaunchWork &item,
-                                       ArrayRef<double> sizes,
-                                       LaunchTrees &launch) {
+llvm::Error ModuleDescriber::describeWorkload(const LaunchWork &item,
+                                              ArrayRef<double> sizes,
+                                              LaunchTrees &launch) {
   const WorkloadExplanation *workload =
       llvm::find_if(workloads, [&](const WorkloadExplanation &some) {
         return some.name == item.name ||
@@ -111,20 +123,27 @@ void ModuleDescriber::describeWorkload(const LaunchWork &item,
       });
   if (workload == workloads.end()) {
     launch.reason = "its plan is not known";
-    return;
+    return llvm::Error::success();
   }
+  Shape shape;
   for (AffineExpr extent : item.extents) {
-    std::optional<int64_t> size = valueOf(extent, sizes);
-    if (!size) {
-      launch.reason = "its sizes do not follow from those of the function";
-      launch.shape.clear();
-      return;
+    std::optional<double> size = evaluateSigned(extent, sizes);
+    if (!size || *size < 0) {
+      launch.reason = size ? "a size is negative"
+                           : "its sizes do not follow from those of the "
+                             "function";
+      return llvm::Error::success();
     }
-    launch.shape.push_back(*size);
+    // Beyond the greatest extent by how much does not matter.
+    shape.push_back(static_cast<int64_t>(
+        std::min(*size, static_cast<double>(maxExtent + 1))));
   }
+  if (llvm::Error error = checkExtents(workload->workload, shape))
+    return makeError("option --size: " + llvm::toString(std::move(error)));
+  launch.shape = std::move(shape);
   if (llvm::is_contained(launch.shape, 0)) {
     launch.reason = "nothing is launched";
-    return;
+    return llvm::Error::success();
   }
   const Plan &plan = workload->plan;
   int64_t alignment = alignmentOf(workload->workload, launch.shape);
@@ -133,10 +152,11 @@ void ModuleDescriber::describeWorkload(const LaunchWork &item,
                   partitionShape(*launch.family, launch.shape)};
   launch.parts =
       describeProgram(workload->workload, program, launch.shape, device);
+  return llvm::Error::success();
 }
 
-CallTrees ModuleDescriber::describe(func::FuncOp func,
-                                    std::vector<double> sizes) {
+llvm::Expected<CallTrees> ModuleDescriber::describe(func::FuncOp func,
+                                                    std::vector<double> sizes) {
   CallTrees call;
   call.sizes = std::move(sizes);
   FunctionWork work = collectWork(func, call.sizes);
@@ -146,8 +166,8 @@ CallTrees ModuleDescriber::describe(func::FuncOp func,
     launch.times = evaluate(item.launches, call.sizes);
     if (item.isFallback())
       describeFallback(item, call.sizes, launch);
-    else
-      describeWorkload(item, call.sizes, launch);
+    else if (llvm::Error error = describeWorkload(item, call.sizes, launch))
+      return error;
   }
   return call;
 }
@@ -176,7 +196,11 @@ ftuner::describeModule(ModuleOp planned, ModuleOp launching,
       llvm::Expected<std::vector<double>> known = sizesOf(function.work, named);
       if (!known)
         return known.takeError();
-      function.calls.push_back(describer.describe(func, std::move(*known)));
+      llvm::Expected<CallTrees> call =
+          describer.describe(func, std::move(*known));
+      if (!call)
+        return call.takeError();
+      function.calls.push_back(std::move(*call));
     }
   }
   return trees;

@@ -121,7 +121,10 @@ std::string positionOf(mlir::Location location, bool hasFolder = true);
 /// A formula with the names of sizes, e.g. "T * 1536 + 3072"; "" for null.
 std::string textOf(mlir::AffineExpr formula,
                    llvm::ArrayRef<std::string> sizeNames);
-/// A formula at these sizes, at least 0; none for null.
+/// A formula at these sizes; none for null.
+std::optional<double> evaluateSigned(mlir::AffineExpr formula,
+                                     llvm::ArrayRef<double> sizes);
+/// The same, at least 0.
 std::optional<double> evaluate(mlir::AffineExpr formula,
                                llvm::ArrayRef<double> sizes);
 

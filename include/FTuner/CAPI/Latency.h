@@ -98,8 +98,9 @@ const char *ftuner_latency_program_feature(size_t index);
     each part that has blocks. blocks: numRows × 2, blocks of each part, 0 where
     there are none. statements: numRows × 2, how many its tree has. ordering and
     features: of the statements of all trees one behind the other, their places
-    in the tree's sequence and their features. Both may be null; else they have
-    room for `capacity` statements, and fewer than there are is an error. */
+    in the tree's sequence and their features. Both may be null, not one; else
+    they have room for `capacity` statements, and fewer than there are is an
+    error. */
 int ftuner_latency_program_trees(const char *device, const char *path,
                                  const int64_t *programs, size_t numRows,
                                  double *blocks, int64_t *statements,
@@ -111,9 +112,9 @@ int ftuner_latency_program_trees(const char *device, const char *path,
     in whose text a number may be {"column": i} (AstTemplate.h). values: numRows
     × numColumns. statements: how many each tree has. ordering: their places in
     the tree's sequence, the same in all rows; features: numRows × statements ×
-    features. Both may be null; else they have room for `capacity` statements of
-    a tree, and fewer than there are is an error. An error begins with "row N: "
-    where it is of one row. */
+    features, which must be finite. Both may be null, not one; else they have
+    room for `capacity` statements of a tree, and fewer than there are is an
+    error. An error begins with "row N: " where it is of one row. */
 int ftuner_latency_json_trees(const char *json, const double *values,
                               size_t numColumns, size_t numRows,
                               int64_t *statements, int64_t *ordering,

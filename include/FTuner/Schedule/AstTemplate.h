@@ -24,6 +24,8 @@ public:
   /// they open, each around a statement. `distances` and `ordering` may be left
   /// out; they must be those of the tree, and without columns. Errors name the
   /// line of syntax errors, and else the field: "loops[2].length: expected …".
+  /// Lengths and the like are no greater than `maxExtent`, distances than 2^53
+  /// and other numbers than 1e100.
   static llvm::Expected<AstTemplate> parse(llvm::StringRef json,
                                            size_t numColumns = 0);
 
@@ -37,16 +39,24 @@ public:
 
 private:
   class Reader;
+  /// What a number may be.
+  struct Bounds {
+    double least, most;
+  };
   /// A number of the tree that a column says: a whole one, or any.
   struct Slot {
     int64_t *whole;
     double *number;
-    double least;
+    Bounds bounds;
     size_t column;
     std::string path;
   };
 
   AstTemplate() = default;
+  static llvm::Error store(double value, int64_t *whole, double *number,
+                           Bounds bounds, llvm::StringRef path);
+  /// That distances, which are products, stay within their bounds.
+  llvm::Error checkDistances() const;
 
   ProgramAst tree;
   // Places within the tree's vectors, which moves leave where they are.

@@ -193,8 +193,8 @@ public:
   /// output for each number of statements.
   void joinStatements(size_t most = kMostAstStatements);
 
-  /// Writes `loops`, `buffers`, `statements` and `nodes` as fields of the open
-  /// object.
+  /// Writes `loops`, `buffers`, `statements` and `ordering` as fields of the
+  /// open object.
   void write(llvm::json::OStream &json) const;
   /// For people: a line for each statement, one for loops that hold but each
   /// other.

@@ -132,6 +132,11 @@ std::vector<std::string> sizeNames(const Workload &workload);
 llvm::Expected<Shape> bindSizes(const Workload &workload,
                                 const NamedSizes &sizes);
 
+/// An error if an extent is beyond `maxExtent`, or if there are too many
+/// points.
+llvm::Error checkExtents(const Workload &workload,
+                         llvm::ArrayRef<int64_t> shape);
+
 /// Shapes, and how often each occurs: by the declared histogram of the main
 /// axis, else all alike. Weights add up to 1.
 struct ShapeSamples {
