@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 from pathlib import Path
@@ -346,14 +347,43 @@ def test_damaged_files_are_errors(tmp_path: Path) -> None:
 
 def test_trees_name_what_is_wrong() -> None:
     tree = Tree(3)
-    with tree.nest(loop("m", np.array([4, 5, 0]), "grid", 0)):
+    with tree.nest(loop("m", np.array([4, 0, -1]), "grid", 0)):
         tree.statement("compute", {"float-add": 1}, reads=[tree.buffer("x", strides=[1], elements=4)])
-    with pytest.raises(ftuner.Error, match=r"row 2: loops\[0\].length: expected a whole number of at least 1"):
+    with pytest.raises(ftuner.Error, match=r"row 2: loops\[0\].length: expected a whole number of at least 0"):
         tree.features()
     other = Tree(1)
     other.statement("compute", {"float-sub": 1})
     with pytest.raises(ftuner.Error, match=r"statements\[0\].operations: unknown field 'float-sub'"):
         other.features()
+    large = Tree(2)
+    with large.nest(*[loop("m", np.array([1, 2**31 - 1])) for _ in range(40)]):
+        large.statement("compute", {"float-add": 1})
+    with pytest.raises(ftuner.Error, match=r"row 1: statements\[0\]: expected features that are numbers"):
+        large.features()
+
+
+def test_trees_are_asked_for_places_and_features_together() -> None:
+    tree = Tree(1)
+    tree.statement("compute", {"float-add": 1})
+    text, values = tree.as_json()
+    count, places, features = ctypes.c_int64(), (ctypes.c_int64 * 1)(), (ctypes.c_float * 164)()
+    for some in ((places, None), (None, features)):
+        with pytest.raises(ftuner.Error, match="expected ordering and features, or neither"):
+            model()._call(
+                "json_trees",
+                text.encode(),
+                values.ctypes.data_as(ctypes.c_void_p),
+                ctypes.c_size_t(0),
+                ctypes.c_size_t(1),
+                ctypes.byref(count),
+                *some,
+                ctypes.c_size_t(1),
+            )
+        none = ctypes.c_void_p()
+        with pytest.raises(ftuner.Error, match="expected ordering and features, or neither"):
+            model()._call(
+                "program_trees", b"h200", b"simt", none, ctypes.c_size_t(0), none, none, *some, ctypes.c_size_t(0)
+            )
 
 
 def learn(*arguments: str, code: int = 0) -> str:

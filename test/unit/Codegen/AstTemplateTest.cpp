@@ -6,6 +6,7 @@
 #include "FTuner/Schedule/ProgramFeatures.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace ftuner;
@@ -139,13 +140,59 @@ TEST(AstTemplate, ColumnsAreBoundRowByRow) {
             "{\"column\": …} with one of 1 columns, but got {\"column\":1}");
 }
 
+TEST(AstTemplate, DistancesOfRowsHaveABound) {
+  std::string text = replaced(kSums, "\"step\": 2", R"("step": {"column": 0})");
+  text = replaced(text, "[64, 1]", R"([64, {"column": 1}])");
+  text = replaced(text, ", \"distances\": [64, 2]", "");
+  text = replaced(text, ",\n  \"ordering\": [1, 4]", "");
+  auto read = AstTemplate::parse(text, 2);
+  ASSERT_TRUE(!!read) << llvm::toString(read.takeError());
+  constexpr double kStep = 1 << 30, kStride = 1 << 23;
+  llvm::cantFail(read->bind({kStep, kStride}));
+  const ProgramAst &ast = read->ast();
+  EXPECT_EQ(ast.distance(ast.statements()[1].accesses[0], 1), 1LL << 53);
+  EXPECT_EQ(llvm::toString(read->bind({kStep, -2 * kStride})),
+            "buffers[0].strides[1]: expected a distance of at most "
+            "9007199254740992 between iterations of loops[1], but got a stride "
+            "of -16777216 and a step of 1073741824");
+}
+
+TEST(AstTemplate, LoopsMayBeEmpty) {
+  ProgramAst ast = llvm::cantFail(
+      ProgramAst::read(replaced(kSums, "\"length\": 32", "\"length\": 0")));
+  EXPECT_EQ(ast.iterations(ast.statements()[1]), 0);
+  for (const ProgramFeatures &features : programFeatures(ast))
+    for (float feature : features)
+      EXPECT_TRUE(std::isfinite(feature));
+}
+
 TEST(AstTemplate, RefusesWhatIsNoTree) {
   EXPECT_EQ(errorOf(kSums), "");
   struct {
     const char *from, *to, *error;
   } cases[] = {
-      {"\"length\": 8", "\"length\": 0",
-       "loops[0].length: expected a whole number of at least 1, but got 0"},
+      {"\"length\": 8", "\"length\": -1",
+       "loops[0].length: expected a whole number of at least 0, but got -1"},
+      {"\"length\": 8", "\"length\": 2147483648",
+       "loops[0].length: expected a whole number of at most 2147483647, but "
+       "got "
+       "2147483648"},
+      {"\"step\": 1}", "\"step\": 8589934592}",
+       "loops[0].step: expected a whole number of at most 2147483647, but got "
+       "8589934592"},
+      {"[64, 1]", "[9007199254740993e3, 1]",
+       "buffers[0].strides[0]: expected a whole number of at most "
+       "9007199254740992, but got 9.007199254740993e+18"},
+      {"\"float-add\": 2", "\"float-add\": 1e308",
+       "statements[1].operations.float-add: expected a number of at most "
+       "1e+100, but got 1e+308"},
+      {"\"elements\": 512", "\"elements\": 1e101",
+       "buffers[0].elements: expected a number of at most 1e+100, but got "
+       "1e+101"},
+      {"[64, 1]", "[64, 9007199254740992]",
+       "buffers[0].strides[1]: expected a distance of at most 9007199254740992 "
+       "between iterations of loops[1], but got a stride of 9007199254740992 "
+       "and a step of 2"},
       {"\"length\": 8, ", "", "loops[0]: the field 'length' is missing"},
       {"\"grid\"", "\"blocks\"",
        "loops[0].binding: expected one of serial, grid, thread, "
