@@ -323,16 +323,8 @@ def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Datas
 
     If not `is_timed`, no time of FTuner rows is read: all are NaN. Raises `Error` for other rows, and with the line of what cannot be.
     """
-
-    def part(path: str) -> Dataset:
-        if is_dataset(path):
-            return Dataset.load(path)
-        table = Table(path)
-        if not len(table):
-            raise Error(f"{path}: expected rows, but there is only a header")
-        return read_programs(table, devices, is_timed=is_timed)
-
-    data = Dataset.concatenate([part(path) for path in paths])
+    parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices, is_timed=is_timed) for path in paths]
+    data = Dataset.concatenate(parts)
     if not len(data):
         raise Error("expected one measured program at least")
     return data
@@ -354,6 +346,8 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or is_timed)]
     if missing:
         raise Error(f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
+    if not len(table):
+        raise Error(f"{table.path}: expected rows, but there is only a header")
     device, columns, programs = ftuner_rows.read_programs(table, devices)
     trees: list[list[ProgramTree]] = [[] for _ in range(len(table))]
     predicted = np.empty(len(table))
