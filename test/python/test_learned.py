@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import math
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -318,6 +322,38 @@ def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: st
     loaded = kinds.load(file)
     assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 36, "v100": 36}
     assert {name: of.rows for name, of in loaded.provenance.deviations.items()} == {"a100": 4, "v100": 4}
+
+
+def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "cpu" / "cdmpp_experiments.py"
+    spec = importlib.util.spec_from_file_location("cdmpp_experiments", path)
+    assert spec is not None and spec.loader is not None
+    experiments = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "cdmpp_experiments", experiments)
+    spec.loader.exec_module(experiments)
+    ran = []
+
+    def study_of(epochs: int, scale: float = 1.0, commit: str = "first") -> Any:
+        study = experiments.Study(argparse.Namespace(data=".", state=str(tmp_path), scale=scale, epochs=epochs))
+        study.commit = commit
+
+        def mean_of(card: str) -> dict[str, Any]:
+            ran.append((epochs, scale, study.tuning["epochs"], card))
+            return {"mean": float(epochs)}
+
+        return study, lambda: experiments.State(study, "parts").part(mean_of, "t4")["mean"]
+
+    _, run = study_of(1)
+    assert run() == run() == 1 and len(ran) == 1
+    study, run = study_of(25)
+    assert run() == 25 and study.commits == {"first"}
+    study.tuning = experiments.SAMPLING_TUNING
+    run()
+    study_of(25, scale=0.5)[1]()
+    assert len(ran) == len(set(ran)) == 4
+    # A part of an earlier commit is taken, and named.
+    study, run = study_of(25, commit="second")
+    assert run() == 25 and len(ran) == 4 and study.commits == {"first"}
 
 
 def test_synthetic_rows_are_told(tmp_path: Path) -> None:
