@@ -45,29 +45,32 @@ FORMS = ("times", "correction")
 
 
 class State:
-    """What is known of an experiment's parts, in a file of lines of JSON."""
+    """What is known of an experiment's parts, in a file of lines of JSON: each with what it depends on, and its commit."""
 
-    def __init__(self, folder: Path, name: str, scale: float) -> None:
-        self.path = folder / f"{name}.jsonl"
-        self.scale = scale
+    def __init__(self, study: Study, name: str) -> None:
+        self.study = study
+        self.path = study.state / f"{name}.jsonl"
         self.known: dict[str, Any] = {}
+        self.commits: dict[str, str] = {}
         if self.path.exists():
             for line in self.path.read_text().splitlines():
                 entry = json.loads(line)
-                self.known[json.dumps(entry["part"])] = entry["found"]
+                text = json.dumps(entry["part"])
+                self.known[text], self.commits[text] = entry["found"], entry.get("commit", "unknown")
 
     def part(self, run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
         """What `run` finds, from the file if it is there."""
-        key = [run.__name__, self.scale, *arguments]
+        key = [run.__name__, self.study.scale, self.study.settings(), *arguments]
         text = json.dumps(key)
         if text not in self.known:
             start = time.process_time()
             found = run(*arguments)
             found["cpu_s"] = round(time.process_time() - start, 2)
-            self.known[text] = found
+            self.known[text], self.commits[text] = found, self.study.commit
             with self.path.open("a") as file:
-                file.write(json.dumps({"part": key, "found": found}) + "\n")
+                file.write(json.dumps({"part": key, "found": found, "commit": self.study.commit}) + "\n")
             print(f"{text}: {json.dumps(found)}", file=sys.stderr, flush=True)
+        self.study.commits.add(self.commits[text])
         return self.known[text]
 
 
@@ -92,6 +95,13 @@ class Study:
         self.scale = options.scale
         self.epochs = options.epochs
         self.tuning = dict(epochs=6, rate=3e-4, decay=1.3e-3)
+        self.commit = commit()
+        # Those at which the parts of the table were run.
+        self.commits: set[str] = set()
+
+    def settings(self) -> dict[str, Any]:
+        """What parts depend on beside their arguments and the scale."""
+        return {"epochs": self.epochs, "tuning": self.tuning, "tuning without CMD": LONG_TUNING}
 
     def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
         path = self.state / f"{name}.dataset"
@@ -131,6 +141,11 @@ class Study:
         return training.Options(**{**usual, **changes})
 
 
+def commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
+
+
 def errors(predicted: Any, data: Dataset) -> dict[str, Any]:
     return dict(training.errors(predicted, data.microseconds))
 
@@ -153,7 +168,7 @@ def predicted_of(products: Products, indices: Any, of: Any) -> Any:
 
 def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
     """All six cards together, trained on folds 1 to 4 and judged by fold 0."""
-    state = State(study.state, "unseen-shapes", study.scale)
+    state = State(study, "unseen-shapes")
     products = study.products
     data = products.data
     known = {card: study.pick(products.of_card(card) & (data.fold != 0), 1500) for card in CARDS}
@@ -310,7 +325,7 @@ LONG_TUNING = dict(epochs=20, rate=1e-3, decay=1e-5)
 
 def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
     """Errors of a card that was left out, by the number of its tasks that were measured."""
-    state = State(study.state, "leave-device-out", study.scale)
+    state = State(study, "leave-device-out")
     run = _left_out(study)
     ways = {
         ("latency", "refitted"): 0.0, ("cdmpp", "correction"): 0.0, ("cdmpp", "correction, CMD"): 1.0,
@@ -332,8 +347,12 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
     for kind, form in ways:
         for count in TASKS:
             if (kind, form, count) in found:
+                # Without tasks there is no CMD.
+                learns = form if count else form.split(",")[0]
+                if learns != form and (kind, learns, count) in found:
+                    continue
                 means = [statistics.mean(one) for one in found[kind, form, count]]
-                rows.append([kind, form, count, *map(percent, means), percent(statistics.mean(means))])
+                rows.append([kind, learns, count, *map(percent, means), percent(statistics.mean(means))])
     text = [
         f"f32 products of cuBLAS, each card left out: {study.count(500)} programs of each of the other five to learn from, so many tasks "
         f"(one program each) of the card itself, chosen by k-means of latent vectors from {study.count(600)}; mean error of up to "
@@ -356,10 +375,13 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
     return text
 
 
+SAMPLING_TUNING = dict(epochs=15, rate=1e-3)
+
+
 def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
     """CMD and 50 tasks by k-means, against tasks at random, and no fine-tuning."""
-    state = State(study.state, "sampling", study.scale)
-    study.tuning = dict(epochs=15, rate=1e-3)
+    state = State(study, "sampling")
+    study.tuning = SAMPLING_TUNING
     run = _left_out(study)
     ways = {
         "no fine-tuning": (0, "k-means", 0.0), "CMD, no task": (0, "k-means", 1.0), "50 random, CMD": (50, "random", 1.0),
@@ -396,11 +418,14 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
 
 def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
     """Error against the discrepancy of latent vectors, of each part of `sampling` that has run."""
-    state = State(study.state, "sampling", study.scale)
+    state = State(study, "sampling")
+    study.tuning = SAMPLING_TUNING
     points = []
     for key, found in state.known.items():
-        _, scale, card, _, form, count, way, alpha, seed = json.loads(key)
-        if scale == study.scale and "cmd" in found:
+        _, scale, settings, *arguments = json.loads(key)
+        if scale == study.scale and settings == study.settings() and "cmd" in found:
+            card, _, form, count, way, alpha, seed = arguments
+            study.commits.add(state.commits[key])
             points.append((form, card, count, way, alpha, seed, found["cmd"], found["mean"]))
     if not points:
         sys.exit("expected parts of `sampling`: run it first")
@@ -433,7 +458,7 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
 
 def _variants(study: Study, options: argparse.Namespace, name: str, variants: dict[str, dict[str, Any]], first: str) -> list[str]:
     """Each variant, trained on one card's shapes and judged by others of the card."""
-    state = State(study.state, "variants", study.scale)
+    state = State(study, "variants")
     products = study.products
 
     def variant_of(card: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
@@ -501,7 +526,7 @@ def positions(study: Study, options: argparse.Namespace) -> list[str]:
 
 def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
     """f16 products of language models, each left out, with and without CMD."""
-    state = State(study.state, "leave-model-out", study.scale)
+    state = State(study, "leave-model-out")
     data = study.dataset("tokens", TOKENS)
     cards = sorted(set(np.array(data.device_names)[np.unique(data.device)]))
     names = sorted(set(data.model.tolist()))
@@ -544,7 +569,7 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
 
 def tuned(study: Study, options: argparse.Namespace) -> list[str]:
     """Rank correlation of programs of one task, within a card and on a card left out."""
-    state = State(study.state, "tuned", study.scale)
+    state = State(study, "tuned")
     data = study.dataset("tuned", TUNED)
     sets = {data.device_names[index]: data.device == index for index in np.unique(data.device)}
 
@@ -648,7 +673,7 @@ def _neighbours(data: Dataset, sets: dict[str, Any], card: str) -> dict[str, flo
 
 def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
     """The best configuration of Xgemm on an RTX 3090 that so many measurements find."""
-    state = State(study.state, "schedule-search", study.scale)
+    state = State(study, "schedule-search")
     data = study.dataset("tuned", TUNED)
     of = data.select(np.flatnonzero(data.device == data.device_names.index("rtx3090")))
     best = float(of.microseconds.min())
@@ -777,9 +802,9 @@ def main() -> None:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     study = Study(options)
     table = EXPERIMENTS[options.experiment](study, options)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
     command = f"benchmarks/cpu/cdmpp_experiments.py {options.experiment} --repeats={options.repeats} --scale={options.scale:g} --epochs={options.epochs}"
-    text = "\n".join([f"Made on {datetime.date.today()} by `{command}` at commit {commit}.", "", *table, ""])
+    others = f", with parts of {', '.join(sorted(study.commits))}" if study.commits - {study.commit} else ""
+    text = "\n".join([f"Made on {datetime.date.today()} by `{command}` at commit {study.commit}{others}.", "", *table, ""])
     if options.write:
         Path(options.write).write_text(text)
     else:

@@ -156,7 +156,7 @@ def _build(folder: Path, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
             "created": time.time(),
             **notes,
             **{name: _as_text(notes[name]) for name in ("source", "device")},
-            "files": {name: _checksum(temporary / name) for name in files},
+            "files": {name: file_checksum(temporary / name) for name in files},
         }
         (temporary / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
         if os.path.lexists(folder):  # It is not valid, or it would have been returned.
@@ -270,7 +270,7 @@ def _valid_entry(folder: Path) -> Entry | None:
         return None
     try:
         for name, checksum in metadata["files"].items():
-            if _checksum(folder / name) != checksum:
+            if file_checksum(folder / name) != checksum:
                 return None
     except _UNREADABLE:
         return None
@@ -308,7 +308,7 @@ def _age(folder: Path) -> float:
         return 0
 
 
-def _checksum(file: Path) -> str:
+def file_checksum(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
+import hashlib
+import importlib.util
 import json
 import math
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -204,11 +209,11 @@ def test_programs_of_other_sizes_are_refused(tmp_path: Path) -> None:
 
 
 def test_wrong_files_are_errors(tmp_path: Path) -> None:
-    rows = write_rows(tmp_path / "rows.csv", factor=1)
+    rows = write_rows(tmp_path / "rows.csv", factor=1, shapes=5)
     none = tmp_path / "none"
     none.write_bytes(b'{"format": "other", "version": 1}\n')
     cases = {
-        str(none): "is no predictor: expected ftuner-predictor of version 2",
+        str(none): "is no predictor: expected ftuner-predictor or ftuner-predictor-no-structure of version 2",
         rows: "is no predictor",
         "/nowhere": "cannot read '/nowhere'",
     }
@@ -219,13 +224,151 @@ def test_wrong_files_are_errors(tmp_path: Path) -> None:
     assert "none:1" in learn("train", str(none), "-o", str(target), code=1) and not target.exists()
     error = learn("train", rows, "-o", str(target), "--hold-out=12", code=2)
     assert "expected folds from 0 to 9" in error and not target.exists()
+    error = learn("train", rows, "-o", str(target), "--hold-out=0,7", code=1)
+    assert "--hold-out: expected folds that rows are in (0, 1, 2, 3, 4), but got 7" in error
     error = learn("train", rows, "-o", str(tmp_path / "nowhere" / "a"), code=1)
     assert "cannot write" in error
+    header = tmp_path / "header.csv"
+    header.write_text(Path(rows).read_text().split("\n")[0] + "\n")
+    error = learn("train", str(header), "-o", str(target), code=1)
+    assert f"{header}: expected rows, but there is only a header" in error
+    for option in ("--loss=both", "--epochs=3", "--size=small", "--no-positions", "--batch=8"):
+        error = learn("train", rows, "-o", str(target), "--predictor-kind=boosted-trees", option, code=2)
+        assert option.split("=")[0] in error and "no effect on 'boosted-trees'" in error
+    error = learn("train", rows, "-o", str(target), "--predictor-kind=no-structure", "--no-positions", code=2)
+    assert "no effect on 'no-structure'" in error and not target.exists()
 
 
-def test_a_lone_last_row_is_trained_on() -> None:
+def test_wrong_labels_are_errors(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=4)], Devices())
+    file = tmp_path / "a.predictor"
+    boosted.train(data, rounds=2).save(str(file))
+    line, blob = file.read_bytes().split(b"\n", 1)
+    wrong: dict[str, dict[str, object]] = {
+        "labels: expected one of box-cox, .*, but got 'log'": {"kind": "log"},
+        "labels: expected the values of box-cox, but got 0": {"values": []},
+        "labels: expected the values of none, but got 1": {"kind": "none"},
+        "labels: expected finite numbers": {"deviation": float("nan")},
+    }
+    for message, fields in wrong.items():
+        header = json.loads(line)
+        header["labels"].update(fields)
+        file.write_bytes(json.dumps(header).encode() + b"\n" + blob)
+        with pytest.raises(ftuner.Error, match=message):
+            kinds.load(file)
+
+
+def test_batches_have_two_programs_at_least() -> None:
     with pytest.raises(ValueError, match="batches of two programs"):
         training.Options(batch=1)
+
+
+def test_a_lone_last_row_is_trained_on(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=5)], Devices()).select(np.arange(33))
+    trained = training.train(data, network.SMALL, training.Options(epochs=2, batch=32))
+    tuned = training.finetune(trained, data, None, data, training.Tuning(epochs=2, batch=32))
+    for one in (trained, tuned):
+        assert all(torch.isfinite(values).all() for values in one.predictor.state_dict().values())
+        assert np.isfinite(one.predict(data)).all()
+
+
+def test_corrections_are_of_what_latency_predicts(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=6)], Devices())
+    lacks = dataclasses.replace(data, predicted=np.where(np.arange(len(data)) % 4 == 1, np.nan, data.predicted))
+    few = training.Options(epochs=1, batch=16, corrects=True)
+    trained, trees = training.train(data, network.SMALL, few), boosted.train(data, corrects=True, rounds=2)
+    tuning = training.Tuning(epochs=1, batch=16)
+    message = r"it has none for 12 of 48 \(rows of ftuner\)"
+    for run in (
+        lambda: training.train(lacks, network.SMALL, few),
+        lambda: boosted.train(lacks, corrects=True),
+        lambda: trained.predict(lacks),
+        lambda: trees.predict(lacks),
+        lambda: training.finetune(trained, lacks, data, None, tuning),
+        lambda: training.finetune(trained, data, None, lacks, tuning),
+    ):
+        with pytest.raises(ftuner.Error, match=message):
+            run()
+    # Of a target inputs alone count, and times need no prediction.
+    tuned = training.finetune(trained, data, lacks, None, tuning)
+    assert np.isfinite(tuned.predict(data)).all()
+    times = boosted.train(lacks, rounds=2)
+    assert np.isfinite(times.predict(lacks)).all()
+
+
+def test_reports_have_no_times_that_latency_does_not_predict(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=10)], Devices())
+    # Nothing on one card, and half of the other.
+    card = data.device_names.index("a100")
+    is_known = (data.device != card) & (np.arange(len(data)) % 8 < 6)
+    rows, file = str(tmp_path / "rows.dataset"), str(tmp_path / "trees")
+    dataclasses.replace(data, predicted=np.where(is_known, data.predicted, np.nan)).save(rows)
+    command = ["train", rows, "-o", file, "--predictor-kind=boosted-trees", "--hold-out=0"]
+    found = json.loads(learn(*command, "--json"), parse_constant=pytest.fail)
+    assert found["held out"]["programs"] == 8 and found["held out, by latency"]["programs"] == int(is_known[data.fold == 0].sum())
+    found = json.loads(learn("evaluate", rows, f"--predictor={file}", "--by=device", "--json"), parse_constant=pytest.fail)
+    assert found["latency"]["programs"] == found["latency, v100"]["programs"] == int(is_known.sum())
+    assert found["predictor, a100"]["programs"] == 40 and "latency, a100" not in found
+    dataclasses.replace(data, predicted=np.full(len(data), np.nan)).save(rows)
+    assert "held out, by latency" not in json.loads(learn(*command, "--json"), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("kind", ["cdmpp", "no-structure", "boosted-trees"])
+def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: str) -> None:
+    rows, file = write_rows(tmp_path / "rows.csv", factor=1.5), tmp_path / "predictor"
+    epochs = [] if kind == "boosted-trees" else ["--epochs=1"]
+    found = json.loads(learn("train", rows, "-o", str(file), f"--predictor-kind={kind}", "--hold-out=0", "--json", *epochs))
+    assert found["held out"]["programs"] == found["held out, by latency"]["programs"] == 8
+    loaded = kinds.load(file)
+    assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 36, "v100": 36}
+    assert {name: of.rows for name, of in loaded.provenance.deviations.items()} == {"a100": 4, "v100": 4}
+
+
+def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(__file__).parents[2] / "benchmarks" / "cpu" / "cdmpp_experiments.py"
+    spec = importlib.util.spec_from_file_location("cdmpp_experiments", path)
+    assert spec is not None and spec.loader is not None
+    experiments = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "cdmpp_experiments", experiments)
+    spec.loader.exec_module(experiments)
+    ran = []
+
+    def study_of(epochs: int, scale: float = 1.0, commit: str = "first") -> Any:
+        study = experiments.Study(argparse.Namespace(data=".", state=str(tmp_path), scale=scale, epochs=epochs))
+        study.commit = commit
+
+        def mean_of(card: str) -> dict[str, Any]:
+            ran.append((epochs, scale, study.tuning["epochs"], card))
+            return {"mean": float(epochs)}
+
+        return study, lambda: experiments.State(study, "parts").part(mean_of, "t4")["mean"]
+
+    _, run = study_of(1)
+    assert run() == run() == 1 and len(ran) == 1
+    study, run = study_of(25)
+    assert run() == 25 and study.commits == {"first"}
+    study.tuning = experiments.SAMPLING_TUNING
+    run()
+    study_of(25, scale=0.5)[1]()
+    assert len(ran) == len(set(ran)) == 4
+    # A part of an earlier commit is taken, and named.
+    study, run = study_of(25, commit="second")
+    assert run() == 25 and len(ran) == 4 and study.commits == {"first"}
+
+
+def test_synthetic_rows_are_told(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=1, shapes=6)], Devices())
+    kind = np.where((data.device_names.index("v100") == data.device) | (np.arange(len(data)) < 2), "synthetic", "measured")
+    rows, file = str(tmp_path / "rows.dataset"), str(tmp_path / "trees")
+    mixed = dataclasses.replace(data, kind=kind)
+    mixed.save(rows)
+    count = int((kind == "synthetic").sum())
+    for command in (["train", rows, "-o", file, "--predictor-kind=boosted-trees"], ["evaluate", rows, f"--predictor={file}"]):
+        result = run_command("learn", *command, environment={"OMP_NUM_THREADS": "1"})
+        assert result.returncode == 0
+        assert f"{count} of 48 rows are synthetic: their times are predictions of the latency model" in result.stderr
+    loaded = kinds.load(file)
+    assert loaded.provenance is not None and loaded.provenance.devices == {"a100": 48 - count, "v100": 0}
 
 
 def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
@@ -241,6 +384,10 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     whole = trained("whole", stop=False, kept=False)
     assert trained("part", stop=True, kept=True) != whole
     assert trained("rest", stop=False, kept=True) == whole
+    # The same programs in another role, or divided otherwise, are another training.
+    first, second = data.select(np.arange(20)), data.select(np.arange(20, len(data)))
+    roles = ([data, first, None], [data, None, first], [first, second, None], [data, None, None])
+    assert len({checkpoint.fingerprint(of, options) for of in roles}) == len(roles)
     other = checkpoint.Checkpoint(path, checkpoint.fingerprint([data], training.Options()))
     with pytest.raises(ftuner.Error, match="other rows or options"):
         training.train(data, network.SMALL, options, checkpoint=other)
@@ -297,12 +444,23 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
     library.fit(rows, trained.labels.forward(data.microseconds))
     loaded = kinds.load(tmp_path / "trees")
     assert loaded.predict(data) == pytest.approx(trained.labels.backward(library.predict(rows)), rel=1e-5)
-    content = bytearray((tmp_path / "trees").read_bytes())
-    # A node that leads to itself would never end.
-    content[content.index(b"\n") + 1 + 8 : content.index(b"\n") + 1 + 12] = np.float32(0).tobytes()
-    (tmp_path / "trees").write_bytes(content)
-    with pytest.raises(ftuner.Error, match="children come behind"):
-        kinds.load(tmp_path / "trees")
+    line, content = (tmp_path / "trees").read_bytes().split(b"\n", 1)
+    header = json.loads(line)
+    first = 0
+    for name, shape in header["arrays"]:
+        if name == "nodes":
+            break
+        first += 4 * math.prod(shape)
+    else:
+        pytest.fail("expected an array 'nodes'")
+    # The first node leads to itself, which would never end, or reads what is no input.
+    for field, value, message in ((2, 0, "children come behind"), (0, rows.shape[1], f"expected nodes of {rows.shape[1]} features")):
+        blob = bytearray(content)
+        blob[first + 4 * field : first + 4 * field + 4] = np.float32(value).tobytes()
+        header["sha256"] = hashlib.sha256(blob).hexdigest()
+        (tmp_path / "trees").write_bytes(json.dumps(header).encode() + b"\n" + blob)
+        with pytest.raises(ftuner.Error, match=message):
+            kinds.load(tmp_path / "trees")
 
 
 def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,6 +484,8 @@ def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     source = write("source.csv", [row for row in every if row["device"] == "v100"])
     target = write("target.csv", [row for row in every if row["device"] == "a100"], ("us",))
+    # No time is read of a target: its column may be empty, too.
+    empty = write("empty.csv", [{**row, "us": ""} for row in every if row["device"] == "a100"])
     tasks, first, second = (str(tmp_path / name) for name in ("tasks.csv", "first", "second"))
     learn("train", source, "-o", first, "--epochs=3", "--predictor-kind=no-structure")
     learn("train", source, "-o", first, "--epochs=3")
@@ -336,8 +496,9 @@ def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(sampled) == 12 and len({(row["m"], row["n"], row["k"]) for row in sampled}) == 3
     measured = {(row["m"], row["n"], row["k"]) for row in sampled}
     known = [row for row in every if row["device"] == "a100" and (row["m"], row["n"], row["k"]) in measured]
+    assert learn("sample", empty, "--tasks=3", "--by=latents", f"--predictor={first}").count("\n") == 13
     labelled = write("labelled.csv", known)
-    command = ["finetune", first, f"--source={source}", f"--target={target}", f"--tasks={labelled}", "-o", second]
+    command = ["finetune", first, f"--source={source}", f"--target={empty}", f"--tasks={labelled}", "-o", second]
     found = json.loads(learn(*command, "--epochs=6", "--json"))
     assert found["tasks, after"]["mean"] < found["tasks, before"]["mean"] and found["tasks, after"]["programs"] == 12
     assert not list(tmp_path.glob("*.checkpoint"))

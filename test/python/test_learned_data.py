@@ -84,6 +84,22 @@ def test_linear_adds_its_bias(tmp_path: Path) -> None:
     assert len(numbers(data)) == 6 and is_near(bias["float-add"], 6 * 16 * 64 * 128)
 
 
+def test_joined_slices_store_the_output_once(tmp_path: Path) -> None:
+    row = {
+        **VENDOR, "M": 1024, "N": 1024, "K": 1024, "kernel": "volta_sgemm_32x32_sliced1x4_tn", "tile_m": 32, "tile_n": 32, "grid_x": 32,
+        "grid_y": 32, "grid_z": 1, "aux_kernel": "",
+    }  # fmt: skip
+    statements = numbers(read(tmp_path / "rows.csv", row, {**row, "grid_z": 2}))
+    join, bias, store = statements[-3:]
+    assert is_near(join["float-add"], 4 * 1024 * 1024) and is_near(join["threads.x"], 128)
+    for one in (bias, store):
+        assert is_near(one["iterations"], 1024 * 1024)
+    assert is_near(bias["float-add"], 1024 * 1024) and is_near(store["buffer0.bytes"] + store["buffer1.bytes"], 2 * 4 * 1024 * 1024)
+    # Of two slices of K that blocks add up, one adds the bias.
+    *_, store, bias = numbers(read(tmp_path / "rows.csv", row, {**row, "grid_z": 2}), 1)
+    assert is_near(store["float-add"], 2 * 1024 * 1024) and is_near(bias["float-add"], 1024 * 1024)
+
+
 def test_rows_at_the_launch_floor_are_left_out(tmp_path: Path) -> None:
     tiny = [{**VENDOR, "M": 10, "N": 10 + i, "K": 10, "latency_ms": 0.03, "grid_z": 1} for i in range(10)]
     slow, fast = ({**VENDOR, "latency_ms": time} for time in (0.0601, 0.0599))
@@ -293,6 +309,30 @@ def test_logs_of_measurers(tmp_path: Path) -> None:
         "a.jsonl:1: expected a line of a log of version 2 or 3": {"format_version": 1},
         "a.jsonl:1: expected a time as 'microseconds', but got -1": {"microseconds": -1},
         "a.jsonl:1: .*threads": {"family": {**LOG_LINE["family"], "schedule": {**LOG_LINE["family"]["schedule"], "threads_m": 7}}},
+    }
+    family: dict[str, Any] = LOG_LINE["family"]
+
+    def tiles(extent: Any) -> dict[str, Any]:
+        return {**family, "ukernels": [{"block_tile": [extent, 64, 32]}]}
+
+    wrong |= {
+        "a.jsonl:1: expected a whole number from 0 to 2 as 'axis', but got 7": {
+            "family": {**family, "axis": 7, "ukernels": 2 * family["ukernels"]}
+        },
+        "a.jsonl:1: expected a whole number from 1 to 2147483647 as an extent of 'block_tile', but got 10+$": {
+            "family": tiles(10**30)
+        },
+        "a.jsonl:1: .* an extent of 'block_tile', but got '32'": {"family": tiles("32")},
+        "a.jsonl:1: .* an extent of 'block_tile', but got 32.5": {"family": tiles(32.5)},
+        "a.jsonl:1: .* an extent of 'shape', but got True": {"shape": [True, 128, 96]},
+        "a.jsonl:1: .* as 'schedule.stages', but got 'q'": {"family": {**family, "schedule": {"stages": "q"}}},
+        "a.jsonl:1: .* as 'reduce_split', but got -1": {"family": {**family, "reduce_split": -1}},
+        "a.jsonl:1: expected a time as 'microseconds', but got True": {"microseconds": True},
+        "a.jsonl:1: expected the name of a device as 'device', but got 5": {"device": 5},
+        "a.jsonl:1: .*'foo'": {"device": "foo"},
+        "a.jsonl:1: expected a text as 'workload', but got 5": {"workload": 5},
+        "a.jsonl:1: expected an object as 'family', but got .1.": {"family": [1]},
+        "a.jsonl:1: expected factors of one of f32, .*, but got f64": {"workload": LOG_LINE["workload"].replace("f32", "f64")},
     }
     for message, fields in wrong.items():
         line = {name: value for name, value in {**LOG_LINE, **fields}.items() if value is not None}

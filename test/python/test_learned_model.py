@@ -15,7 +15,7 @@ from ftuner.latency.model import model
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import dataset, network, provenance, training  # noqa: E402
+from ftuner.learned import boosted, dataset, labels, network, provenance, training  # noqa: E402
 
 SOURCE = """\
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 4>}} {
@@ -94,6 +94,21 @@ def test_the_compiler_equals_pytorch(tmp_path: Path, combine: str, transform: st
         of = data.device == card
         assert is_ratio == corrects
         assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(wanted[of], rel=1e-4)
+
+
+@pytest.mark.parametrize("transform", labels.KINDS)
+@pytest.mark.parametrize("corrects", [False, True])
+def test_the_compiler_equals_boosted_trees(tmp_path: Path, transform: str, corrects: bool) -> None:
+    data, rows = programs(60)
+    path = str(tmp_path / "a.trees")
+    boosted.train(data, transform, corrects, rounds=20).save(path)
+    wanted = boosted.BoostedTrees.load(path).predict(data)
+    assert len(np.unique(wanted)) > 2
+    for card, name in enumerate(data.device_names):
+        values, is_ratio = model().learned(path, name, "simt", rows)
+        of = data.device == card
+        assert is_ratio == corrects
+        assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(wanted[of], rel=1e-6)
 
 
 def test_programs_unlike_those_of_the_training_are_unknown(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, Callable
+from typing import Any
 
 from .. import outputs
 from ..errors import Error
@@ -11,6 +11,10 @@ from ..progress import Progress
 from ..tables import table
 from . import tuning_predictors
 from .common import UsageError, parse_pairs, print_json
+from .learning_common import (
+    add_devices, checkpoint_beside, devices_of_rows, errors_of, errors_of_latency, import_learned, in_folds, number_from, parse_folds,
+    print_errors, read_rows,
+)  # fmt: skip
 
 _EPILOG = """\
 examples:
@@ -30,7 +34,7 @@ def add_parser(commands: Any) -> None:
         "learn",
         help="train predictors of times on measured programs, tune them finely, and evaluate them",
         description="Predictors that learn times of programs from their trees "
-        "(docs/program-trees.md). No search uses them yet.",
+        "(docs/program-trees.md). The cost model `learned` takes them (docs/learned-model.md).",
         epilog=_EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -47,31 +51,29 @@ def add_parser(commands: Any) -> None:
         "--hold-out",
         default="",
         metavar="FOLDS",
-        help="folds of shapes, 0 to 9, to leave out and to judge by, with commas between",
+        help="folds to leave out and to judge by, with commas between: 0 to 4, or what the rows' column 'fold' says",
     )
     train.add_argument(
         "--size",
         choices=("small", "paper"),
-        default="small",
-        help="of the network: 0.2 or 14 million numbers (default: %(default)s)",
+        help="of the network: 0.2 or 14 million numbers (default: small)",
     )
     train.add_argument(
         "--predictor-kind",
         choices=("cdmpp", "no-structure", "boosted-trees"),
         default="cdmpp",
-        help="cdmpp reads trees; a network and boosted trees that read the mean of their statements are "
-        "baselines (default: %(default)s)",
+        help="cdmpp reads trees; no-structure, a network that is a baseline, and boosted-trees read the mean of their "
+        "statements (default: %(default)s)",
     )
-    train.add_argument("--epochs", type=_number(1), default=100, help="default: %(default)s")
+    train.add_argument("--epochs", type=number_from(1), help="of networks (default: 100)")
     train.add_argument(
-        "--batch", type=_number(2), help="programs of a step (default: 128, or 600 for --size=paper)"
+        "--batch", type=number_from(2), help="programs of a step of networks (default: 128, or 600 for --size=paper)"
     )
-    train.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
+    train.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     train.add_argument(
         "--loss",
         choices=("both", "squared", "relative", "squared-relative"),
-        default="both",
-        help="of transformed labels (default: %(default)s)",
+        help="of networks, on transformed labels (default: both)",
     )
     train.add_argument(
         "--transform",
@@ -82,7 +84,7 @@ def add_parser(commands: Any) -> None:
     train.add_argument(
         "--no-positions",
         action="store_true",
-        help="leave out the places of statements in their tree",
+        help="leave out the places of statements in their tree, which cdmpp reads",
     )
     train.add_argument(
         "--correct",
@@ -109,7 +111,7 @@ def add_parser(commands: Any) -> None:
         "--by", choices=("device", "operator"), help="tell errors of each apart, beside those of all"
     )
     evaluate.add_argument(
-        "--folds", default="", metavar="FOLDS", help="folds of shapes alone, 0 to 9 (default: all)"
+        "--folds", default="", metavar="FOLDS", help="folds alone, as of `train --hold-out` (default: all)"
     )
     evaluate.add_argument("--json", action="store_true", help="print the errors as JSON")
     evaluate.set_defaults(run=_evaluate)
@@ -133,21 +135,21 @@ def _add_data(actions: Any) -> None:
         metavar="FILE",
         help="description of a device that rows name (once for each)",
     )
-    _add_devices(data)
+    add_devices(data)
     data.add_argument(
         "--sources", default="", metavar="NAMES", help="formats alone, with commas between (default: all)"
     )
     data.add_argument(
-        "--rows", type=_number(1), default=0, metavar="N", help="at most so many of each file (default: all)"
+        "--rows", type=number_from(1), default=0, metavar="N", help="at most so many of each file (default: all)"
     )
     data.add_argument(
         "--synthetic",
-        type=_number(1),
+        type=number_from(1),
         default=0,
         metavar="N",
         help="so many programs of this compiler besides, labelled by the latency model (default: none)",
     )
-    data.add_argument("--seed", type=_number(0), default=0, help="of what is drawn (default: %(default)s)")
+    data.add_argument("--seed", type=number_from(0), default=0, help="of what is drawn (default: %(default)s)")
     data.add_argument("--json", action="store_true", help="print the table as JSON")
     data.set_defaults(run=_data)
 
@@ -156,39 +158,7 @@ def _add_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "rows", nargs="+", metavar="ROWS", help="measurements (.csv, .csv.gz, .csv.xz), or a data set"
     )
-    _add_devices(parser)
-
-
-def _add_devices(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", metavar="NAME|FILE", help="the rows' device where no column says it"
-    )
-    parser.add_argument(
-        "--map",
-        action="append",
-        default=[],
-        metavar="[FILE:]NAME=DEVICE",
-        help="what the rows (of that file) call NAME is this device",
-    )
-
-
-def _number(least: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, but got '{text}'")
-        return int(text)
-
-    return parse
-
-
-def _folds(text: str, option: str) -> list[int]:
-    try:
-        folds = [int(word) for word in text.split(",") if word.strip()]
-    except ValueError:
-        folds = [-1]
-    if any(not 0 <= fold <= 9 for fold in folds):
-        raise UsageError(f"{option}: expected folds from 0 to 9, but got '{text}'")
-    return folds
+    add_devices(parser)
 
 
 def _data(options: argparse.Namespace) -> None:
@@ -235,78 +205,44 @@ def _data(options: argparse.Namespace) -> None:
     print(f"\n{len(data)} rows of {tasks} tasks on {len(data.device_names)} devices, hash {digest[:16]}")
 
 
-def _learned() -> Any:
-    try:
-        import scipy  # noqa: F401
-        import sklearn  # noqa: F401
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise Error("ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'") from error
-    from .. import learned
-    from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training  # noqa: F401
-
-    return learned
+# Options of `train` that some kinds of predictors have no use for.
+_OF_NETWORKS = ("size", "epochs", "batch", "loss")
 
 
-def _rows_devices(options: argparse.Namespace) -> Any:
-    from ..latency.rows import Devices
-
-    return Devices(parse_pairs(options.map, "--map"), options.device)
-
-
-def _read(options: argparse.Namespace) -> Any:
-    return _learned().dataset.read(options.rows, _rows_devices(options))
-
-
-def _report(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
-    if options.json:
-        print_json(found)
-        return
-
-    def rank(value: float | None) -> str:
-        return "-" if value is None else f"{value:.3f}"
-
-    rows = [
-        [
-            name,
-            str(int(of["programs"])),
-            f"{of['mean']:.1%}",
-            f"{of['rmse']:.4g}",
-            *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
-            rank(of["rank"]),
-            rank(of["rank_by_task"]),
-        ]
-        for name, of in found.items()
-    ]
-    header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
-    print(table(rows, header))
+def _check_kind(options: argparse.Namespace) -> None:
+    """Raises `UsageError` for options that would have no effect."""
+    kind = options.predictor_kind
+    given = [f"--{name}" for name in _OF_NETWORKS if kind == "boosted-trees" and getattr(options, name) is not None]
+    if options.no_positions and kind != "cdmpp":
+        given.append("--no-positions")
+    if given:
+        raise UsageError(f"{given[0]}: expected another --predictor-kind, since it has no effect on '{kind}'")
 
 
 def _train(options: argparse.Namespace) -> None:
-    import numpy as np
-
-    held_out = _folds(options.hold_out, "--hold-out")
+    held_out = parse_folds(options.hold_out, "--hold-out")
+    _check_kind(options)
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
-    learned = _learned()
+    learned = import_learned()
     training, network = learned.training, learned.network
-    data = _read(options)
-    is_held = np.isin(data.fold % 10, held_out)
+    data = read_rows(options.rows, devices_of_rows(options))
+    is_held = in_folds(data, held_out, "--hold-out")
+    if options.correct:
+        learned.dataset.require_predictions(data)
     known, unseen = data.select(~is_held), data.select(is_held)
-    if held_out and not len(unseen):
-        raise Error("--hold-out: expected folds that rows are in, but none are")
-    is_small = options.size == "small"
+    is_small = options.size != "paper"
     checkpoint = None
     if options.predictor_kind == "boosted-trees":
         with Progress(f"training on {len(known)} programs"):
             trained = learned.boosted.train(known, options.transform, options.correct, options.seed)
     else:
         settings = training.Options(
-            epochs=options.epochs,
+            epochs=options.epochs or 100,
             batch=options.batch or (training.SMALL_BATCH if is_small else 600),
             seed=options.seed,
-            loss=options.loss,
+            loss=options.loss or "both",
             transform=options.transform,
             positions=not options.no_positions,
             structure=options.predictor_kind == "cdmpp",
@@ -314,56 +250,41 @@ def _train(options: argparse.Namespace) -> None:
             **({"rate": training.SMALL_RATE, "decay": training.SMALL_DECAY} if is_small else {}),
         )
         architecture = network.SMALL if is_small else network.Architecture()
-        checkpoint = _checkpoint(options.output, [known], architecture, settings)
-        with Progress(f"training on {len(known)} programs", options.epochs) as progress:
+        checkpoint = checkpoint_beside(options.output, [known], architecture, settings)
+        with Progress(f"training on {len(known)} programs", settings.epochs) as progress:
             trained = training.train(
                 known, architecture, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
             )
-    found = {"trained on": _errors(training, trained, known)}
+    found = {"trained on": errors_of(trained.predict(known), known)}
     if len(unseen):
-        found["held out"] = _errors(training, trained, unseen)
-        found["held out, by latency"] = _of_latency(training, unseen)
+        found["held out"] = errors_of(trained.predict(unseen), unseen)
+        if of_latency := errors_of_latency(unseen):
+            found["held out, by latency"] = of_latency
         trained.provenance = trained.provenance.validated(trained, unseen)
     trained.save(options.output)
     if checkpoint:
         checkpoint.remove()
-    _report(options, found)
-
-
-def _checkpoint(output: str, data: Any, *settings: Any) -> Any:
-    checkpoint = _learned().checkpoint
-    return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
-
-
-def _errors(training: Any, trained: Any, data: Any) -> dict[str, float]:
-    return {"programs": len(data), **training.errors(trained.predict(data), data.microseconds, data.task)}
-
-
-def _of_latency(training: Any, data: Any) -> dict[str, float]:
-    return {"programs": len(data), **training.errors(data.predicted, data.microseconds, data.task)}
+    print_errors(options, found)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
     import numpy as np
 
-    folds = _folds(options.folds, "--folds")
-    learned = _learned()
-    predictors = [learned.kinds.load(path) for path in options.predictor]
-    data = _read(options)
+    folds = parse_folds(options.folds, "--folds")
+    predictors = [import_learned().kinds.load(path) for path in options.predictor]
+    data = read_rows(options.rows, devices_of_rows(options))
     if folds:
-        data = data.select(np.isin(data.fold % 10, folds))
-        if not len(data):
-            raise Error("--folds: expected folds that rows are in, but none are")
+        data = data.select(in_folds(data, folds, "--folds"))
     names = ["predictor"] if len(predictors) == 1 else options.predictor
     times = {name: one.predict(data) for name, one in zip(names, predictors)}
-    if np.isfinite(data.predicted).all():
-        times["latency"] = data.predicted
     found = {}
     for place, rows in {"": np.ones(len(data), bool), **_groups(data, options.by)}.items():
-        for name, predicted in times.items():
-            errors = learned.training.errors(predicted[rows], data.microseconds[rows], data.task[rows])
-            found[f"{name}, {place}" if place else name] = {"programs": int(rows.sum()), **errors}
-    _report(options, found)
+        part = data.select(rows)
+        errors = {name: errors_of(predicted[rows], part) for name, predicted in times.items()}
+        if of_latency := errors_of_latency(part):
+            errors["latency"] = of_latency
+        found.update({f"{name}, {place}" if place else name: of for name, of in errors.items()})
+    print_errors(options, found)
 
 
 def _groups(data: Any, by: str | None) -> dict[str, Any]:

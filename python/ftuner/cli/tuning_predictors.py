@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
 from .. import outputs
+from ..cache import file_checksum
 from ..errors import Error
 from ..progress import Progress
 from .common import UsageError
+from .learning_common import (
+    add_devices, checkpoint_beside, devices_of_rows, errors_of, import_learned, number_from, print_errors, read_rows,
+)  # fmt: skip
 
 
 def add_actions(actions: Any) -> None:
@@ -19,8 +24,6 @@ def add_actions(actions: Any) -> None:
 
 
 def _add_finetune(actions: Any) -> None:
-    from .learning import _number
-
     parser = actions.add_parser(
         "finetune",
         help="tune a predictor finely for other programs or another device",
@@ -38,22 +41,16 @@ def _add_finetune(actions: Any) -> None:
         "--tasks", action="append", default=[], metavar="ROWS.csv", help="measurements of sampled tasks of the target; repeats"
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
-    parser.add_argument("--device", metavar="NAME|FILE", help="the rows' device where no column says it")
-    parser.add_argument(
-        "--map", action="append", default=[], metavar="[FILE:]NAME=DEVICE",
-        help="what the rows (of that file) call NAME is this device",
-    )  # fmt: skip
+    add_devices(parser)
     parser.add_argument("--alpha", type=_weight, default=1.0, help="weight of the discrepancy (default: %(default)s)")
-    parser.add_argument("--epochs", type=_number(1), default=20, help="over the source (default: %(default)s)")
-    parser.add_argument("--batch", type=_number(2), default=256, help="programs of a step (default: %(default)s)")
-    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
+    parser.add_argument("--epochs", type=number_from(1), default=20, help="over the source (default: %(default)s)")
+    parser.add_argument("--batch", type=number_from(2), default=256, help="programs of a step (default: %(default)s)")
+    parser.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     parser.set_defaults(run=_finetune)
 
 
 def _add_sample(actions: Any) -> None:
-    from .learning import _number
-
     parser = actions.add_parser(
         "sample",
         help="choose tasks to measure on a device",
@@ -61,18 +58,14 @@ def _add_sample(actions: Any) -> None:
         "clusters. Prints their rows as CSV, and how far other programs are from them.",
     )
     parser.add_argument("rows", metavar="ROWS.csv", help="programs, measured or not (or .csv.gz, .csv.xz)")
-    parser.add_argument("--tasks", type=_number(1), default=50, help="default: %(default)s")
+    parser.add_argument("--tasks", type=number_from(1), default=50, help="default: %(default)s")
     parser.add_argument(
         "--by", choices=("latents", "features", "random"), default="features",
         help="what clusters are of: latent vectors of --predictor, standardised features; random: none (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--predictor", metavar="FILE", help="what `train` wrote, for --by=latents")
-    parser.add_argument("--device", metavar="NAME|FILE", help="the rows' device where no column says it")
-    parser.add_argument(
-        "--map", action="append", default=[], metavar="[FILE:]NAME=DEVICE",
-        help="what the rows (of that file) call NAME is this device",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=_number(0), default=0, help="default: %(default)s")
+    add_devices(parser)
+    parser.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     parser.add_argument("-o", "--output", default=outputs.STANDARD, metavar="FILE", help="file to write (default: standard output)")
     parser.set_defaults(run=_sample)
 
@@ -88,25 +81,22 @@ def _weight(text: str) -> float:
 
 
 def _finetune(options: argparse.Namespace) -> None:
-    from .learning import _checkpoint, _learned, _report, _rows_devices
-
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, but got '-'")
     if not options.targets and not options.tasks:
         raise UsageError("expected --target, --tasks, or both")
     outputs.check_folder(options.output)
-    learned = _learned()
-    training, dataset = learned.training, learned.dataset
+    learned = import_learned()
+    training = learned.training
     trained = learned.kinds.load(options.predictor)
     if not isinstance(trained, training.Trained):
         raise Error(f"'{options.predictor}' has boosted trees, which cannot be tuned: train them on all rows")
-    devices = _rows_devices(options)
-    source = dataset.read(options.sources, devices)
-    target = dataset.read(options.targets, devices, is_timed=False) if options.targets else None
-    tasks = dataset.read(options.tasks, devices) if options.tasks else None
+    devices = devices_of_rows(options)
+    source = read_rows(options.sources, devices)
+    target = read_rows(options.targets, devices, is_timed=False) if options.targets else None
+    tasks = read_rows(options.tasks, devices) if options.tasks else None
     settings = training.Tuning(epochs=options.epochs, batch=options.batch, alpha=options.alpha, seed=options.seed)
-    parts = [part for part in (source, target, tasks) if part is not None]
-    checkpoint = _checkpoint(options.output, parts, settings, outputs_hash(options.predictor))
+    checkpoint = checkpoint_beside(options.output, [source, target, tasks], settings, file_checksum(Path(options.predictor)))
     with Progress(f"tuning on {len(source)} programs", options.epochs) as progress:
         tuned = training.finetune(
             trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
@@ -115,18 +105,10 @@ def _finetune(options: argparse.Namespace) -> None:
     for name, part in {"source": source, "tasks": tasks}.items():
         if part is not None:
             for when, predictor in (("before", trained), ("after", tuned)):
-                errors = training.errors(predictor.predict(part), part.microseconds, part.task)
-                found[f"{name}, {when}"] = {"programs": len(part), **errors}
+                found[f"{name}, {when}"] = errors_of(predictor.predict(part), part)
     tuned.save(options.output)
     checkpoint.remove()
-    _report(options, found)
-
-
-def outputs_hash(path: str) -> str:
-    import hashlib
-
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    print_errors(options, found)
 
 
 def _sample(options: argparse.Namespace) -> None:
@@ -134,15 +116,13 @@ def _sample(options: argparse.Namespace) -> None:
 
     import numpy as np
 
-    from .learning import _learned, _rows_devices
-
     if (options.by == "latents") != (options.predictor is not None):
         raise UsageError("expected --predictor with --by=latents, and with nothing else")
     outputs.check_folder(options.output)
-    learned = _learned()
+    learned = import_learned()
     if options.output == outputs.STANDARD and learned.dataset.is_dataset(options.rows):
         raise UsageError("--output: expected the name of a file for the rows of a data set")
-    data = learned.dataset.read([options.rows], _rows_devices(options), is_timed=False)
+    data = read_rows([options.rows], devices_of_rows(options), is_timed=False)
     count = len(set(data.task.tolist()))
     if options.tasks > count:
         raise Error(f"--tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Error
+from ..latency.model import model
 from . import files
-from .dataset import Dataset
+from .dataset import DEVICE_FIGURES, Dataset, require_predictions
 from .labels import Labels
 from .provenance import Provenance
 
@@ -46,6 +47,8 @@ class BoostedTrees:
 
     def predict(self, data: Dataset) -> npt.NDArray[np.float64]:
         """Microseconds of each program."""
+        if self.corrects:
+            require_predictions(data)
         if not len(data):
             return np.empty(0)
         rows = inputs(data)
@@ -96,9 +99,15 @@ class BoostedTrees:
             is_right = (children > place[..., None]) & (children < nodes.shape[1])
             if not np.isfinite(nodes).all() or not is_right[inner].all():
                 raise ValueError("expected nodes whose children come behind them")
+            inputs = len(model().program_features()) + len(DEVICE_FIGURES)
+            if not (nodes[..., 0] < inputs).all():
+                raise ValueError(f"expected nodes of {inputs} features and figures, but got {nodes[..., 0].max():.0f}")
+            base = float(header["base"])
+            if not np.isfinite(base):
+                raise ValueError(f"expected a finite number as 'base', but got {base}")
             provenance = Provenance.of_json(header, arrays)
             labels = Labels.of_json(header["labels"])
-            return cls(labels, float(header["base"]), nodes, bool(header["corrects"]), provenance)
+            return cls(labels, base, nodes, bool(header["corrects"]), provenance)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Error(f"'{path}' is no predictor: {error}") from error
 
@@ -111,6 +120,8 @@ def train(
 
     if len(data) < 2:
         raise Error(f"expected two programs at least to train on, but got {len(data)}")
+    if corrects:
+        require_predictions(data)
     targets = data.microseconds / data.predicted if corrects else data.microseconds
     labels = Labels.fit(targets, transform)
     model = HistGradientBoostingRegressor(max_iter=rounds, early_stopping=False, random_state=seed)

@@ -19,10 +19,13 @@ from ..errors import Error
 from .dataset import Dataset
 
 
-def fingerprint(data: Sequence[Dataset], *settings: Any) -> str:
-    """Hash of programs, times and settings: what a training depends on."""
-    digest = hashlib.sha256(repr(settings).encode())
+def fingerprint(data: Sequence[Dataset | None], *settings: Any) -> str:
+    """Hash of programs, times and settings: what a training depends on. Each place of `data` is a role; None: without programs."""
+    sizes = [0 if part is None else len(part) for part in data]
+    digest = hashlib.sha256(repr((sizes, settings)).encode())
     for part in data:
+        if part is None:
+            continue
         for trees in part.trees:
             for tree in trees:
                 digest.update(tree.features.tobytes() + tree.ordering.tobytes() + repr(tree.blocks).encode())

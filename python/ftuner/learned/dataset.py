@@ -61,7 +61,7 @@ class Dataset:
     """Programs, their devices and their times.
 
     A program has a tree for each part that has blocks. Programs of one task compute the same
-    shape on the same device; folds 0 to 9 keep all programs of a shape together.
+    shape on the same device; programs of a shape are in one fold, but for tuned kernels of one task.
     """
 
     trees: list[list[ProgramTree]]
@@ -321,7 +321,7 @@ def is_dataset(path: str) -> bool:
 def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Dataset:
     """Data sets, and measured programs of this compiler: FTuner rows (docs/calibration.md).
 
-    If not `is_timed`, FTuner rows need no times; those that have none get NaN. Raises `Error` for other rows, and with the line of what cannot be.
+    If not `is_timed`, no time of FTuner rows is read: all are NaN. Raises `Error` for other rows, and with the line of what cannot be.
     """
     parts = [Dataset.load(path) if is_dataset(path) else read_programs(Table(path), devices, is_timed=is_timed) for path in paths]
     data = Dataset.concatenate(parts)
@@ -330,13 +330,24 @@ def read(paths: Sequence[str], devices: Devices, is_timed: bool = True) -> Datas
     return data
 
 
+def require_predictions(data: Dataset) -> None:
+    """Raises `Error` for programs that `latency` has no formula for: nothing can correct what it does not predict."""
+    lacks = ~np.isfinite(data.predicted)
+    if lacks.any():
+        raise Error(
+            f"expected a prediction of the latency model for each program that is corrected, but it has none for {int(lacks.sum())} of "
+            f"{len(data)} (rows of {', '.join(np.unique(data.source[lacks]).tolist())}): leave these out, or learn times"
+        )
+
+
 def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True) -> Dataset:
-    """Measured programs of this compiler."""
+    """Measured programs of this compiler; if not `is_timed`, a column of times is not read, and need not be there."""
     loaded = model()
-    has_times = is_timed or "us" in table
-    missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or has_times)]
+    missing = [name for name in ftuner_rows.COLUMNS if name not in table and (name != "us" or is_timed)]
     if missing:
         raise Error(f"{table.path}:1: expected programs of this compiler, but {', '.join(missing)} are missing")
+    if not len(table):
+        raise Error(f"{table.path}: expected rows, but there is only a header")
     device, columns, programs = ftuner_rows.read_programs(table, devices)
     trees: list[list[ProgramTree]] = [[] for _ in range(len(table))]
     predicted = np.empty(len(table))
@@ -352,7 +363,7 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     types = np.array(loaded.program_types)[columns["type"]]
     return Dataset.make(
         trees,
-        read_times(table, "us") if has_times else np.full(len(table), np.nan),
+        read_times(table, "us") if is_timed else np.full(len(table), np.nan),
         device,
         devices.names,
         vectors(devices),

@@ -168,13 +168,13 @@ def _describe_product(
         workers.append(loop("slice", p.slices, "thread", K, p.depth, True))
     points = [loop("point", p.own_m, "unrolled", M), loop("point", p.own_n, "unrolled", N)]
     outputs = workers + points
+    # What is done once slices are joined.
+    joined = workers[:2] + points
 
-    grid = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
+    tiles = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]
+    batches = [loop("batch", p.batch, "grid", BATCH)] if batched else []
     steps = ceil_div(ceil_div(k, p.split), step)
-    if split:
-        grid.insert(0, loop("slice", p.split, "grid", K, steps * step, True))
-    if batched:
-        grid.insert(0, loop("batch", p.batch, "grid", BATCH))
+    grid = [*batches, *([loop("slice", p.split, "grid", K, steps * step, True)] if split else []), *tiles]
     partial = None
     with tree.nest(*grid) as numbers:
         if summed:
@@ -202,10 +202,10 @@ def _describe_product(
             )
             with tree.nest(*outputs):
                 tree.statement("join slices", {"float-add": 1}, reads=[sums], updates=[exchange])
-        if bias is not None and not summed:
-            with tree.nest(*outputs):
+        if bias is not None and not split:
+            with tree.nest(*joined):
                 tree.statement("add bias", {"float-add": 1}, reads=[bias], updates=[sums])
-        with tree.nest(*outputs):
+        with tree.nest(*joined):
             if partial is not None:
                 apart = {partial: {numbers[1 if batched else 0]: p.batch * m * n}}
                 tree.statement("store", reads=[sums], writes=[partial], apart=apart)
@@ -213,6 +213,10 @@ def _describe_product(
                 tree.statement("store", {"float-add": 1}, reads=[sums], updates=[output])
             else:
                 tree.statement("store", reads=[sums], writes=[output])
+    if bias is not None and split and not summed:
+        # The blocks of one slice alone add it.
+        with tree.nest(*batches, *tiles, *joined):
+            tree.statement("add bias", {"float-add": 1}, reads=[bias], updates=[sums])
     if summed:
         _describe_sums(tree, p.batch * p.m * p.n, p.split, size, p.n if biased else None)
 

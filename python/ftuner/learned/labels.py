@@ -103,4 +103,14 @@ class Labels:
 
     @classmethod
     def of_json(cls, json: dict[str, Any]) -> Labels:
-        return cls(**{**json, "values": np.array(json["values"], np.float64)})
+        """Raises ValueError or TypeError for what `as_json` does not give."""
+        labels = cls(**{**json, "values": np.array(json["values"], np.float64)})
+        if labels.kind not in KINDS:
+            raise ValueError(f"labels: expected one of {', '.join(KINDS)}, but got {labels.kind!r}")
+        count = labels.values.size
+        if labels.values.ndim != 1 or not (count > 0 if labels.kind == "quantile" else count == (labels.kind != "none")):
+            raise ValueError(f"labels: expected the values of {labels.kind}, but got {count}")
+        numbers = [labels.mean, labels.deviation, labels.shift, labels.least, labels.greatest]
+        if not np.isfinite([*labels.values, *numbers]).all():
+            raise ValueError("labels: expected finite numbers")
+        return labels

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..latency.model import ProgramTree
-from .dataset import Dataset
+from .dataset import SYNTHETIC, Dataset
 
 
 class Predicts(Protocol):
@@ -70,7 +70,7 @@ class Golden:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    # By name, rows of the training set; 0 for devices that it was adapted to without times.
+    # By name, measured rows of the training set; 0 for devices with synthetic ones alone, or without times.
     devices: dict[str, int]
     # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
@@ -88,10 +88,12 @@ class Provenance:
             for tree in trees:
                 by_size.setdefault(len(tree.ordering), []).append(tree.features)
         ranges = {size: np.stack([np.min(of, 0), np.max(of, 0)]) for size, of in sorted(by_size.items())}
-        cards, counts = np.unique(data.device, return_counts=True)
+        is_measured = data.kind != SYNTHETIC
         rows = golden_rows(data)
         return cls(
-            devices={data.device_names[card]: int(count) for card, count in zip(cards, counts)},
+            devices={
+                data.device_names[card]: int(is_measured[data.device == card].sum()) for card in np.unique(data.device)
+            },
             label_range=(float(labels.min()), float(labels.max())),
             feature_ranges=ranges,
             golden=Golden([data.trees[row] for row in rows], data.device_vectors[data.device[rows]]),

@@ -16,7 +16,7 @@ from ..errors import Error
 from ..latency.model import ProgramTree
 from . import files
 from .checkpoint import Checkpoint
-from .dataset import DEVICE_FIGURES, Dataset
+from .dataset import DEVICE_FIGURES, Dataset, require_predictions
 from .encoding import positional_encoding
 from .labels import KINDS, Labels
 from .moments import central_moment_discrepancy
@@ -208,7 +208,9 @@ class Trained:
         return np.concatenate(parts) if parts else np.empty((0, self.predictor.architecture.latent), np.float32)
 
     def predict(self, data: Dataset, size: int = 2048) -> npt.NDArray[np.float64]:
-        """Microseconds of each program. Raises `Error` for trees of a size that was not trained."""
+        """Microseconds of each program. Raises `Error` for trees of a size that was not trained, and for what cannot be corrected."""
+        if self.corrects:
+            require_predictions(data)
         z = torch.from_numpy(self.latents(data, size))
         with torch.no_grad():
             parts = [self.predictor.decoder(z[i : i + size])[:, 0].numpy() for i in range(0, len(data), size)]
@@ -296,6 +298,8 @@ def train(
     """
     if len(data) < 2:
         raise Error(f"expected two programs at least to train on, but got {len(data)}")
+    if options.corrects:
+        require_predictions(data)
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
     architecture = dataclasses.replace(architecture, device_figures=len(DEVICE_FIGURES))
@@ -464,6 +468,8 @@ def finetune(
     parts = [source, *(part for part in (target, labelled) if part is not None)]
     for part in parts:
         trained._check(part)
+        if trained.corrects and part is not target:
+            require_predictions(part)
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
     tuned = copy.deepcopy(trained)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...errors import Error
 from ...latency.ftuner_rows import COLUMNS
 from ...latency.model import Launches, ProgramTree, model
-from ...latency.rows import LEAST_TIME, MOST_TIME, fold_of
+from ...latency.rows import LEAST_TIME, MOST_EXTENT, MOST_TIME, fold_of
 from ...latency.table import Table
 from ..dataset import KNOWN, MEASURED, PROXY, SYNTHETIC, Dataset, program_keys, read_programs, vectors
 from . import Cards, Found, Source, stem
@@ -62,15 +62,36 @@ def _product(workload: str) -> tuple[str, bool, bool, bool] | None:
     return factors["lhs"][0], transposed[0], transposed[1], is_plain
 
 
+def _whole(value: Any, what: str, low: int = 0, high: int = MOST_EXTENT) -> int:
+    """A number of a line. Raises ValueError for others."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"expected a whole number from {low} to {high} as {what}, but got {value!r}")
+    return value
+
+
+def _of_type(line: Mapping[str, Any], name: str, kind: type, what: str) -> Any:
+    """A field of a line. Raises ValueError for one of another type, and KeyError without it."""
+    if not isinstance(line[name], kind):
+        raise ValueError(f"expected {what} as '{name}', but got {line[name]!r}")
+    return line[name]
+
+
 def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) -> tuple[str, dict[str, int]]:
     """The codegen path of a family and the fields of its program. Raises ValueError or KeyError."""
-    family, shape = line["family"], line["shape"]
-    path = family["path"]
+    family, shape = _of_type(line, "family", dict, "an object"), _of_type(line, "shape", list, "a list")
+    path = _of_type(family, "path", str, "a text")
     if path not in model().paths:
         raise ValueError(f"unknown codegen path {path!r}")
-    if len(shape) not in (3, 4) or not all(isinstance(size, int) and size > 0 for size in shape):
+    if len(shape) not in (3, 4):
         raise ValueError("expected the extents of three axes or four as 'shape'")
-    tiles = [ukernel["block_tile"] for ukernel in family["ukernels"]]
+    for extent in shape:
+        _whole(extent, "an extent of 'shape'", 1)
+    schedule = _of_type(family, "schedule", dict, "an object")
+    for name, value in schedule.items():
+        _whole(value, f"'schedule.{name}'")
+    tiles = [_of_type(ukernel, "block_tile", list, "a list") for ukernel in _of_type(family, "ukernels", list, "a list")]
+    for extent in (extent for tile in tiles for extent in tile):
+        _whole(extent, "an extent of 'block_tile'", 1)
     if not 1 <= len(tiles) <= 2 or any(len(tile) != len(shape) for tile in tiles):
         raise ValueError("expected one tile or two, of as many axes as the shape")
     if len(tiles[0]) == 4 and any(tile[3] != 1 for tile in tiles):
@@ -78,18 +99,20 @@ def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) 
     types = {name: number for number, name in enumerate(model().program_types)}
     if dtype == "f32" and path != model().paths[0]:
         dtype = "tf32"
-    axis = family.get("axis", 0)
+    if dtype not in types:
+        raise ValueError(f"expected factors of one of {', '.join(types)}, but got {dtype}")
+    axis = _whole(family.get("axis", 0), "'axis'", 0, len(shape) - 1)
     record = dict(
         batch=shape[3] if len(shape) == 4 else 1, m=shape[0], n=shape[1], k=shape[2],
         transpose_lhs=int(transposed[0]), transpose_rhs=int(transposed[1]),
         block_m=tiles[0][0], block_n=tiles[0][1], block_k=tiles[0][2], combine_axis=axis,
         second_block=tiles[1][axis] if len(tiles) == 2 else 0, first_count=0, second_count=0,
-        reduce_split=family.get("reduce_split", 1), type=types[dtype],
+        reduce_split=_whole(family.get("reduce_split", 1), "'reduce_split'"), type=types[dtype],
     )  # fmt: skip
-    fields = {**model().program_defaults(path), **family["schedule"]}
+    fields = {**model().program_defaults(path), **schedule}
     for field, (former, offset) in model().former_program_fields(path).items():
-        if field not in family["schedule"] and former in family["schedule"]:
-            fields[field] = family["schedule"][former] - offset
+        if field not in schedule and former in schedule:
+            fields[field] = schedule[former] - offset
     return path, {**record, **{name: fields[name] for name in model().program_fields(path) if name not in record}}
 
 
@@ -109,21 +132,26 @@ def read_log(path: str, cards: Cards) -> Found:
             if microseconds is None:
                 left_out["no time"] += 1
                 continue
-            if not isinstance(microseconds, (int, float)) or not LEAST_TIME <= microseconds <= MOST_TIME:
+            is_number = isinstance(microseconds, (int, float)) and not isinstance(microseconds, bool)
+            if not is_number or not LEAST_TIME <= microseconds <= MOST_TIME:
                 raise ValueError(f"expected a time as 'microseconds', but got {microseconds!r}")
-            product = _product(line["workload"])
+            product = _product(_of_type(line, "workload", str, "a text"))
             if product is None:
                 left_out["no product of one pair of factors"] += 1
                 continue
             dtype, lhs, rhs, is_plain = product
-            measurer = line.get("measurer", "")
+            measurer = _of_type({"measurer": "", **line}, "measurer", str, "a text")
+            device = _of_type(line, "device", str, "the name of a device")
             kind = SYNTHETIC if measurer.startswith("model:") else MEASURED
             by_path, record = _record(line, dtype, (lhs, rhs))
-            key = (line["device"], line["workload"], by_path, *record.items())
+            cards.devices.index(device)
+            key = (device, line["workload"], by_path, *record.items())
             left_out["timed again later"] += key in found
             found[key] = (
-                number, line["device"], by_path, kind, record, float(microseconds), KNOWN if is_plain else PROXY, dtype
+                number, device, by_path, kind, record, float(microseconds), KNOWN if is_plain else PROXY, dtype
             )  # fmt: skip
+        except Error as error:
+            raise Error(f"{path}:{number}: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             # A run that is killed leaves a last line that was cut off.
             if number == len(lines) and isinstance(error, json.JSONDecodeError):
@@ -133,12 +161,9 @@ def read_log(path: str, cards: Cards) -> Found:
     rows = list(found.values())
     if not rows:
         raise Error(f"{path}: expected products that were timed, but there are none")
-    try:
-        device = np.array([cards.devices.index(row[1]) for row in rows], np.int64)
-    except Error as error:
-        raise Error(f"{path}: {error}") from error
+    devices = np.array([cards.devices.index(row[1]) for row in rows], np.int64)
     trees, predicted = described(
-        [(cards.devices.sources[index], row[2], row[4]) for index, row in zip(device.tolist(), rows)],
+        [(cards.devices.sources[index], row[2], row[4]) for index, row in zip(devices.tolist(), rows)],
         [f"{path}:{row[0]}" for row in rows],
     )
     records = [row[4] for row in rows]
@@ -146,7 +171,7 @@ def read_log(path: str, cards: Cards) -> Found:
         Dataset.make(
             trees,
             np.array([row[5] for row in rows]),
-            device,
+            devices,
             cards.devices.names,
             vectors(cards.devices),
             key=program_keys(records),

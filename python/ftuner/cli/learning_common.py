@@ -1,0 +1,131 @@
+"""What the actions of `ftuner learn` have in common."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Callable, Sequence
+
+from ..errors import Error
+from ..tables import table
+from .common import UsageError, parse_pairs, print_json
+
+
+def add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device", metavar="NAME|FILE", help="the rows' device where no column says it"
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="[FILE:]NAME=DEVICE",
+        help="what the rows (of that file) call NAME is this device",
+    )
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, but got '{text}'")
+        return int(text)
+
+    return parse
+
+
+def parse_folds(text: str, option: str) -> list[int]:
+    try:
+        folds = [int(word) for word in text.split(",") if word.strip()]
+    except ValueError:
+        folds = [-1]
+    if any(not 0 <= fold <= 9 for fold in folds):
+        raise UsageError(f"{option}: expected folds from 0 to 9, but got '{text}'")
+    return folds
+
+
+def in_folds(data: Any, folds: Sequence[int], option: str) -> Any:
+    """A mask of the rows in these folds. Raises `Error` for a fold that no row is in."""
+    import numpy as np
+
+    of = data.fold % 10
+    there = np.unique(of).tolist()
+    if missing := [fold for fold in folds if fold not in there]:
+        known, none = (", ".join(map(str, some)) for some in (there, missing))
+        raise Error(f"{option}: expected folds that rows are in ({known}), but got {none}")
+    return np.isin(of, folds)
+
+
+def import_learned() -> Any:
+    """The package `ftuner.learned` with its modules."""
+    try:
+        import scipy  # noqa: F401
+        import sklearn  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise Error("ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'") from error
+    from .. import learned
+    from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training  # noqa: F401
+
+    return learned
+
+
+def devices_of_rows(options: argparse.Namespace) -> Any:
+    from ..latency.rows import Devices
+
+    return Devices(parse_pairs(options.map, "--map"), options.device)
+
+
+def read_rows(paths: Sequence[str], devices: Any, is_timed: bool = True) -> Any:
+    """A data set of files. Says on stderr how many of its times nobody has measured."""
+    dataset = import_learned().dataset
+    data = dataset.read(paths, devices, is_timed)
+    if is_timed and (synthetic := int((data.kind == dataset.SYNTHETIC).sum())):
+        print(
+            f"{synthetic} of {len(data)} rows are synthetic: their times are predictions of the latency model",
+            file=sys.stderr,
+        )
+    return data
+
+
+def checkpoint_beside(output: str, data: Sequence[Any], *settings: Any) -> Any:
+    """Where a training of that output stands; each place of `data` is a role of programs."""
+    checkpoint = import_learned().checkpoint
+    return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
+
+
+def errors_of(predicted: Any, data: Any) -> dict[str, Any]:
+    """Errors of predictions, and of how many programs."""
+    errors = import_learned().training.errors(predicted, data.microseconds, data.task)
+    return {"programs": len(data), **errors}
+
+
+def errors_of_latency(data: Any) -> dict[str, Any] | None:
+    """Errors of the latency model on the programs that it predicts; None where it predicts none."""
+    import numpy as np
+
+    known = data.select(np.isfinite(data.predicted))
+    return errors_of(known.predicted, known) if len(known) else None
+
+
+def print_errors(options: argparse.Namespace, found: dict[str, dict[str, Any]]) -> None:
+    if options.json:
+        print_json(found)
+        return
+
+    def rank(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    rows = [
+        [
+            name,
+            str(int(of["programs"])),
+            f"{of['mean']:.1%}",
+            f"{of['rmse']:.4g}",
+            *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
+            rank(of["rank"]),
+            rank(of["rank_by_task"]),
+        ]
+        for name, of in found.items()
+    ]
+    header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
+    print(table(rows, header))
