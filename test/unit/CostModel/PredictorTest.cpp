@@ -407,6 +407,10 @@ protected:
   Nodes nodes = {{0, 2, 1, 2, 0},      {-1, 0, 0, 0, 10}, {-1, 0, 0, 0, 20},
                  {figure, 5, 2, 1, 0}, {-1, 0, 0, 0, 3},  {-1, 0, 0, 0, 5}};
 
+  std::vector<int64_t> statements = {1};
+  double deviation = 1;
+  float greatest = 9;
+
   struct Row {
     float feature, figure;
   };
@@ -418,13 +422,13 @@ protected:
         {"format", "ftuner-boosted-trees"},
         {"version", 2},
         {"base", 0.5},
-        {"statements", llvm::json::Array{1}},
+        {"statements", llvm::json::Array(statements)},
         {"device_figures",
          llvm::json::Array(*header.getArray("device_figures"))},
         {"labels", llvm::json::Object{{"kind", "none"},
                                       {"values", llvm::json::Array{}},
                                       {"mean", 0},
-                                      {"deviation", 1},
+                                      {"deviation", deviation},
                                       {"shift", 0},
                                       {"least", 1e-3},
                                       {"greatest", 1e12}}},
@@ -436,7 +440,7 @@ protected:
     result.numbers.clear();
     auto add = [&](llvm::StringRef name, std::vector<int64_t> shape,
                    llvm::ArrayRef<float> values) {
-      arrays.push_back(llvm::json::Array{name, llvm::json::Array(shape)});
+      arrays.push_back(llvm::json::Array{name.str(), llvm::json::Array(shape)});
       result.numbers.append(reinterpret_cast<const char *>(values.data()),
                             values.size() * sizeof(float));
     };
@@ -444,9 +448,12 @@ protected:
     for (const auto &node : nodes)
       llvm::append_range(flat, node);
     add("nodes", {2, static_cast<int64_t>(nodes.size() / 2), 5}, flat);
-    std::vector<float> ranges(2 * kNumProgramFeatures);
-    std::fill(ranges.begin() + kNumProgramFeatures, ranges.end(), 9);
-    add("feature_ranges.1", {2, 1, int64_t(kNumProgramFeatures)}, ranges);
+    for (int64_t count : statements) {
+      std::vector<float> ranges(2 * count * kNumProgramFeatures);
+      std::fill(ranges.begin() + ranges.size() / 2, ranges.end(), greatest);
+      add("feature_ranges." + std::to_string(count),
+          {2, count, int64_t(kNumProgramFeatures)}, ranges);
+    }
     auto count = static_cast<int64_t>(golden.size());
     std::vector<float> features, figures, values;
     for (const auto &[row, value] : golden) {
@@ -528,4 +535,36 @@ TEST_F(ForestTest, RefusesDamagedNodes) {
   without.header.erase("base");
   EXPECT_TRUE(
       llvm::StringRef(errorOf(without.content())).contains("expected 'base'"));
+}
+
+TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {
+  DeviceSpec device = llvm::cantFail(loadDeviceSpec("h200"));
+  Workload workload = Workload::matmul({1, 4096}, SizeRange::fixed(2304),
+                                       SizeRange::fixed(768));
+  Shape shape = {212, 2304, 768};
+  KernelFamily family = simtFamily({4, 32, 2, 4}, {7, 8}, 4, 16);
+  Program program{&family, partitionShape(family, shape)};
+  for (const PredictorTree &tree :
+       predictorProgram(workload, program, shape, device))
+    if (!llvm::is_contained(statements, int64_t(tree.ordering.size())))
+      statements.push_back(tree.ordering.size());
+  greatest = 1e6f;
+  // Labels from 18 on overflow: not those of golden rows, but those of a device
+  // that has more than 2^5 SMs.
+  deviation = 1e307;
+  nodes[4][4] = 30;
+  auto read = Predictor::parse(file({{{2, 5}, 1e12f}}).content(), "some");
+  ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+  CostModelOptions options;
+  options.predictor = *read;
+  auto evaluator = [&](llvm::StringRef model) {
+    return findCostModel(model)->createEvaluator(workload, device, options);
+  };
+  std::unique_ptr<CostEvaluator> learned = evaluator("learned");
+  EXPECT_EQ(learned->score(shape, program),
+            evaluator("latency")->score(shape, program));
+  ASSERT_EQ(learned->remarks().size(), 1u);
+  EXPECT_TRUE(llvm::StringRef(learned->remarks()[0])
+                  .ends_with("with a prediction that is no finite number"))
+      << learned->remarks()[0];
 }
