@@ -1,4 +1,4 @@
-# Writes a C++ file with the bytes of every predictor of a folder (lib/CostModel/Predictor.cpp).
+# Writes a C++ file with the bytes of every predictor of a folder (lib/CostModel/BuiltinPredictors.h).
 #   cmake -DOUTPUT=FILE -DFOLDER=DIR -DFUNCTION=NAME -P EmbedPredictors.cmake
 file(GLOB files "${FOLDER}/*.predictor")
 list(SORT files)
@@ -15,17 +15,10 @@ foreach(file IN LISTS files)
 endforeach()
 get_filename_component(folder "${FOLDER}" NAME)
 file(WRITE "${OUTPUT}" "// Generated from ${folder}/*.predictor.
-#include \"llvm/ADT/ArrayRef.h\"
-#include <cstddef>
+#include \"BuiltinPredictors.h\"
 
 ${arrays}
 namespace ftuner {
-struct BuiltinPredictor {
-  const char *name;
-  const unsigned char *bytes;
-  size_t size;
-};
-
 static const BuiltinPredictor files[] = {
 ${entries}};
 

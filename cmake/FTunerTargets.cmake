@@ -85,7 +85,7 @@ function(ftuner_embed source_variable folder function)
   set(${source_variable} ${source} PARENT_SCOPE)
 endfunction()
 
-# Generates a C++ file with the bytes of the folder's predictors (lib/CostModel/Predictor.cpp),
+# Generates a C++ file with the bytes of the folder's predictors (lib/CostModel/BuiltinPredictors.h),
 # and makes the folder part of share/ftuner.
 #   ftuner_embed_predictors(SOURCE_VARIABLE FOLDER FUNCTION)
 function(ftuner_embed_predictors source_variable folder function)
@@ -100,6 +100,8 @@ function(ftuner_embed_predictors source_variable folder function)
     DEPENDS ${files} ${script}
     COMMENT "Embedding ${folder}"
     VERBATIM)
+  # BuiltinPredictors.h
+  set_source_files_properties(${source} PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_SOURCE_DIR})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/ftuner)
   file(CREATE_LINK ${directory} ${PROJECT_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
   if(FTUNER_INSTALL)

@@ -740,7 +740,8 @@ int ftuner_latency_learned(const char *predictor, const char *device,
   std::vector<double> found(known.size());
   (*loaded)->predict(pointers, figures, found);
   for (size_t i = 0; i < rows.size(); ++i)
-    values[rows[i]] = found[i];
+    if (std::isfinite(found[i]))
+      values[rows[i]] = found[i];
   return 0;
 }
 

@@ -10,10 +10,10 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/Predictor.h"
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
+#include <cmath>
 #include <unordered_map>
 
 using namespace ftuner;
@@ -31,11 +31,6 @@ struct LearnedOptions {
 
 /// A program and its shape.
 using ProgramKey = llvm::SmallVector<int64_t, 40>;
-struct ProgramKeyHash {
-  size_t operator()(const ProgramKey &key) const {
-    return llvm::hash_combine_range(key.begin(), key.end());
-  }
-};
 
 class Evaluator final : public CostEvaluator {
 public:
@@ -59,6 +54,11 @@ public:
   std::vector<std::string> remarks() const override;
 
 private:
+  void countUnknown(const Program &program, llvm::StringRef reason) {
+    if (numUnknown++ == 0)
+      firstUnknown = (program.family->str() + " with " + reason).str();
+  }
+
   const Workload &workload;
   const DeviceSpec &device;
   std::shared_ptr<const Predictor> predictor;
@@ -68,7 +68,7 @@ private:
   std::optional<PredictorDeviation> deviation;
   std::vector<float> figures;
   /// Scores so far: a search comes back to its best programs.
-  std::unordered_map<ProgramKey, double, ProgramKeyHash> known;
+  std::unordered_map<ProgramKey, double, ProgramNumbersHash> known;
   /// Programs that the predictor knows nothing of, and why the first one.
   size_t numUnknown = 0;
   std::string firstUnknown;
@@ -96,6 +96,7 @@ void Evaluator::scoreAll(llvm::ArrayRef<Program> programs,
     // The new ones, each once.
     std::vector<double *> places;
     std::vector<double> byLatency;
+    std::vector<const Program *> asked;
     std::vector<PredictorProgram> trees;
     std::vector<std::pair<size_t, const double *>> answers;
     llvm::ArrayRef<Program> batch =
@@ -107,16 +108,17 @@ void Evaluator::scoreAll(llvm::ArrayRef<Program> programs,
       answers.emplace_back(first + index, &it->second);
       if (!isNew)
         continue;
+      // Where the predictor knows nothing, this is the answer.
       double score = it->second = latency->score(shape, program);
       PredictorProgram read =
           predictorProgram(workload, program, shape, device);
       if (std::string reason = predictor->unknownIn(read); !reason.empty()) {
-        if (numUnknown++ == 0)
-          firstUnknown = program.family->str() + " with " + reason;
+        countUnknown(program, reason);
         continue;
       }
       places.push_back(&it->second);
       byLatency.push_back(-score);
+      asked.push_back(&program);
       trees.push_back(std::move(read));
     }
     std::vector<const PredictorProgram *> pointers;
@@ -124,8 +126,13 @@ void Evaluator::scoreAll(llvm::ArrayRef<Program> programs,
       pointers.push_back(&program);
     std::vector<double> values(trees.size());
     predictor->predict(pointers, figures, values);
-    for (auto [place, value, time] : llvm::zip_equal(places, values, byLatency))
-      *place = -(predictor->corrects() ? value * time : value);
+    for (auto [place, value, time, program] :
+         llvm::zip_equal(places, values, byLatency, asked)) {
+      if (std::isfinite(value))
+        *place = -(predictor->corrects() ? value * time : value);
+      else
+        countUnknown(*program, "a prediction that is no finite number");
+    }
     for (auto [index, answer] : answers)
       scores[index] = *answer;
   }
@@ -155,18 +162,29 @@ std::optional<ChoiceConfidence> Evaluator::confidence(double first,
 
 std::vector<std::string> Evaluator::remarks() const {
   std::vector<std::string> lines;
-  const auto &trained = predictor->devices();
-  auto of = trained.find(device.name);
-  if (of == trained.end() || of->second == 0)
-    lines.push_back("cost model 'learned' was trained on " +
-                    llvm::join(llvm::make_first_range(trained), ", ") +
-                    ", and not on " + device.name +
-                    ": nothing says how far it is off there");
+  std::vector<std::string> trained;
+  for (const auto &[name, rows] : predictor->devices())
+    if (rows > 0)
+      trained.push_back(name);
+  if (!llvm::is_contained(trained, device.name))
+    lines.push_back(
+        "cost model 'learned' was trained on " +
+        (trained.empty() ? "no device" : llvm::join(trained, ", ")) +
+        (predictor->devices().count(device.name)
+             ? ", and adapted to " + device.name + " without times"
+             : ", and not on " + device.name) +
+        ": nothing says how far it is off there");
+  std::string usual = defaultCalibration(device).name;
+  if (predictor->corrects() && calibration.name != usual)
+    lines.push_back("cost model 'learned' corrects 'latency' with the "
+                    "constants of calibration '" +
+                    usual + "', and not of '" + calibration.name +
+                    "': nothing says how far it is off with these");
   if (numUnknown > 0)
     lines.push_back(std::to_string(numUnknown) + " of " +
                     std::to_string(known.size()) +
-                    " programs have the time of 'latency', since nothing like "
-                    "them was trained on, e.g. " +
+                    " programs have the time of 'latency', since the predictor "
+                    "says nothing of them, e.g. " +
                     firstUnknown);
   return lines;
 }

@@ -1,8 +1,10 @@
 //===- Predictor.cpp - Reads files of predictors --------------------------===//
 #include "FTuner/CostModel/Predictor.h"
+#include "BuiltinPredictors.h"
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/KernelFamily.h"
+#include "FTuner/Support/JsonFile.h"
 #include "PredictorForest.h"
 #include "PredictorNetwork.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,14 +26,6 @@ using llvm::StringRef;
 using llvm::Twine;
 
 namespace ftuner {
-/// A built-in predictor: the bytes of a file of lib/CostModel/predictors.
-struct BuiltinPredictor {
-  const char *name;
-  const unsigned char *bytes;
-  size_t size;
-};
-llvm::ArrayRef<BuiltinPredictor> builtinPredictors();
-
 /// Reads one file.
 class PredictorReader {
 public:
@@ -91,7 +85,8 @@ private:
 } // namespace ftuner
 
 static constexpr StringRef kNetworkFormat = "ftuner-predictor",
-                           kForestFormat = "ftuner-boosted-trees";
+                           kForestFormat = "ftuner-boosted-trees",
+                           kBaselineFormat = "ftuner-predictor-no-structure";
 static constexpr int64_t kVersion = 2;
 /// Longer files are none that somebody waits for.
 static constexpr uint64_t kMostBytes = 1ull << 30;
@@ -145,6 +140,8 @@ llvm::Error PredictorReader::readHeader() {
   StringRef line = content.take_until([](char c) { return c == '\n'; });
   if (line.size() == content.size() || !line.starts_with("{"))
     return error("expected a line of JSON at its begin");
+  if (llvm::Error deep = checkJsonDepth(line, "its header"))
+    return error(llvm::toString(std::move(deep)));
   llvm::Expected<llvm::json::Value> parsed = llvm::json::parse(line);
   if (!parsed)
     return error(llvm::toString(parsed.takeError()));
@@ -152,9 +149,19 @@ llvm::Error PredictorReader::readHeader() {
   std::optional<StringRef> format = header.getString("format");
   isForest = format == kForestFormat;
   if ((format != kNetworkFormat && !isForest) ||
-      header.getInteger("version") != kVersion)
-    return error("expected " + kNetworkFormat + " or " + kForestFormat +
-                 " of version " + Twine(kVersion));
+      header.getInteger("version") != kVersion) {
+    auto got = [&](StringRef key) {
+      const llvm::json::Value *value = header.get(key);
+      return value ? shown(*value) : "null";
+    };
+    return error("expected '" + kNetworkFormat + "' or '" + kForestFormat +
+                 "' of version " + Twine(kVersion) + ", but got " +
+                 (format ? "'" + *format + "'" : Twine(got("format"))) +
+                 " of version " + got("version") +
+                 (format == kBaselineFormat
+                      ? ", a baseline of 'ftuner learn evaluate'"
+                      : ""));
+  }
   StringRef blob = content.drop_front(line.size() + 1);
   std::optional<StringRef> hash = header.getString("sha256");
   if (!hash)
@@ -181,7 +188,10 @@ llvm::Error PredictorReader::readArrays(StringRef blob) {
     }
     if (!name || !shape)
       return error("expected a name and a shape for each array");
-    Array &array = arrays[name->str()];
+    auto [it, isNew] = arrays.try_emplace(name->str());
+    if (!isNew)
+      return error("array '" + *name + "' occurs twice");
+    Array &array = it->second;
     size_t count = 1;
     for (const llvm::json::Value &size : *shape) {
       std::optional<int64_t> length = size.getAsInteger();
@@ -221,6 +231,12 @@ llvm::Error PredictorReader::size(StringRef key, size_t least, size_t &result) {
                  " to " + Twine(kMostSize));
   result = *value;
   return llvm::Error::success();
+}
+
+/// A whole number from 0 on; none where the value is something else.
+static std::optional<int64_t> countIn(const llvm::json::Value *value) {
+  std::optional<int64_t> count = value ? value->getAsInteger() : std::nullopt;
+  return count && *count >= 0 ? count : std::nullopt;
 }
 
 /// Positive whole numbers; none where the value is something else.
@@ -371,25 +387,45 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     return error("expected devices, deviations and the range of labels");
   result.leastLabel = *least;
   result.mostLabel = *most;
-  for (const auto &[name, rows] : *devices)
-    result.trainedOn[name.str()] = rows.getAsInteger().value_or(0);
+  for (const auto &[name, value] : *devices) {
+    std::optional<int64_t> rows = countIn(&value);
+    if (!rows)
+      return error("devices: expected the rows of '" + StringRef(name) +
+                   "' as a whole number from 0 on, but got " + shown(value));
+    result.trainedOn[name.str()] = *rows;
+  }
   for (const auto &[name, value] : *deviations) {
     const llvm::json::Object *of = value.getAsObject();
-    std::optional<double> overall, between;
-    if (of) {
-      overall = of->getNumber("overall");
-      between = of->getNumber("between");
+    std::optional<int64_t> rows = countIn(of ? of->get("rows") : nullptr);
+    if (!rows)
+      return error("deviations: expected 'rows' of device '" + StringRef(name) +
+                   "' as a whole number from 0 on");
+    PredictorDeviation &deviation = result.deviations[name.str()];
+    deviation.rows = *rows;
+    for (auto [key, to] :
+         {std::pair(StringRef("overall"), &deviation.overall),
+          std::pair(StringRef("between"), &deviation.between)}) {
+      std::optional<double> number = of->getNumber(key);
+      if (!number || !(*number >= 0) || !std::isfinite(*number))
+        return error("deviations: expected '" + key + "' of device '" +
+                     StringRef(name) + "' as a number from 0 on");
+      *to = *number;
     }
-    if (!overall || !between || !(*overall >= 0) || !(*between >= 0))
-      return error("expected deviations of device '" + StringRef(name) + "'");
-    result.deviations[name.str()] = {of->getInteger("rows").value_or(0),
-                                     *overall, *between};
   }
   for (size_t count : statements) {
     llvm::Expected<llvm::ArrayRef<float>> ranges = array(
         "feature_ranges." + Twine(count), {2, count, kNumProgramFeatures});
     if (!ranges)
       return ranges.takeError();
+    size_t half = ranges->size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      if ((*ranges)[i] > (*ranges)[half + i])
+        return error(
+            "array 'feature_ranges." + Twine(count) +
+            "': expected least features up to the greatest ones, but "
+            "got " +
+            llvm::formatv("{0} to {1}", (*ranges)[i], (*ranges)[half + i])
+                .str());
     result.featureRanges[count] = ranges->vec();
   }
   return llvm::Error::success();
@@ -475,9 +511,8 @@ llvm::Error PredictorReader::perceptron(const Twine &name, size_t in,
       if (llvm::Error error = row(batchNorm + field, size, *to))
         return error;
     for (size_t o = 0; o < size; ++o) {
-      // What PyTorch adds to variances.
       double factor =
-          weight[o] / std::sqrt(std::max<double>(variance[o], 0) + 1e-5);
+          weight[o] / std::sqrt(std::max<double>(variance[o], 0) + normEpsilon);
       for (size_t i = 0; i < in; ++i)
         layer.weights[i][o] = static_cast<float>(layer.weights[i][o] * factor);
       layer.bias[0][o] =
@@ -622,8 +657,14 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
         return error("golden rows: expected blocks and the order of each tree");
       PredictorTree &tree = program.emplace_back();
       tree.blocks = *blocks;
-      for (const llvm::json::Value &place : *places)
-        tree.ordering.push_back(place.getAsInteger().value_or(-1));
+      for (const llvm::json::Value &value : *places) {
+        std::optional<int64_t> place = countIn(&value);
+        if (!place)
+          return error("golden rows: expected 'ordering' as whole numbers from "
+                       "0 on, but got " +
+                       shown(value));
+        tree.ordering.push_back(*place);
+      }
       total += places->size();
     }
     if (program.empty())

@@ -2,6 +2,7 @@
 #include "PredictorForm.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace ftuner;
 
@@ -10,6 +11,8 @@ PredictorForm::~PredictorForm() = default;
 double LabelTransform::backward(double label) const {
   static constexpr double almostNone = 1e-12;
   double raw = (label - shift) * deviation + mean;
+  if (!std::isfinite(raw))
+    return std::numeric_limits<double>::quiet_NaN();
   double result = raw;
   switch (kind) {
   case Kind::BoxCox: {
@@ -42,5 +45,5 @@ double LabelTransform::backward(double label) const {
   case Kind::None:
     break;
   }
-  return std::isnan(result) ? least : std::clamp(result, least, greatest);
+  return std::clamp(result, least, greatest);
 }

@@ -18,7 +18,8 @@ struct LabelTransform {
   std::vector<double> values;
   double mean = 0, deviation = 1, shift = 0;
   double least = 1e-3, greatest = 1e12;
-  /// The label's microseconds, or ratio; from `least` to `greatest`.
+  /// The label's microseconds, or ratio; from `least` to `greatest`, and NaN
+  /// for a label that is not finite.
   double backward(double label) const;
 };
 

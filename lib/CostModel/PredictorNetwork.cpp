@@ -55,9 +55,6 @@ void LinearLayer::apply(const FloatRows &in, FloatRows &out,
   }
 }
 
-/// What PyTorch adds to variances.
-static constexpr float normEpsilon = 1e-5f;
-
 void NormLayer::apply(FloatRows &rows) const {
   size_t width = scale.size();
   for (size_t row = 0; row < rows.rows(); ++row) {
@@ -69,7 +66,7 @@ void NormLayer::apply(FloatRows &rows) const {
     for (size_t i = 0; i < width; ++i)
       variance += (values[i] - mean) * (values[i] - mean);
     variance /= static_cast<float>(width);
-    float factor = 1 / std::sqrt(variance + normEpsilon);
+    float factor = 1 / std::sqrt(variance + static_cast<float>(normEpsilon));
     for (size_t i = 0; i < width; ++i)
       values[i] = (values[i] - mean) * factor * scale[i] + shift[i];
   }

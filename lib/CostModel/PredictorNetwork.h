@@ -14,6 +14,9 @@
 
 namespace ftuner {
 
+/// What PyTorch adds to variances.
+inline constexpr double normEpsilon = 1e-5;
+
 /// Rows of floats, padded with zeros to whole vectors.
 class FloatRows {
 public:

@@ -3,6 +3,7 @@
 #include "FTuner/Schedule/KernelFamily.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/Grid.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
@@ -178,6 +179,11 @@ KernelFamily ftuner::runningParts(const KernelFamily &family,
     running.balancedSms = 0;
   }
   return running;
+}
+
+size_t ProgramNumbersHash::operator()(
+    const llvm::SmallVector<int64_t, 40> &numbers) const {
+  return llvm::hash_combine_range(numbers.begin(), numbers.end());
 }
 
 llvm::SmallVector<int64_t, 40> ftuner::programNumbers(const Program &program) {

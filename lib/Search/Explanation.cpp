@@ -261,10 +261,9 @@ ftuner::explainShapes(const SearchProblem &problem,
       return llvm::createStringError("family " + llvm::Twine(index) + " (" +
                                      family.str() +
                                      "): " + llvm::toString(std::move(error)));
-  // The second of a shape is what the first is compared with.
   auto topK = static_cast<size_t>(problem.options.topK);
   auto reports =
-      judge(problem, strategy, context, shapes, std::max<int64_t>(topK, 2));
+      judge(problem, strategy, context, shapes, shownPrograms(problem.options));
   if (!reports)
     return reports.takeError();
   // Nothing more is measured.

@@ -353,6 +353,7 @@ void RangePlanner::keepBest(const RankedShape &sample) {
 }
 
 void RangePlanner::predictSamples() {
+  auto numShown = static_cast<size_t>(shownPrograms(problem.options));
   for (const RankedShape &sample : ranked) {
     const Shape &shape = sample.shape;
     auto microseconds = [&](const KernelFamily &family) {
@@ -366,9 +367,11 @@ void RangePlanner::predictSamples() {
     // the plan's own.
     double best = prediction.microseconds;
     double next = std::numeric_limits<double>::infinity();
-    for (const RankedFamily &program : distinctPrograms(ranker.table, sample)) {
+    for (auto [index, program] :
+         llvm::enumerate(distinctPrograms(ranker.table, sample))) {
       const KernelFamily &of = family(program.family);
-      if (sample.reordered &&
+      // A slow model is asked for what it saw, and for what explanations show.
+      if (sample.reordered && index >= numShown &&
           !sample.reordered->isKnown({&of, partitionShape(of, shape)}))
         continue;
       double time = microseconds(of);

@@ -37,7 +37,14 @@ RankedStrategy::search(const SearchProblem &problem,
       makeRanker(problem, context);
   if (!ranker)
     return ranker.takeError();
-  return planBy(**ranker, problem, context);
+  llvm::Expected<Plan> plan = planBy(**ranker, problem, context);
+  if (plan && problem.prefilter() && !(*ranker)->ranksByScore())
+    plan->remarks.push_back(("strategy '" + name() +
+                             "' has an order of its own here: cost model '" +
+                             problem.costModel.name() +
+                             "' does not order its programs anew")
+                                .str());
+  return plan;
 }
 
 llvm::Expected<std::vector<ShapeReport>>

@@ -1,6 +1,5 @@
 //===- Reordering.cpp - A slow cost model behind a fast one ---------------===//
 #include "FTuner/Search/Reordering.h"
-#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 
@@ -9,10 +8,6 @@ using namespace ftuner;
 /// How much worse than the best program others are at least that the model did
 /// not see: so little that it decides ties alone.
 static constexpr double kUnseenShare = 1e-9;
-
-size_t ReorderedPrograms::KeyHash::operator()(const Key &key) const {
-  return llvm::hash_combine_range(key.begin(), key.end());
-}
 
 double ReorderedPrograms::score(const Program &program,
                                 double byPrefilter) const {

@@ -1,5 +1,6 @@
 //===- SearchSetup.cpp - From values of options to a search ---------------===//
 #include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/MeasureOptions.h"
 #include "FTuner/Search/SearchOptions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,6 +15,14 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
   OptionDecls read =
       joined({setup.strategy->options(), setup.costModel->options(),
               findCostModel("latency")->options()});
+  // One that stands in for a device reads its own, too, but for the number of
+  // programs that it orders anew.
+  auto [kind, measuring] = splitMeasurerName(setup.options.measuring.measurer);
+  if (const CostModel *model = findCostModel(measuring);
+      kind == "model" && model && setup.options.measuring.isOn())
+    for (const OptionDecl *decl : model->options())
+      if (decl->name != "learned-programs")
+        read.push_back(decl);
   std::vector<std::string> lines;
   for (const DeclaredOption &option : searchOptionList().options()) {
     auto value = given.find(option.decl->name);

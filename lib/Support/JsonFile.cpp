@@ -96,7 +96,6 @@ public:
   Scanner(StringRef text, StringRef sourceName)
       : text(text), sourceName(sourceName) {}
 
-  /// Refuses nesting that the parser should not see.
   llvm::Error checkDepth();
   /// Notes the line of every field of the outermost object and of objects in
   /// it, and refuses fields of one object that occur twice. The text has
@@ -183,6 +182,10 @@ llvm::Error Scanner::findFields(JsonFile &file) {
   return llvm::Error::success();
 }
 
+llvm::Error ftuner::checkJsonDepth(StringRef json, StringRef sourceName) {
+  return Scanner(json, sourceName).checkDepth();
+}
+
 /// Rewrites "[3:5, byte=40]: Message" as "3:5: message".
 static llvm::Error syntaxError(StringRef sourceName, llvm::Error error) {
   std::string text = llvm::toString(std::move(error));
@@ -200,8 +203,7 @@ ftuner::parseJsonFile(StringRef json, StringRef sourceName, StringRef what) {
     return makeError(sourceName + ": expected at most " +
                      Twine(maxJsonFileBytes) + " bytes, but got " +
                      Twine(json.size()));
-  Scanner scanner(json, sourceName);
-  if (llvm::Error error = scanner.checkDepth())
+  if (llvm::Error error = checkJsonDepth(json, sourceName))
     return error;
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
   if (!value)
@@ -213,7 +215,7 @@ ftuner::parseJsonFile(StringRef json, StringRef sourceName, StringRef what) {
   JsonFile file;
   file.sourceName = sourceName.str();
   file.fields = *object;
-  if (llvm::Error error = scanner.findFields(file))
+  if (llvm::Error error = Scanner(json, sourceName).findFields(file))
     return error;
   return file;
 }

@@ -424,7 +424,7 @@ class _Maker:
 
     def _own(self, spec: Strategy, cost_model: str, measurer: str) -> list[str]:
         own = []
-        if cost_model == LATENCY or measurer == f"model:{LATENCY}":
+        if cost_model == LATENCY or measurer.split("@")[0] == f"model:{LATENCY}":
             own.append(LATENCY)
         if measurer and not measurer.startswith(judges.STAND_INS):
             own.append(MEASURED)

@@ -124,7 +124,8 @@ int ftuner_latency_json_trees(const char *json, const double *values,
 /** What a predictor (docs/learned-model.md; a built-in name or a path) says of
     such programs: microseconds, or the ratio to what the latency model
    predicts; `corrects` is set to whether these are ratios. -1 for a program
-   that it knows nothing of. values: numRows results. */
+   that it knows nothing of, or predicts no finite number for. values: numRows
+   results. */
 int ftuner_latency_learned(const char *predictor, const char *device,
                            const char *path, const int64_t *programs,
                            size_t numRows, double *values, int *corrects,

@@ -16,7 +16,8 @@ public:
   CostModelMeasurer(const DeviceSpec &device, const CostModel &model,
                     const CostModelOptions &options);
 
-  /// "model:latency": nobody takes its answers for measured ones.
+  /// "model:latency@h200", with the model's `calibrationName`: nobody takes its
+  /// answers for measured ones, or for those with other constants.
   llvm::StringRef name() const override { return title; }
   bool measuresTime() const override { return true; }
   using Measurer::measure;

@@ -72,7 +72,7 @@ private:
 class Measurer {
 public:
   virtual ~Measurer() = default;
-  /// E.g. "ptxas" or "model:latency", for logs, plans and messages.
+  /// E.g. "ptxas" or "model:latency@h200", for logs, plans and messages.
   virtual llvm::StringRef name() const = 0;
   /// Whether measurements have times.
   virtual bool measuresTime() const = 0;

@@ -140,6 +140,11 @@ struct Program {
 /// have some, axis, slices, schedule.
 llvm::SmallVector<int64_t, 40> programNumbers(const Program &program);
 
+/// Hashes such numbers, with or without a shape behind them.
+struct ProgramNumbersHash {
+  size_t operator()(const llvm::SmallVector<int64_t, 40> &numbers) const;
+};
+
 } // namespace ftuner
 
 #endif // FTUNER_SCHEDULE_KERNELFAMILY_H

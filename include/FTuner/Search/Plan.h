@@ -88,8 +88,8 @@ struct Plan {
   /// Who made the plan: names of the search strategy and of the cost model, and
   /// of the calibration that predicted times are of. Empty if not known.
   std::string strategy, costModel, calibration;
-  /// Who measured programs for the search, e.g. "gpu" or "model:latency"; empty
-  /// where nobody did.
+  /// Who measured programs for the search, e.g. "gpu" or "model:latency@h200";
+  /// empty where nobody did.
   std::string measurer;
   /// Codegen paths that the search could take, and those of them that it could
   /// since they were proven on the card; names separated by commas.

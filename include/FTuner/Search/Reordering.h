@@ -21,11 +21,8 @@ namespace ftuner {
 /// What the cost model says of a shape's best programs; part of a RankedShape.
 struct ReorderedPrograms {
   using Key = llvm::SmallVector<int64_t, 40>;
-  struct KeyHash {
-    size_t operator()(const Key &key) const;
-  };
   /// Scores by `programNumbers`.
-  std::unordered_map<Key, double, KeyHash> scores;
+  std::unordered_map<Key, double, ProgramNumbersHash> scores;
   /// The best of them, and the median of their ratios to the prefilter's.
   double best = 0, ratio = 1;
 

@@ -14,6 +14,7 @@
 #include "FTuner/Search/SearchContext.h"
 #include "FTuner/Search/ShapeReport.h"
 #include "FTuner/Support/Options.h"
+#include <algorithm>
 #include <memory>
 
 namespace ftuner {
@@ -111,6 +112,12 @@ struct SearchOptions {
   /// checks `own`.
   llvm::Error check() const;
 };
+
+/// Best programs of a shape that explanations compare: the second one is what
+/// the first is compared with.
+inline int64_t shownPrograms(const SearchOptions &options) {
+  return std::max<int64_t>(options.topK, 2);
+}
 
 /// ζ of a device: blocks of 256 threads with 128 registers each that the
 /// registers of an SM hold; 2 on V100, as in the paper, which found it there

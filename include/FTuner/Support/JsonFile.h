@@ -56,6 +56,11 @@ llvm::Expected<JsonFile> parseJsonFile(llvm::StringRef json,
                                        llvm::StringRef sourceName,
                                        llvm::StringRef what);
 
+/// Refuses nesting deeper than 16 levels, of which the JSON parser, which is
+/// recursive, might overflow the stack. The error begins with
+/// `sourceName:line`.
+llvm::Error checkJsonDepth(llvm::StringRef json, llvm::StringRef sourceName);
+
 /// A value as a message shows it: short, on one line.
 std::string shown(const llvm::json::Value &value);
 

@@ -207,7 +207,7 @@ TEST_F(MeasureTest, DamagedLogsNameTheLine) {
 TEST_F(MeasureTest, ALogKeepsMeasurersApart) {
   CountingMeasurer inner;
   CostModelMeasurer model(device, *findCostModel("latency"), {});
-  EXPECT_EQ(model.name(), "model:latency");
+  EXPECT_EQ(model.name(), "model:latency@global");
   auto ask = [&](Measurer &measurer) {
     LoggingMeasurer logging(
         measurer,
@@ -226,8 +226,20 @@ TEST_F(MeasureTest, ALogKeepsMeasurersApart) {
   EXPECT_EQ(inner.count, 1);
   // Who reads all of them says so.
   MeasurementLog log = llvm::cantFail(MeasurementLog::read(path, "h200"));
-  EXPECT_EQ(log.measurers(), "counting,model:latency");
-  EXPECT_EQ(RecordedMeasurer(log).name(), "recorded (counting,model:latency)");
+  EXPECT_EQ(log.measurers(), "counting,model:latency@global");
+  EXPECT_EQ(RecordedMeasurer(log).name(),
+            "recorded (counting,model:latency@global)");
+  // So does a model whose constants are others, and one whose predictor is.
+  CostModelOptions own;
+  own.calibration = defaultCalibration(device);
+  CostModelMeasurer ofDevice(device, *findCostModel("latency"), own);
+  EXPECT_EQ(ofDevice.name(), "model:latency@h200");
+  std::optional<double> other = ask(ofDevice);
+  EXPECT_NE(other, predicted);
+  EXPECT_EQ(ask(ofDevice), other);
+  EXPECT_EQ(ask(model), predicted);
+  CostModelMeasurer learned(device, *findCostModel("learned"), own);
+  EXPECT_TRUE(learned.name().starts_with("model:learned@h200+predictor-"));
 }
 
 TEST_F(MeasureTest, ALineThatWasCutOffIsNone) {

@@ -4,6 +4,7 @@
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Workload/Contraction.h"
 #include "StubModel.h"
+#include <limits>
 
 using namespace ftuner;
 
@@ -116,6 +117,40 @@ TEST_F(ReorderingTest, AStrategyWithAnOrderOfItsOwnKeepsIt) {
   std::unique_ptr<ProgramRanker> ranker;
   SearchProblem p = problem(opposite);
   EXPECT_FALSE(rank(p, "roller", ranker).reordered);
+  // And says so.
+  auto says = [&](const SearchProblem &problem, llvm::StringRef strategy) {
+    Plan plan = llvm::cantFail(solve(problem, *findSearchStrategy(strategy)));
+    return llvm::count(plan.remarks, "strategy '" + strategy.str() +
+                                         "' has an order of its own here: cost "
+                                         "model 'opposite' does not order its "
+                                         "programs anew");
+  };
+  EXPECT_EQ(says(p, "roller"), 1);
+  EXPECT_EQ(says(p, "ftuner"), 0);
+  EXPECT_EQ(says(problem(*findCostModel("latency")), "roller"), 0);
+  p.options.filter = FilterReading::Artifact;
+  EXPECT_EQ(says(p, "ftuner"), 1);
+}
+
+TEST_F(ReorderingTest, PredictionsKnowWhatExplanationsShow) {
+  SearchProblem p = problem(opposite);
+  p.options.topK = 2 * kReordered;
+  const SearchStrategy &strategy = *findSearchStrategy("ftuner");
+  Plan plan = llvm::cantFail(solve(p, strategy));
+  auto prediction =
+      llvm::find_if(plan.predictions, [&](const ShapePrediction &prediction) {
+        return prediction.shape == shape;
+      });
+  ASSERT_NE(prediction, plan.predictions.end());
+  std::vector<ShapeReport> reports =
+      llvm::cantFail(strategy.explain(p, {}, {shape}));
+  ASSERT_EQ(reports[0].programs.size(), size_t(2 * kReordered));
+  // The model takes those that it was not asked for as faster still.
+  double fastest = std::numeric_limits<double>::infinity();
+  for (const ReportedProgram &program : reports[0].programs)
+    fastest = std::min(fastest, program.microseconds());
+  EXPECT_LE(prediction->microseconds / (1 + prediction->regret),
+            fastest * (1 + 1e-4));
 }
 
 TEST_F(ReorderingTest, PlansSayWhatTheModelRemarks) {

@@ -101,6 +101,24 @@ TEST(SearchSetup, SaysWhatHasNoEffect) {
           .empty());
 }
 
+TEST(SearchSetup, AModelThatStandsInReadsItsOptions) {
+  OptionValues given = {{"learned-model", std::string("h200")},
+                        {"measurer", std::string("model:learned")},
+                        {"measure-top", int64_t(2)}};
+  EXPECT_TRUE(unread(given).empty());
+  // Nothing is ordered anew there.
+  given["learned-programs"] = int64_t(9);
+  auto lines = unread(given);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].find("option 'learned-programs' = 9 has no effect"), 0u);
+  given.erase("learned-programs");
+  given["measurer"] = std::string("model:latency");
+  EXPECT_EQ(unread(given).size(), 1u);
+  given["measurer"] = std::string("model:learned");
+  given.erase("measure-top");
+  EXPECT_EQ(unread(given).size(), 2u);
+}
+
 TEST(SearchSetup, SaysWhatNoStageOfTheFilterReads) {
   const std::string paper = "paper", artifact = "artifact";
   EXPECT_TRUE(unread({{"max-candidates", int64_t(9)}, {"psi", 0.75}}).empty());
