@@ -125,16 +125,60 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
   return llvm::Error::success();
 }
 
+/// The sizes, and by the names of a workload's axes those that follow from
+/// sizes of its function that are given.
+static NamedSizes withAxes(const NamedSizes &named,
+                           const WorkloadExplanation &workload,
+                           llvm::ArrayRef<FunctionWork> functions) {
+  NamedSizes result = named;
+  for (const FunctionWork &function : functions) {
+    std::vector<double> sizes;
+    for (const std::string &name : function.sizeNames) {
+      auto known = named.find(name);
+      sizes.push_back(
+          known == named.end() ? 0 : static_cast<double>(known->second));
+    }
+    auto isGiven = [&](AffineExpr formula) {
+      return !formula
+                  .walk([&](AffineExpr part) {
+                    auto symbol = dyn_cast<AffineSymbolExpr>(part);
+                    bool isMissing =
+                        symbol &&
+                        !named.count(function.sizeNames[symbol.getPosition()]);
+                    return isMissing ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                  })
+                  .wasInterrupted();
+    };
+    for (const LaunchWork &item : function.launches) {
+      if (item.name != workload.name &&
+          !llvm::is_contained(workload.equalWorkloads, item.name))
+        continue;
+      for (auto [extent, name] : llvm::zip(item.extents, item.axisNames)) {
+        if (!extent || !isGiven(extent))
+          continue;
+        if (std::optional<double> size = evaluate(extent, sizes))
+          result.insert(
+              {name, static_cast<int64_t>(
+                         std::min(*size, static_cast<double>(maxExtent) + 1))});
+      }
+    }
+  }
+  return result;
+}
+
 /// Fills in the shapes and what is said about them.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            llvm::ArrayRef<NamedSizes> sizes,
+                           llvm::ArrayRef<FunctionWork> functions,
                            const SearchContext &context,
                            WorkloadExplanation &workload) {
   ShapeSamples samples;
   if (sizes.empty())
     samples = shapesAlongMainAxis(workload.workload, kMaxExplainedSizes);
   for (const NamedSizes &named : sizes) {
-    llvm::Expected<Shape> shape = bindSizes(workload.workload, named);
+    llvm::Expected<Shape> shape =
+        bindSizes(workload.workload, withAxes(named, workload, functions));
     if (!shape)
       return makeError("option --size: " + llvm::toString(shape.takeError()));
     samples.shapes.push_back(std::move(*shape));
@@ -202,7 +246,7 @@ llvm::Expected<ModuleExplanation> ftuner::explainModule(
       std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error =
-            explain(setup, result.device, sizes, context, workload))
+            explain(setup, result.device, sizes, functions, context, workload))
       return error;
   auto workloadTime = [&](const LaunchWork &item,
                           llvm::ArrayRef<int64_t> shape) {
