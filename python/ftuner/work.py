@@ -195,7 +195,7 @@ def inner_operations(operator: str) -> list[str]:
 def kind_of(kernel: Mapping[str, Any]) -> str:
     """One of KINDS for an entry of `workloads` or `fallback_kernels` of a work report.
 
-    Products with weights are linear, those of two tensors with a batch are batched; fallback kernels compute something, or
+    Products without a batch are linear, the others are batched; fallback kernels compute something, or
     move and fill tensors.
     """
     inner = inner_operations(kernel["operator"])

@@ -65,7 +65,8 @@ def _parse_gap(text: str) -> float:
 def check_options(options: argparse.Namespace, has_sizes: bool = True) -> None:
     """Fills in the defaults, and refuses options without sizes, and files that cannot be written, before anything is planned."""
     for name in ("streams", "gap", "launches", "timeline", "trace"):
-        if not has_sizes and getattr(options, name) not in (None, False):
+        value = getattr(options, name)
+        if not has_sizes and value is not None and value is not False:
             raise UsageError(f"option --{name}: expected --size, at which launches are replayed")
     options.streams = 1 if options.streams is None else options.streams
     options.gap = 0.0 if options.gap is None else options.gap
