@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -382,3 +383,28 @@ def test_the_batch_is_a_first_dimension(tmp_path: Path) -> None:
         ftuner.predict(source, batch=2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="sizes: T: expected a whole number, but got '8'"):
         ftuner.predict(source, {"T": "8"})  # type: ignore[dict-item]
+
+
+def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/replay_models.py, which needs tables that are not part of the repository."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+
+    def operator(name: str, output: str, inputs: str) -> Any:
+        row = {"op": name, "output_shape": output, "input_shapes": inputs, "times": "3", "latency_us": "2.5"}
+        return models.operator_of(row)
+
+    linear = operator("bert.query", "(2, 8, 64)", "[[2, 8, 32], [64, 32]]")
+    assert (linear.what, linear.extents, linear.times, linear.measured_us) == ("product", (1, 16, 64, 32), 3, 2.5)
+    assert linear.key == "linear 2x8x64 of 2x8x32; 64x32" and models.kind_of(linear) == "linear"
+    batched = operator("matmul", "(2, 4, 8, 8)", "[[2, 4, 8, 16], [2, 4, 16, 8]]")
+    assert batched.extents == (8, 8, 8, 16) and models.kind_of(batched) == "batched products"
+    assert operator("addmm", "(8, 64)", "[[64], [8, 32], [32, 64]]").extents == (1, 8, 64, 32)
+    others = {"softmax": "softmax", "ln_f": "layernorm", "gelu": "gelu", "attn_drop": "nothing", "truediv": "relu"}
+    for name, what in others.items():
+        assert operator(name, "(8, 64)", "[[8, 64]]").what == what
+    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
+    # Three times 4 and three of nothing, with a gap between any two that happen.
+    nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
+    assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
+    assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5
