@@ -131,6 +131,12 @@ static NamedSizes withAxes(const NamedSizes &named,
                            const WorkloadExplanation &workload,
                            llvm::ArrayRef<FunctionWork> functions) {
   NamedSizes result = named;
+  // The name may also be that of a symbol, which is another size.
+  auto isSymbol = [&](llvm::StringRef name) {
+    return llvm::any_of(workload.workload.axes, [&](const Axis &axis) {
+      return llvm::is_contained(axis.symbols, name);
+    });
+  };
   for (const FunctionWork &function : functions) {
     std::vector<double> sizes;
     for (const std::string &name : function.sizeNames) {
@@ -155,7 +161,7 @@ static NamedSizes withAxes(const NamedSizes &named,
           !llvm::is_contained(workload.equalWorkloads, item.name))
         continue;
       for (auto [extent, name] : llvm::zip(item.extents, item.axisNames)) {
-        if (!extent || !isGiven(extent))
+        if (!extent || isSymbol(name) || !isGiven(extent))
           continue;
         if (std::optional<double> size = evaluate(extent, sizes))
           result.insert(
@@ -223,9 +229,39 @@ static std::optional<double> timeOf(const ModuleExplanation &explanation,
   return std::nullopt;
 }
 
-llvm::Expected<ModuleExplanation> ftuner::explainModule(
-    ModuleOp module, ModuleOp launching, const SearchSetup &setup,
-    llvm::ArrayRef<NamedSizes> sizes, const SearchContext &context) {
+/// Leaves one function and the workloads that it launches.
+static llvm::Error keepFunction(llvm::StringRef name,
+                                std::vector<FunctionWork> &functions,
+                                std::vector<WorkloadExplanation> &workloads) {
+  auto isOther = [&](const FunctionWork &function) {
+    return function.name != name;
+  };
+  if (llvm::all_of(functions, isOther)) {
+    std::vector<std::string> known;
+    for (const FunctionWork &function : functions)
+      known.push_back(function.name);
+    std::string closest = closestName(name, known);
+    return makeError(
+        "option --function: expected one of the functions " +
+        llvm::join(known, ", ") + ", but got '" + name + "'" +
+        (closest.empty() ? "" : "; did you mean " + closest + "?"));
+  }
+  llvm::erase_if(functions, isOther);
+  llvm::erase_if(workloads, [&](const WorkloadExplanation &workload) {
+    return llvm::none_of(
+        functions.front().launches, [&](const LaunchWork &item) {
+          return item.name == workload.name ||
+                 llvm::is_contained(workload.equalWorkloads, item.name);
+        });
+  });
+  return llvm::Error::success();
+}
+
+llvm::Expected<ModuleExplanation>
+ftuner::explainModule(ModuleOp module, ModuleOp launching,
+                      const SearchSetup &setup,
+                      llvm::ArrayRef<NamedSizes> sizes,
+                      const SearchContext &context, llvm::StringRef onlyOf) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
@@ -238,6 +274,9 @@ llvm::Expected<ModuleExplanation> ftuner::explainModule(
     for (auto func : launching.getOps<func::FuncOp>())
       if (getAbiType(func))
         functions.push_back(collectWork(func));
+  if (launching && !onlyOf.empty())
+    if (llvm::Error error = keepFunction(onlyOf, functions, *workloads))
+      return error;
   Calibration calibration = setup.calibrationFor(*device);
   std::string calibrationName =
       setup.costModel->calibrationName(setup.costOptions(*device));

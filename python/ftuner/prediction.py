@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 from . import compiler, descriptions
-from .errors import Error, did_you_mean
+from .errors import Error
 from .explanation import explain_data
 from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
 from .work import missing_sizes
@@ -33,7 +33,7 @@ def predict(
     Args:
         source, device, ranges, options: as in `compile`.
         sizes: every size that the function's work follows from, by name, or by an axis that has just this size; or several
-            such. Those of other functions may be among them.
+            such. Those of other functions may be among them, and need not be.
         batch: the size called batch, batch_size, B or N that is the first dimension of an argument, or else the first
             dimension of the first tensor, which may have just this size.
         function: its C name, where the source has several.
@@ -55,54 +55,25 @@ def predict(
     _check_declared(text, shapes)
     # Without a size nothing would be explained at one shape.
     is_asked = any(shapes)
-    data = explain_data(text, shapes if is_asked else None, device=device, **options)
+    data = explain_data(text, shapes if is_asked else None, device=device, function=function, **options)
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
-    every = [entry["work"] for entry in data["functions"]]
-    _choose_function(data, function)
+    symbols = [entry["symbol"] for entry in data["functions"]]
+    if len(symbols) > 1:
+        raise ValueError(f"the source has several functions, choose one: {', '.join(symbols)}")
     (entry,) = data["functions"]
     for number, shape in enumerate(shapes):
-        _check_sizes(entry["work"], every, number, shape)
+        _check_sizes(entry["work"], number, shape)
     if not is_asked:  # All sizes are fixed: any of the shares is the only one.
         entry["work"]["shares"] = entry["work"]["shares"][:1]
     return timelines(data, streams, gap)
 
 
-def _choose_function(data: dict[str, Any], name: str | None) -> None:
-    """Leaves the function of that name, or the only one."""
-    symbols = [entry["symbol"] for entry in data["functions"]]
-    if name is None and len(symbols) > 1:
-        raise ValueError(f"the source has several functions, choose one: {', '.join(symbols)}")
-    if name is not None and name not in symbols:
-        raise ValueError(
-            f"expected one of the functions {', '.join(symbols)}, but got '{name}'"
-            + did_you_mean(name, symbols)
-        )
-    if name is not None:
-        data["functions"] = [entry for entry in data["functions"] if entry["symbol"] == name]
+def _check_sizes(work: Mapping[str, Any], number: int, given: Mapping[str, int]) -> None:
+    """The sizes with this number must be all that the work follows from, and in their ranges.
 
-
-def _check_sizes(
-    work: Mapping[str, Any], every: Sequence[Mapping[str, Any]], number: int, given: Mapping[str, int]
-) -> None:
-    """The sizes with this number must be those that the work follows from, and in their ranges.
-
-    Sizes of any of the source's functions may be given.
+    The compiler has refused names that are no sizes of the source.
     """
-    known = dict.fromkeys(name for one in every for name in one["sizes"])
-    axes = {
-        axis
-        for one in every
-        for item in one["workloads"]
-        for axis, extent in zip(item["axes"], item["extents"])
-        if extent is None or extent in one["sizes"]
-    }
-    for name in given:
-        if name not in known and name not in axes:
-            raise ValueError(
-                f"sizes: expected one of {', '.join(known) or 'none, all are fixed'}, but got '{name}'"
-                + did_you_mean(name, [*known])
-            )
     missing = missing_sizes(work, given)
     if missing:
         examples = ",".join(f"{name}=64" for name in missing)

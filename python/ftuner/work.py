@@ -239,6 +239,7 @@ def told_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
     """The function's sizes that given ones tell: by their names, or by an axis of a workload that has just this extent."""
     names = {*given}
     told = names.intersection(work["sizes"])
+    names -= told  # N is the size of that name, where there is one, and not the axis.
     for item in work["workloads"]:
         axes = zip(item["axes"], item["extents"])
         told.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])

@@ -365,6 +365,10 @@ def test_functions_of_different_sizes(tmp_path: Path) -> None:
     predict = ("predict", source, "--device=v100", "--max-kernels=2", "--size=T=9")
     assert "first on v100, T = 9\n" in ok(*predict, "--size=N=5", "--function=first")
     assert "second on v100, N = 5\n" in ok(*predict, "--size=N=5", "--function=second")
+    # Those of the other one need not be given.
+    assert "first on v100, T = 9\n" in ok(*predict, "--function=first")
+    fails(1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second")
+    fails(1, "expected one of the functions first, second, but got 'frist'; did you mean first?", *predict, "--function=frist")
     # The batch of the first is its first dimension, that of the second is called N.
     assert "second on v100, N = 6\n" in ok(*predict, "--batch=6", "--function=second")
     fails(1, "T is 9 by its name, but got 6", *predict, "--batch=6", "--size=N=5", "--function=first")
