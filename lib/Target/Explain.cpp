@@ -274,7 +274,10 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
     for (auto func : launching.getOps<func::FuncOp>())
       if (getAbiType(func))
         functions.push_back(collectWork(func));
-  if (launching && !onlyOf.empty())
+  if (!launching && !onlyOf.empty())
+    return makeError("option --function: the module has no lowering to "
+                     "launches, which tell its functions");
+  if (!onlyOf.empty())
     if (llvm::Error error = keepFunction(onlyOf, functions, *workloads))
       return error;
   Calibration calibration = setup.calibrationFor(*device);

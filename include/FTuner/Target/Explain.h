@@ -83,7 +83,7 @@ llvm::Error checkSizeNames(mlir::ModuleOp module,
 /// for modules without such workloads, which tells what they launch instead,
 /// and for workloads that a size is missing for. `context` is for what the
 /// setup measures. With the C name of a function, that one and its workloads
-/// alone; an error where `launching` has none of that name.
+/// alone; an error where `launching` is null or has none of that name.
 llvm::Expected<ModuleExplanation>
 explainModule(mlir::ModuleOp module, mlir::ModuleOp launching,
               const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes,
