@@ -204,8 +204,6 @@ class Learned:
         from ftuner.learned.dataset import Dataset
         from ftuner.learned.training import Trained
 
-        if not hasattr(Dataset, "load"):
-            raise SystemExit("error: --predictor needs data sets of whole models (ftuner learn data)")
         data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
         if trained.corrects:  # Rows with a prediction alone.
             data = data.select(~np.isnan(data.predicted))
@@ -270,6 +268,8 @@ def operators_part(options, report):
         [card, kind, f"{next(iter(totals.values()))[1] / sum(next(iter(t.values()))[1] for (c, _), t in by_kind.items() if c == card):.1%}",
          *(error(*totals[name]) if totals[name][0] else "0" for name in names)]
         for (card, kind), totals in sorted(by_kind.items())])
+    if not consistent:  # There is no mean error.
+        return []
     return [sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)
             for i in range(len(names))]
 
@@ -357,11 +357,18 @@ def compiled_part(options, report):
     return []
 
 
+def microseconds(text):
+    value = float(text)
+    if not 0 <= value <= 1e6:
+        raise argparse.ArgumentTypeError(f"expected microseconds from 0 to 1000000, but got '{text}'")
+    return value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True, metavar="DATA")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--gaps", nargs="*", type=float, default=[0.0, 5.0], metavar="MICROSECONDS",
+    parser.add_argument("--gaps", nargs="+", type=microseconds, default=[0.0, 5.0], metavar="MICROSECONDS",
                         help="behind each operator (default: 0 and 5)")
     parser.add_argument("--consistent", type=float, default=0.12, metavar="SHARE",
                         help="how far measured operators may be off the forward pass (default: 0.12)")
@@ -376,6 +383,8 @@ def main():
     options = parser.parse_args()
     if bool(options.predictor) != bool(options.dataset):
         parser.error("expected both of --predictor and --dataset, or none")
+    if options.write and not options.write.resolve().parent.is_dir():
+        parser.error(f"cannot write '{options.write}': expected a folder that is there")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     report = Report()
     report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")

@@ -125,16 +125,66 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
   return llvm::Error::success();
 }
 
+/// The sizes, and by the names of a workload's axes those that follow from
+/// sizes of its function that are given.
+static NamedSizes withAxes(const NamedSizes &named,
+                           const WorkloadExplanation &workload,
+                           llvm::ArrayRef<FunctionWork> functions) {
+  NamedSizes result = named;
+  // The name may also be that of a symbol, which is another size.
+  auto isSymbol = [&](llvm::StringRef name) {
+    return llvm::any_of(workload.workload.axes, [&](const Axis &axis) {
+      return llvm::is_contained(axis.symbols, name);
+    });
+  };
+  for (const FunctionWork &function : functions) {
+    std::vector<double> sizes;
+    for (const std::string &name : function.sizeNames) {
+      auto known = named.find(name);
+      sizes.push_back(
+          known == named.end() ? 0 : static_cast<double>(known->second));
+    }
+    auto isGiven = [&](AffineExpr formula) {
+      return !formula
+                  .walk([&](AffineExpr part) {
+                    auto symbol = dyn_cast<AffineSymbolExpr>(part);
+                    bool isMissing =
+                        symbol &&
+                        !named.count(function.sizeNames[symbol.getPosition()]);
+                    return isMissing ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                  })
+                  .wasInterrupted();
+    };
+    for (const LaunchWork &item : function.launches) {
+      if (item.name != workload.name &&
+          !llvm::is_contained(workload.equalWorkloads, item.name))
+        continue;
+      for (auto [extent, name] : llvm::zip(item.extents, item.axisNames)) {
+        if (!extent || isSymbol(name) || !isGiven(extent))
+          continue;
+        if (std::optional<double> size = evaluate(extent, sizes))
+          result.insert(
+              {name, static_cast<int64_t>(
+                         std::min(*size, static_cast<double>(maxExtent) + 1))});
+      }
+    }
+  }
+  return result;
+}
+
 /// Fills in the shapes and what is said about them.
 static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
                            llvm::ArrayRef<NamedSizes> sizes,
+                           llvm::ArrayRef<FunctionWork> functions,
                            const SearchContext &context,
                            WorkloadExplanation &workload) {
   ShapeSamples samples;
   if (sizes.empty())
     samples = shapesAlongMainAxis(workload.workload, kMaxExplainedSizes);
   for (const NamedSizes &named : sizes) {
-    llvm::Expected<Shape> shape = bindSizes(workload.workload, named);
+    llvm::Expected<Shape> shape =
+        bindSizes(workload.workload, withAxes(named, workload, functions));
     if (!shape)
       return makeError("option --size: " + llvm::toString(shape.takeError()));
     samples.shapes.push_back(std::move(*shape));
@@ -179,9 +229,39 @@ static std::optional<double> timeOf(const ModuleExplanation &explanation,
   return std::nullopt;
 }
 
-llvm::Expected<ModuleExplanation> ftuner::explainModule(
-    ModuleOp module, ModuleOp launching, const SearchSetup &setup,
-    llvm::ArrayRef<NamedSizes> sizes, const SearchContext &context) {
+/// Leaves one function and the workloads that it launches.
+static llvm::Error keepFunction(llvm::StringRef name,
+                                std::vector<FunctionWork> &functions,
+                                std::vector<WorkloadExplanation> &workloads) {
+  auto isOther = [&](const FunctionWork &function) {
+    return function.name != name;
+  };
+  if (llvm::all_of(functions, isOther)) {
+    std::vector<std::string> known;
+    for (const FunctionWork &function : functions)
+      known.push_back(function.name);
+    std::string closest = closestName(name, known);
+    return makeError(
+        "option --function: expected one of the functions " +
+        llvm::join(known, ", ") + ", but got '" + name + "'" +
+        (closest.empty() ? "" : "; did you mean " + closest + "?"));
+  }
+  llvm::erase_if(functions, isOther);
+  llvm::erase_if(workloads, [&](const WorkloadExplanation &workload) {
+    return llvm::none_of(
+        functions.front().launches, [&](const LaunchWork &item) {
+          return item.name == workload.name ||
+                 llvm::is_contained(workload.equalWorkloads, item.name);
+        });
+  });
+  return llvm::Error::success();
+}
+
+llvm::Expected<ModuleExplanation>
+ftuner::explainModule(ModuleOp module, ModuleOp launching,
+                      const SearchSetup &setup,
+                      llvm::ArrayRef<NamedSizes> sizes,
+                      const SearchContext &context, llvm::StringRef onlyOf) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
     return makeError("the module has no valid device");
@@ -194,6 +274,12 @@ llvm::Expected<ModuleExplanation> ftuner::explainModule(
     for (auto func : launching.getOps<func::FuncOp>())
       if (getAbiType(func))
         functions.push_back(collectWork(func));
+  if (!launching && !onlyOf.empty())
+    return makeError("option --function: the module has no lowering to "
+                     "launches, which tell its functions");
+  if (!onlyOf.empty())
+    if (llvm::Error error = keepFunction(onlyOf, functions, *workloads))
+      return error;
   Calibration calibration = setup.calibrationFor(*device);
   std::string calibrationName =
       setup.costModel->calibrationName(setup.costOptions(*device));
@@ -202,7 +288,7 @@ llvm::Expected<ModuleExplanation> ftuner::explainModule(
       std::move(*workloads), {},    launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error =
-            explain(setup, result.device, sizes, context, workload))
+            explain(setup, result.device, sizes, functions, context, workload))
       return error;
   auto workloadTime = [&](const LaunchWork &item,
                           llvm::ArrayRef<int64_t> shape) {

@@ -76,11 +76,13 @@ def explain_data(
     sizes: Sizes = None,
     *,
     device: descriptions.Device = "h200",
+    function: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """The `data` of `explain`, without the text."""
+    """The `data` of `explain`, without the text; with the C name of a function that one and its workloads alone."""
     text = compiler.read_source(source)
-    data: dict[str, Any] = json.loads(_translate(text, sizes, device, options, "--json"))
+    chosen = () if function is None else (f"--function={function}",)
+    data: dict[str, Any] = json.loads(_translate(text, sizes, device, options, "--json", *chosen))
     return data
 
 

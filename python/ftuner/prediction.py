@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
 
 from . import compiler, descriptions
-from .errors import Error, did_you_mean
+from .errors import Error
 from .explanation import explain_data
-from .timeline import Timeline, timelines
+from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
+from .work import missing_sizes
 
 # What exporters and people call the size of a batch.
 _BATCH_NAMES = ("batch", "batch_size", "b", "n")
@@ -30,9 +32,10 @@ def predict(
 
     Args:
         source, device, ranges, options: as in `compile`.
-        sizes: every size that the model's work follows from, by name; or several such.
-        batch: the size called batch, batch_size, B or N, or else the first dimension of the first tensor, which may
-            have just this size.
+        sizes: every size that the function's work follows from, by name, or by an axis that has just this size; or several
+            such. Those of other functions may be among them, and need not be.
+        batch: the size called batch, batch_size, B or N that is the first dimension of an argument, or else the first
+            dimension of the first tensor, which may have just this size.
         function: its C name, where the source has several.
         streams, gap: as in `timelines`.
 
@@ -41,110 +44,127 @@ def predict(
     """
     text = compiler.read_source(source, ranges)
     shapes = [dict(one) for one in ([sizes] if isinstance(sizes, Mapping) else sizes)] or [{}]
+    for shape in shapes:
+        shape.update({name: whole_number(f"sizes: {name}", size) for name, size in shape.items()})
     if batch is not None:
-        name = _batch_name(text, batch)
+        batch = whole_number("batch", batch)
+        name = _batch_name(text, batch, function)
         for shape in shapes:
             if name is not None and shape.setdefault(name, batch) != batch:
                 raise ValueError(f"batch: {name} is {shape[name]} by its name, but got {batch}")
     _check_declared(text, shapes)
     # Without a size nothing would be explained at one shape.
-    asked = [shape or {} for shape in shapes]
-    data = explain_data(text, asked if any(asked) else None, device=device, **options)
+    is_asked = any(shapes)
+    data = explain_data(text, shapes if is_asked else None, device=device, function=function, **options)
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
-    _choose_function(data, function)
-    for work in (entry["work"] for entry in data["functions"]):
-        for shape in shapes:
-            _check_sizes(work, shape)
-        if not any(asked):  # All sizes are fixed: any of the shares is the only one.
-            work["shares"] = work["shares"][:1]
+    symbols = [entry["symbol"] for entry in data["functions"]]
+    if len(symbols) > 1:
+        raise ValueError(f"the source has several functions, choose one: {', '.join(symbols)}")
+    (entry,) = data["functions"]
+    for number, shape in enumerate(shapes):
+        _check_sizes(entry["work"], number, shape)
+    if not is_asked:  # All sizes are fixed: any of the shares is the only one.
+        entry["work"]["shares"] = entry["work"]["shares"][:1]
     return timelines(data, streams, gap)
 
 
-def _choose_function(data: dict[str, Any], name: str | None) -> None:
-    """Leaves the function of that name, or the only one."""
-    symbols = [entry["symbol"] for entry in data["functions"]]
-    if name is None and len(symbols) > 1:
-        raise ValueError(f"the source has several functions, choose one: {', '.join(symbols)}")
-    if name is not None and name not in symbols:
-        raise ValueError(
-            f"expected one of the functions {', '.join(symbols)}, but got '{name}'"
-            + did_you_mean(name, symbols)
-        )
-    if name is not None:
-        data["functions"] = [entry for entry in data["functions"] if entry["symbol"] == name]
+def _check_sizes(work: Mapping[str, Any], number: int, given: Mapping[str, int]) -> None:
+    """The sizes with this number must be all that the work follows from, and in their ranges.
 
-
-def _formulas(work: Mapping[str, Any]) -> Iterator[str]:
-    """Everything that the function's sizes may stand in."""
-    for item in (*work["workloads"], *work["fallback_kernels"]):
-        for value in item.values():
-            for formula in value if isinstance(value, list) else [value]:
-                if isinstance(formula, str):
-                    yield formula
-
-
-def _check_sizes(work: Mapping[str, Any], given: Mapping[str, int]) -> None:
-    """Sizes must be those that the work follows from, and in their ranges."""
-    known: list[str] = work["sizes"]
-    for name, size in given.items():
-        if name not in known:
-            raise ValueError(
-                f"sizes: expected one of {', '.join(known) or 'none, all are fixed'}, but got '{name}'"
-                + did_you_mean(name, known)
-            )
-        low, high = work["size_ranges"][known.index(name)]
-        if size < low or (high is not None and size > high):
-            raise _range_error(name, low, high, size)
-    words = {word for formula in _formulas(work) for word in re.findall(r"[^\s()*+]+", formula)}
-    missing = [name for name in known if name not in given and name in words]
+    The compiler has refused names that are no sizes of the source.
+    """
+    missing = missing_sizes(work, given)
     if missing:
         examples = ",".join(f"{name}=64" for name in missing)
         raise ValueError(
             f"the sizes {', '.join(missing)} are not known: give them by --size {examples}"
         )
+    sizes = work["shares"][number]["sizes"]
+    for name, (low, high) in beyond_ranges(work, given, sizes).items():
+        raise _range_error(name, low, high, sizes[name])
 
 
 def _range_error(name: str, low: int, high: int | None, size: int) -> ValueError:
-    most = "on" if high is None else f"to {high}"
-    return ValueError(f"sizes: expected {name} from {low} {most}, but got {size}")
+    return ValueError(f"sizes: expected {name} from {range_text(low, high)}, but got {size}")
+
+
+def _without_comments(text: compiler.SourceText) -> str:
+    words = text.content.decode(errors="replace")
+    return re.sub(
+        r'("(?:[^"\\\n]|\\.)*")|//[^\n]*', lambda found: str(found[1] or ""), words
+    )
 
 
 def _check_declared(text: compiler.SourceText, shapes: Sequence[Mapping[str, int]]) -> None:
     """Refuses sizes beyond the ranges that the text of a source declares, before it is planned."""
-    for name, low, high in re.findall(
-        rb'"?([\w.$-]+)"?\s*=\s*#ukernel\.range<(\d+) to (\d+)', text.content
+    for quoted, plain, low, high in re.findall(
+        r'(?:"([^"]*)"|([\w.$-]+))\s*=\s*#ukernel\.range<(\d+) to (\d+)', _without_comments(text)
     ):
+        name = quoted or plain
         for shape in shapes:
-            size = shape.get(name.decode())
+            size = shape.get(name)
             if size is not None and not int(low) <= size <= int(high):
-                raise _range_error(name.decode(), int(low), int(high), size)
+                raise _range_error(name, int(low), int(high), size)
 
 
-def _batch_name(text: compiler.SourceText, batch: int) -> str | None:
-    """The name of the batch's size; None where the model has just this batch.
+@dataclass(frozen=True)
+class _Argument:
+    """An argument of a function of a text: its first dimension ("?", a number, None of what has none) and that one's symbol."""
+
+    first: str | None
+    symbol: str | None
+
+
+def _arguments(words: str) -> dict[str, list[_Argument]]:
+    """The arguments of the public functions of a text, by the functions' names."""
+    functions: dict[str, list[_Argument]] = {}
+    for head in re.finditer(r"func\.func\s+(?:public\s+)?@(?:\"([^\"]*)\"|([\w.$-]+))\s*\(", words):
+        depth = 1
+        end = head.end()
+        for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[()]', words[head.end() :]):
+            depth += {"(": 1, ")": -1}.get(token[0], 0)
+            if depth == 0:
+                end += token.start()
+                break
+        arguments = []
+        for argument in re.split(r"%[\w.$-]+\s*:", words[head.end() : end])[1:]:
+            shape = re.match(r"\s*tensor<(\?|\d+)x", argument)
+            symbol = re.search(r"ukernel\.shape\s*=\s*\[\s*\"([^\"]*)\"", argument)
+            arguments.append(_Argument(shape and shape[1], symbol and symbol[1]))
+        functions[head[1] or head[2]] = arguments
+    return functions
+
+
+def _batch_name(text: compiler.SourceText, batch: int, function: str | None) -> str | None:
+    """The name of the batch's size of the function, or of the only one; None where the model has just this batch.
 
     Raises `ValueError` where it has another one, or does not tell.
     """
     if text.content.startswith(b"ML\xefR"):
         raise ValueError("batch: bytecode does not tell the batch: give it by its name, as a size")
-    words = text.content.decode(errors="replace")
-    symbols = re.findall(r'"([^"]*)"', " ".join(re.findall(r"ukernel\.shape\s*=\s*\[([^\]]*)\]", words)))
-    for name in dict.fromkeys(symbols):
-        if name.lower() in _BATCH_NAMES:
-            return str(name)
-    first = re.search(
-        r"func\.func\s+(?:public\s+)?@(?:\"[^\"]*\"|[\w.$-]+)\s*\(\s*%[\w.$-]+\s*:\s*tensor<(\?|\d+)x[^>]*>"
-        r"(\s*\{[^}]*?ukernel\.shape\s*=\s*\[\s*\"([^\"]*)\")?",
-        words,
+    functions = _arguments(_without_comments(text))
+    # C names have other characters replaced.
+    arguments = next(
+        (
+            found
+            for name, found in functions.items()
+            if function is None or re.sub(r"\W", "_", name) == re.sub(r"\W", "_", function)
+        ),
+        [],
     )
-    if first is None:
-        raise ValueError("batch: the first argument is no tensor: give the batch by its name, as a size")
-    if first[1] == "?":
-        return str(first[3] or "arg0_dim0")
-    if int(first[1]) != batch:
+    for argument in arguments:
+        if argument.symbol is not None and argument.symbol.lower() in _BATCH_NAMES:
+            return argument.symbol
+    tensors = [(i, one) for i, one in enumerate(arguments) if one.first is not None]
+    if not tensors:
+        raise ValueError("batch: no argument is a tensor: give the batch by its name, as a size")
+    number, tensor = tensors[0]
+    if tensor.first == "?":
+        return tensor.symbol or f"arg{number}_dim0"
+    if int(str(tensor.first)) != batch:
         raise ValueError(
-            f"batch: the model has a fixed batch of {first[1]}, but got {batch}: export it with that one, or with a "
+            f"batch: the model has a fixed batch of {tensor.first}, but got {batch}: export it with that one, or with a "
             "dynamic batch"
         )
     return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
@@ -14,7 +15,7 @@ from . import outputs, plotting
 from .errors import Error
 from .learned import replay
 from .tables import table
-from .work import KINDS, evaluate, kind_of
+from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
 
 # Of Okabe and Ito, by kind.
 _COLOURS = dict(
@@ -22,6 +23,8 @@ _COLOURS = dict(
 )
 # What `Timeline.text` lists without being asked for all.
 _SHORT_LIST = 40
+#: The longest gap, in microseconds.
+MOST_GAP = 1e6
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Launch:
         shape: extents of a workload's axes; None where they do not follow from the sizes.
         path: the codegen path of a workload's program; None where its shape was not explained.
         blocks: of one launch; None where it is not known.
-        kernels: how many kernels run: one for each turn of a loop around it, and a second one where slices are summed.
+        kernels: how many kernels run: one for each turn of a loop around it, and a second one where slices are summed. Without
+            any it has no gap.
         time: predicted microseconds of all of them; None where the work does not follow from the sizes.
         after: launches that have to end before, by their numbers.
         is_in_open_loop: in a loop whose turns are not known, of which one counts.
@@ -76,6 +80,8 @@ class Timeline:
         gap: microseconds behind each kernel in which its stream is idle.
         launches: in the order of the host.
         placed: when each of them runs.
+        missing: sizes that nobody gave, which are the middle of their ranges.
+        beyond: the ranges of sizes that are not in them.
     """
 
     device: str
@@ -87,6 +93,8 @@ class Timeline:
     gap: float
     launches: tuple[Launch, ...]
     placed: tuple[Placed, ...]
+    missing: tuple[str, ...] = ()
+    beyond: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     @property
     def sum(self) -> float:
@@ -96,7 +104,9 @@ class Timeline:
     @property
     def latency(self) -> float:
         """Microseconds from the first launch to the end of the last one."""
-        return max((place.end for place in self.placed), default=0.0)
+        return max(
+            (place.end for launch, place in zip(self.launches, self.placed) if launch.kernels), default=0.0
+        )
 
     @property
     def kernels(self) -> int:
@@ -139,6 +149,8 @@ class Timeline:
             "calibration": self.calibration,
             "function": self.function,
             "sizes": self.sizes,
+            "sizes_not_given": [*self.missing],
+            "sizes_beyond_range": {name: [*ends] for name, ends in self.beyond.items()},
             "streams": self.streams,
             "gap_us": self.gap,
             "sum_us": self.sum,
@@ -172,13 +184,20 @@ class Timeline:
     def text(self, most: int | None = _SHORT_LIST) -> str:
         """Sum and replay, times by kind, and the launches in the order in which they begin.
 
-        Of more than `most` launches the first and the last, none for 0, all for None.
+        Of more than `most` launches the first and the last, none for 0, all for None. Raises `ValueError` for less than 0.
         """
+        if most is not None and most < 0:
+            raise ValueError(f"most: expected a number from 0 on, but got {most}")
         streams = "one stream" if self.streams == 1 else f"{self.streams} streams"
         lines = [
             f"Timeline of {self.title}: predicted by {self.cost_model}, calibration {self.calibration}",
             f"  {self.latency:.1f} µs on {streams}, gaps of {self.gap:g} µs; "
-            f"sum of {self.kernels} kernels {self.sum:.1f} µs",
+            f"sum of {self.kernels} {'kernel' if self.kernels == 1 else 'kernels'} {self.sum:.1f} µs",
+        ]
+        lines += [f"  {name} is not given: {self.sizes[name]}, the middle of its range" for name in self.missing]
+        lines += [
+            f"  {name} = {self.sizes[name]} is beyond its range, {range_text(*ends)}"
+            for name, ends in self.beyond.items()
         ]
         if self.unknown:
             lines.append(f"  {self.unknown} {_launches_are(self.unknown)} not in it: the work does not follow from the sizes")
@@ -194,13 +213,13 @@ class Timeline:
             return "\n".join(lines)
         order = sorted(range(len(self.launches)), key=lambda i: (self.placed[i].start, i))
         hidden = 0 if most is None else max(0, len(order) - most)
-        half = len(order) if most is None else most // 2
-        shown = order if not hidden else [*order[:half], *order[-half:]]
+        first = len(order) if most is None else (most + 1) // 2
+        shown = order if not hidden else [*order[:first], *order[first + hidden :]]
         rows = [self._row(number) for number in shown]
         header = ["start µs", "end µs", "stream", "kernel", "shape", "blocks", "by", "operator"]
         text = table(rows, header).splitlines()
         if hidden:
-            text.insert(1 + half, f"… {hidden} launches …")
+            text.insert(1 + first, f"… {hidden} launches …")
         return "\n".join([*lines, *_indented("\n".join(text), 4)])
 
     def _row(self, number: int) -> list[str]:
@@ -212,6 +231,11 @@ class Timeline:
         return [
             f"{place.start:.2f}", end, str(place.stream), launch.name, shape, blocks, by, launch.operator,
         ]  # fmt: skip
+
+
+def range_text(low: int, high: int | None) -> str:
+    """ "1 to 16", "1 on" without a greatest one."""
+    return f"{low} on" if high is None else f"{low} to {high}"
 
 
 def _launches_are(count: int) -> str:
@@ -234,14 +258,15 @@ def timelines(data: Mapping[str, Any], streams: int = 1, gap: float = 0.0) -> li
         data: `Explanation.data`, of explanations with sizes.
         streams: over how many streams launches that do not wait for each other are spread. Predicted times are of a
             kernel that has the device for itself, so that with more than one the replay is a lower bound.
-        gap: microseconds behind each kernel in which its stream is idle: 0 where a call is a graph of CUDA.
+        gap: microseconds behind each kernel in which its stream is idle: 0 where a call is a graph of CUDA, at most a second.
 
     Raises `ValueError` for numbers that are none of these, and `Error` for a module that cannot be lowered to launches.
     """
+    streams = whole_number("streams", streams)
     if streams < 1:
         raise ValueError(f"streams: expected at least 1, but got {streams}")
-    if not 0 <= gap < float("inf"):
-        raise ValueError(f"gap: expected microseconds from 0 on, but got {gap}")
+    if not isinstance(gap, (int, float)) or not 0 <= gap <= MOST_GAP:
+        raise ValueError(f"gap: expected microseconds from 0 to {MOST_GAP:.0f}, but got {gap!r}")
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
     found = []
@@ -249,13 +274,37 @@ def timelines(data: Mapping[str, Any], streams: int = 1, gap: float = 0.0) -> li
         for number, share in enumerate(function["work"]["shares"]):
             launches = _launches(data, function["work"], number)
             placed = _place(launches, streams, gap)
+            sizes = share["sizes"]
+            given = data["sizes"][number] if data.get("sizes") else sizes
+            missing = missing_sizes(function["work"], given)
+            beyond = beyond_ranges(function["work"], given, sizes)
             found.append(
                 Timeline(
                     data["device"], data["cost_model"], data["calibration"], function["symbol"],
-                    share["sizes"], streams, gap, tuple(launches), tuple(placed),
+                    sizes, streams, gap, tuple(launches), tuple(placed), tuple(missing), beyond,
                 )  # fmt: skip
             )
     return found
+
+
+def whole_number(name: str, value: Any) -> int:
+    """The value of an argument. Raises `ValueError` where it is no integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name}: expected a whole number, but got {value!r}") from None
+
+
+def beyond_ranges(
+    work: Mapping[str, Any], given: Iterable[str], sizes: Mapping[str, int]
+) -> dict[str, tuple[int, int | None]]:
+    """The ranges of the function's sizes that given ones tell, and that are not in them."""
+    told = told_sizes(work, given)
+    return {
+        name: (low, high)
+        for name, (low, high) in zip(work["sizes"], work["size_ranges"])
+        if name in told and (sizes[name] < low or (high is not None and sizes[name] > high))
+    }
 
 
 def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> list[Launch]:
@@ -314,9 +363,10 @@ def _program(workload: Mapping[str, Any] | None, extents: Sequence[int | None]) 
 
 def _place(launches: Sequence[Launch], streams: int, gap: float) -> list[Placed]:
     durations = [(launch.time or 0.0) + max(0, launch.kernels - 1) * gap for launch in launches]
-    queued = replay.assign(durations, [launch.after for launch in launches], streams)
+    gaps = [gap if launch.kernels else 0.0 for launch in launches]
+    queued = replay.assign(durations, [launch.after for launch in launches], streams, gaps)
     found: list[Placed | None] = [None] * len(launches)
-    for item in replay.replay(queued, gap):
+    for item in replay.replay(queued):
         found[item.launch] = Placed(queued[item.launch].queue, item.start, item.end)
     return [place for place in found if place is not None]
 
@@ -370,7 +420,7 @@ def _metadata(name: str, pid: int, tid: int, value: str) -> dict[str, Any]:
 
 def trace_text(found: Iterable[Timeline]) -> str:
     """The trace as the text of a file."""
-    return json.dumps(trace(found), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(trace(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
@@ -379,10 +429,16 @@ def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
     The suffix is the format, `.svg`, `.png` or `.pdf`. Raises `Error` for another one, without Matplotlib, and for no
     timeline, before anything is written.
     """
+    path = Path(output)
+    outputs.write({str(path): drawn(found, path)})
+    return path
+
+
+def drawn(found: Sequence[Timeline], output: str | os.PathLike[str]) -> bytes:
+    """The content of the file that `draw` writes."""
     plotting.check_output(output)
     if not found:
         raise Error("there is no timeline to draw")
-    path = Path(output)
     pyplot = plotting.load_matplotlib()
     lines = sum(timeline.streams for timeline in found)
     figure, (over_time, shares) = pyplot.subplots(
@@ -396,24 +452,24 @@ def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
         _draw_launches(over_time, found)
         _draw_shares(shares, found)
         figure.legend(ncols=len(KINDS), fontsize=7, loc="outside lower center", frameon=False)
-        first = found[0]
+        functions = ", ".join(dict.fromkeys(timeline.function for timeline in found))
         over_time.set_title(
-            f"{first.function}, predicted by {first.cost_model}; nothing was measured", fontsize=10
+            f"{functions}, predicted by {found[0].cost_model}; nothing was measured", fontsize=10
         )
         content = io.BytesIO()
-        plotting.save_figure(figure, content, path.suffix)
+        plotting.save_figure(figure, content, Path(output).suffix)
     finally:
         pyplot.close(figure)
-    outputs.write({str(path): content.getvalue()})
-    return path
+    return content.getvalue()
 
 
 def _labels(found: Sequence[Timeline]) -> list[str]:
     """What tells the timelines apart."""
+    has_several = len({timeline.function for timeline in found}) > 1
     names: list[str] = []
     for timeline in found:
-        sizes = ", ".join(f"{name} = {size}" for name, size in timeline.sizes.items())
-        names.append(f"{timeline.device}{', ' if sizes else ''}{sizes}")
+        sizes = (f"{name} = {size}" for name, size in timeline.sizes.items())
+        names.append(", ".join([*([timeline.function] if has_several else []), timeline.device, *sizes]))
     return names
 
 

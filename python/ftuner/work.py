@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def inner_operations(operator: str) -> list[str]:
 def kind_of(kernel: Mapping[str, Any]) -> str:
     """One of KINDS for an entry of `workloads` or `fallback_kernels` of a work report.
 
-    Products with weights are linear, those of two tensors with a batch are batched; fallback kernels compute something, or
+    Products without a batch are linear, the others are batched; fallback kernels compute something, or
     move and fill tensors.
     """
     inner = inner_operations(kernel["operator"])
@@ -223,13 +223,46 @@ _OPERATORS: dict[str, Callable[[float, float], float]] = {
 }
 
 
+def _words(formula: str, sizes: Iterable[str]) -> list[str]:
+    """The names, numbers and signs of a formula of these sizes."""
+    # Names may have any characters; longer ones first.
+    names = "|".join(re.escape(name) for name in sorted(sizes, key=len, reverse=True))
+    whole = rf"(?<![^\s(-])(?:{names})(?![^\s)])|" if names else ""
+    return re.findall(rf"{whole}\d+|floordiv|ceildiv|mod|[-+*()]", formula)
+
+
+# Fields of an entry of `workloads` or `fallback_kernels` that the function's sizes may stand in.
+_FORMULAS = ("extents", "launches", "flops", "bytes", "accesses", "thread_loads", "blocks")
+
+
+def told_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
+    """The function's sizes that given ones tell: by their names, or by an axis of a workload that has just this extent."""
+    names = {*given}
+    told = names.intersection(work["sizes"])
+    names -= told  # N is the size of that name, where there is one, and not the axis.
+    for item in work["workloads"]:
+        axes = zip(item["axes"], item["extents"])
+        told.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])
+    return told
+
+
+def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
+    """The sizes that the function's work follows from, and that given ones do not tell."""
+    words: set[str] = set()
+    for item in (*work["workloads"], *work["fallback_kernels"]):
+        for value in (item.get(key) for key in _FORMULAS):
+            for formula in value if isinstance(value, list) else [value]:
+                if isinstance(formula, str):
+                    words.update(_words(formula, work["sizes"]))
+    told = told_sizes(work, given)
+    return [name for name in work["sizes"] if name in words and name not in told]
+
+
 def evaluate(formula: int | str, sizes: Mapping[str, int]) -> float:
     """A formula of the manifest, such as "(T + 3) * 32"."""
     if isinstance(formula, int):
         return formula
-    # Names may have any characters; longer ones first.
-    names = "|".join(re.escape(name) for name in sorted(sizes, key=len, reverse=True))
-    words = re.findall(rf"{names}{'|' if names else ''}\d+|floordiv|ceildiv|mod|[-+*()]", formula)
+    words = _words(formula, sizes)
     words.reverse()
 
     def atom() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner import timeline
+from ftuner import compiler, prediction, timeline, work
 from ftuner.learned import replay
 
 from commands import run_command
@@ -54,6 +55,12 @@ def test_streams_run_their_launches_in_order() -> None:
         placed = replay.replay(replay.assign([1.0, 6.0, 2.0, 3.0], [(), (), (1,), (0,)], queues))
         of = {item.launch: item for item in placed}
         assert of[2].start >= of[1].end and of[3].start >= of[0].end
+    # 3 follows 2 on the stream that is free behind the gap of 2, and 1 has 6 for itself.
+    order = ([1.0, 6.0, 1.0, 1.0, 1.0, 1.0, 2.0], [(), (), (0,), (2,), (3,), (4,), ()])
+    assert replay.makespan(replay.replay(replay.assign(*order, 2, 3), 3)) == 17
+    # A gap of its own counts in place of the replay's.
+    launches = replay.assign([2.0, 2.0, 2.0], [(), (), ()], 1, [0.0, 5.0, 1.0])
+    assert [item.start for item in replay.replay(launches, 9)] == [0, 2, 9]
     with pytest.raises(ValueError, match="at least 1"):
         replay.assign([1.0], [()], 0)
     with pytest.raises(ValueError, match="not before it"):
@@ -109,17 +116,54 @@ def test_a_timeline_of_an_explanation() -> None:
     # A gap between any two of the kernels, of which the last two are at the end.
     (with_gaps,) = timeline.timelines(explained(), gap=1)
     assert with_gaps.placed[2].end == 21 + 6 and with_gaps.sum == 21
+    # The last one does not happen; that before it, of which no time is known, is one more kernel.
+    assert with_gaps.latency == 28
     (two,) = timeline.timelines(explained(), streams=2)
     assert two.latency == 18 and [place.stream for place in two.placed] == [0, 1, 1, 1, 1]
     for text in (one.text(), two.text(None)):
         assert "sum of 8 kernels 21.0 µs" in text and "1 launch is not in it" in text
     assert "k2" not in one.text(0) and "… 3 launches …" in one.text(2) and "f_0" not in one.text(2)
+    listed = {most: [name for name in ("k0", "f_0", "k2", "k3", "k4") if f" {name} " in one.text(most)] for most in (1, 3, 4, 5)}
+    assert listed == {1: ["k0"], 3: ["k0", "f_0", "k4"], 4: ["k0", "f_0", "k3", "k4"], 5: ["k0", "f_0", "k2", "k3", "k4"]}
+    assert "… 4 launches …" in one.text(1) and "…" not in one.text(5)
+    with pytest.raises(ValueError, match="most: expected a number from 0 on, but got -1"):
+        one.text(-1)
     with pytest.raises(ValueError, match="streams"):
         timeline.timelines(explained(), streams=0)
     with pytest.raises(ValueError, match="gap"):
         timeline.timelines(explained(), gap=float("nan"))
+    with pytest.raises(ValueError, match="gap: expected microseconds from 0 to 1000000, but got 1e\\+308"):
+        timeline.timelines(explained(), gap=1e308)
+    with pytest.raises(ValueError, match="streams: expected a whole number, but got 1.5"):
+        timeline.timelines(explained(), streams=1.5)  # type: ignore[arg-type]
     with pytest.raises(ftuner.Error, match="no lowering"):
         timeline.timelines({**explained(), "functions": None})
+
+
+def test_sizes_that_nobody_gave() -> None:
+    data = {**explained(), "sizes": [{"M": 8}]}
+    (one,) = timeline.timelines(data)
+    # The axis M is just T.
+    assert one.missing == () and one.beyond == {}
+    work = data["functions"][0]["work"]
+    work["shares"] = [{"sizes": {"T": 17}}]
+    (one,) = timeline.timelines(data)
+    assert one.beyond == {"T": (1, 16)} and "  T = 17 is beyond its range, 1 to 16" in one.text().splitlines()
+    assert one.as_json()["sizes_beyond_range"] == {"T": [1, 16]} and one.as_json()["sizes_not_given"] == []
+    data["sizes"] = [{"Q": 8}]
+    (one,) = timeline.timelines(data)
+    assert one.as_json()["sizes_not_given"] == ["T"] and one.beyond == {}
+    assert "  T is not given: 17, the middle of its range" in one.text().splitlines()
+
+
+def test_names_of_formulas() -> None:
+    """Names may have spaces, brackets and signs, and letters of other words."""
+    kernel = {"kernel": "k", "operator": "T", "blocks": "x(y)*2 * 4", "launches": "(a b + 1) floordiv 2", "flops": "f * 3"}
+    data = {"sizes": ["T", "a", "a b", "x(y)*2", "f", "u"], "workloads": [], "fallback_kernels": [kernel]}
+    assert work.missing_sizes(data, ["a"]) == ["a b", "x(y)*2", "f"]
+    assert work.missing_sizes(data, ["a b", "f", "x(y)*2"]) == []
+    assert work.evaluate("(a b + 1) floordiv 2", {"a": 100, "a b": 7, "f": 50}) == 4
+    assert work.evaluate("f floordiv 2", {"f": 9}) == 4
 
 
 def check_trace(trace: dict[str, Any]) -> Counter[str]:
@@ -164,6 +208,11 @@ def test_traces_and_figures(tmp_path: Path) -> None:
         content = path.read_bytes()
         assert content.startswith(start)
         assert suffix != ".svg" or (b"18 \xc2\xb5s" in content and b"v100, T = 8, stream 1" in content)
+    functions = [one for name in "gh" for one in timeline.timelines(
+        {**explained(), "functions": [{**explained()["functions"][0], "symbol": name}]})]  # fmt: skip
+    content = timeline.draw(functions, tmp_path / "two.svg").read_text()
+    assert "g, h, predicted by latency" in content
+    assert "g, v100, T = 8" in content and "h, v100, T = 8" in content
     with pytest.raises(ftuner.Error, match="ends in one of"):
         timeline.draw(found, tmp_path / "x.gif")
     with pytest.raises(ftuner.Error, match="no timeline"):
@@ -249,17 +298,117 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
     fails(1, "T is 4 by its name, but got 8", *predict, "--size=T=4", "--batch=8")
     fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
     fails(2, "expected a number from 1 to 1024", *predict, "--size=T=4", "--streams=0")
-    fails(2, "expected microseconds from 0 on", *predict, "--size=T=4", "--gap=-1")
+    for gap in ("-1", "1e308", "inf", "nan"):
+        fails(2, f"expected microseconds from 0 to 1000000, but got '{gap}'", *predict, "--size=T=4", f"--gap={gap}")
     fails(2, "expected different devices", *predict[:2], "--size=T=4", "--device=v100,v100")
     fails(1, "unknown device 'nope'", *predict[:2], "--size=T=4", "--device=nope,v100")
     for command in ("predict", "explain"):
         fails(1, "cannot write", command, source, "--size=T=4", "--trace", tmp_path / "none" / "x.json")
         fails(1, "ends in one of", command, source, "--size=T=4", "--timeline", tmp_path / "x.gif")
         fails(2, "expected the name of a file", command, source, "--size=T=4", "--trace=-")
-    fails(2, "option --trace: expected --size", "explain", source, "--trace", trace)
+        same = tmp_path / "same.svg"
+        fails(2, "expected two files", command, source, "--size=T=4", "--trace", same, "--timeline", same)
+        assert not same.exists()
+    for options in (("--trace", trace), ("--streams=1",), ("--gap=0",), ("--launches",)):
+        name = options[0].partition("=")[0]
+        fails(2, f"option {name}: expected --size", "explain", source, *options)
+        fails(2, f"option {name}: expected --size", "explain", source, "--plot", tmp_path / "x.svg", *options)
     assert not trace.exists()
     fixed = tmp_path / "fixed.mlir"
     fixed.write_text(MATMUL.replace("?", "12").replace('{ukernel.shape = ["T", 32]}', "")
                      .replace("tensor.empty(%t)", "tensor.empty()"))  # fmt: skip
     fails(1, "the model has a fixed batch of 12, but got 3", "predict", fixed, "--device=v100", "--batch=3")
     assert "matmul on v100\n" in ok("predict", fixed, "--device=v100", "--batch=12", "--max-kernels=2")
+
+
+def changed(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "changed.mlir"
+    path.write_text(text)
+    return path
+
+
+def test_sizes_without_symbols(tmp_path: Path) -> None:
+    """A dynamic dimension has a name of its own, which also tells the axis, and the other way round."""
+    source = changed(tmp_path, MATMUL.replace('{ukernel.shape = ["T", 32]}', ""))
+    predict = ("predict", source, "--device=v100", "--max-kernels=2")
+    text = ok(*predict, "--size=arg0_dim0=8")
+    assert text.splitlines()[0].endswith(" ms predicted for matmul on v100, arg0_dim0 = 8")
+    assert ok(*predict, "--size=M=8") == ok(*predict, "--batch=8") == text
+    fails(1, "the sizes arg0_dim0 are not known", *predict)
+    # A number before the tensor.
+    scalar = changed(tmp_path, source.read_text().replace("@matmul(", "@matmul(%s: f32, ", 1))
+    assert "matmul on v100, arg1_dim0 = 8" in ok("predict", scalar, *predict[2:], "--batch=8")
+
+
+#: Two functions with a size each, and words that are none.
+FUNCTIONS = """
+// Try T = #ukernel.range<1 to 4>, {ukernel.shape = ["batch", 64]}.
+module attributes {ukernel.symbols = {T = #ukernel.range<1 to 128>, N = #ukernel.range<1 to 64>}} {
+""" + "".join(
+    f"""
+  func.func @{name}(%x: tensor<?x64xf32> {{ukernel.shape = ["{size}", 64]}}, %w: tensor<64x{width}xf32>) -> tensor<?x{width}xf32> {{
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %t = tensor.dim %x, %c0 : tensor<?x64xf32>
+    %empty = tensor.empty(%t) : tensor<?x{width}xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{width}xf32>) -> tensor<?x{width}xf32>
+    %p = linalg.matmul ins(%x, %w : tensor<?x64xf32>, tensor<64x{width}xf32>) outs(%init : tensor<?x{width}xf32>) -> tensor<?x{width}xf32>
+    return %p : tensor<?x{width}xf32>
+  }}
+"""
+    for name, size, width in (("first", "T", 64), ("second", "N", 128))
+) + "}\n"  # fmt: skip
+
+
+def test_functions_of_different_sizes(tmp_path: Path) -> None:
+    source = changed(tmp_path, FUNCTIONS)
+    predict = ("predict", source, "--device=v100", "--max-kernels=2", "--size=T=9")
+    assert "first on v100, T = 9\n" in ok(*predict, "--size=N=5", "--function=first")
+    assert "second on v100, N = 5\n" in ok(*predict, "--size=N=5", "--function=second")
+    # Those of the other one need not be given.
+    assert "first on v100, T = 9\n" in ok(*predict, "--function=first")
+    fails(1, "expected a size of 'N' for axis M of workload 'second_0'", *predict, "--function=second")
+    fails(1, "expected one of the functions first, second, but got 'frist'; did you mean first?", *predict, "--function=frist")
+    # The batch of the first is its first dimension, that of the second is called N.
+    assert "second on v100, N = 6\n" in ok(*predict, "--batch=6", "--function=second")
+    fails(1, "T is 9 by its name, but got 6", *predict, "--batch=6", "--size=N=5", "--function=first")
+    fails(1, "choose one: first, second", *predict, "--size=N=5")
+    fails(1, "expected T from 1 to 128, but got 129", *predict[:-1], "--size=T=129,N=5", "--function=first")
+
+
+def test_the_batch_is_a_first_dimension(tmp_path: Path) -> None:
+    # N is the second dimension of the weights.
+    source = changed(tmp_path, FUNCTIONS.replace('["T", 64]', '["T", "N"]').replace("x64xf32> {", "x?xf32> {"))
+    arguments = prediction._arguments(source.read_text())
+    assert arguments["first"][0] == prediction._Argument("?", "T")
+    text = compiler.read_source(source)
+    assert prediction._batch_name(text, 3, "first") == "T" and prediction._batch_name(text, 3, "second") == "N"
+    with pytest.raises(ValueError, match="batch: expected a whole number, but got 2.5"):
+        ftuner.predict(source, batch=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="sizes: T: expected a whole number, but got '8'"):
+        ftuner.predict(source, {"T": "8"})  # type: ignore[dict-item]
+
+
+def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/replay_models.py, which needs tables that are not part of the repository."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+
+    def operator(name: str, output: str, inputs: str) -> Any:
+        row = {"op": name, "output_shape": output, "input_shapes": inputs, "times": "3", "latency_us": "2.5"}
+        return models.operator_of(row)
+
+    linear = operator("bert.query", "(2, 8, 64)", "[[2, 8, 32], [64, 32]]")
+    assert (linear.what, linear.extents, linear.times, linear.measured_us) == ("product", (1, 16, 64, 32), 3, 2.5)
+    assert linear.key == "linear 2x8x64 of 2x8x32; 64x32" and models.kind_of(linear) == "linear"
+    batched = operator("matmul", "(2, 4, 8, 8)", "[[2, 4, 8, 16], [2, 4, 16, 8]]")
+    assert batched.extents == (8, 8, 8, 16) and models.kind_of(batched) == "batched products"
+    assert operator("addmm", "(8, 64)", "[[64], [8, 32], [32, 64]]").extents == (1, 8, 64, 32)
+    others = {"softmax": "softmax", "ln_f": "layernorm", "gelu": "gelu", "attn_drop": "nothing", "truediv": "relu"}
+    for name, what in others.items():
+        assert operator(name, "(8, 64)", "[[8, 64]]").what == what
+    assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
+    # Three times 4 and three of nothing, with a gap between any two that happen.
+    nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
+    assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
+    assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5

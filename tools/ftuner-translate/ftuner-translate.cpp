@@ -126,6 +126,11 @@ struct Options {
                      "keeps the sizes that are not"),
       llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
       llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> function{
+      "function",
+      llvm::cl::desc("With --ftuner-explain: the function of this C name and "
+                     "its workloads alone"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json",
                            llvm::cl::desc("Explain, or write trees, in JSON"),
                            llvm::cl::cat(category)};
@@ -215,6 +220,10 @@ static llvm::Error checkOptions(const Options &options) {
   if (!isForIree && options.ireeAnyAddress.getNumOccurrences() > 0)
     return makeError("option --iree-any-address has no effect without "
                      "--ftuner-to-iree");
+  if (options.translation != Translation::Explanation &&
+      options.function.getNumOccurrences() > 0)
+    return makeError("option --function has no effect without "
+                     "--ftuner-explain");
   bool writesTrees = options.translation == Translation::Trees;
   if (options.features && (!writesTrees || !options.json))
     return makeError("option --features has no effect without --ftuner-trees "
@@ -356,9 +365,9 @@ static llvm::Error explain(const Options &options,
   llvm::Expected<DeviceMeasurer> measurer = measurerFor(**module, *setup);
   if (!measurer)
     return measurer.takeError();
-  llvm::Expected<ModuleExplanation> explanation =
-      explainModule(**module, launching ? *launching : ModuleOp(), *setup,
-                    *sizes, measuringContext(*setup, measurer->measurer.get()));
+  llvm::Expected<ModuleExplanation> explanation = explainModule(
+      **module, launching ? *launching : ModuleOp(), *setup, *sizes,
+      measuringContext(*setup, measurer->measurer.get()), options.function);
   if (!explanation)
     return explanation.takeError();
   std::string text, json;

@@ -82,11 +82,12 @@ llvm::Error checkSizeNames(mlir::ModuleOp module,
 /// tells of the functions as a whole; null where that is not known. An error
 /// for modules without such workloads, which tells what they launch instead,
 /// and for workloads that a size is missing for. `context` is for what the
-/// setup measures.
+/// setup measures. With the C name of a function, that one and its workloads
+/// alone; an error where `launching` is null or has none of that name.
 llvm::Expected<ModuleExplanation>
 explainModule(mlir::ModuleOp module, mlir::ModuleOp launching,
               const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes,
-              const SearchContext &context = {});
+              const SearchContext &context = {}, llvm::StringRef onlyOf = {});
 
 void writeExplanationText(const ModuleExplanation &explanation,
                           llvm::raw_ostream &os);

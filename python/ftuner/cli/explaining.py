@@ -9,7 +9,7 @@ from .. import plotting, timeline
 from ..explanation import explain, explain_data
 from ..progress import Progress
 from .common import UsageError, add_source, parse_shapes, print_json
-from .replaying import add_timeline, check_files, write_files
+from .replaying import add_timeline, check_options, write_files
 
 _EPILOG = """\
 examples:
@@ -54,14 +54,14 @@ def run(options: argparse.Namespace) -> None:
     if options.plot:
         if sizes or options.json:
             raise UsageError("option --plot draws all sizes: expected no --size and no --json")
-        check_files(options, has_sizes=False)
+        check_options(options, has_sizes=False)
         plotting.check_output(options.plot)
         with Progress(message):
             data = explain_data(source, device=options.device, **options.pipeline)
         for path in plotting.draw_plan(data, options.plot):
             print(path)
         return
-    check_files(options, has_sizes=bool(sizes))
+    check_options(options, has_sizes=bool(sizes))
     with Progress(message):
         if options.json:
             data = explain_data(source, sizes, device=options.device, **options.pipeline)
@@ -71,10 +71,10 @@ def run(options: argparse.Namespace) -> None:
     found: list[timeline.Timeline] = []
     if sizes and data["functions"] is not None:
         found = timeline.timelines(data, options.streams, options.gap)
+    write_files(options, found)
     if options.json:
         print_json({**data, "timelines": [one.as_json() for one in found]} if sizes else data)
     else:
         print(explanation.text, end="")
         for one in found:
             print("\n" + one.text(**({"most": None} if options.launches else {})))
-    write_files(options, found)

@@ -10,7 +10,7 @@ from ..progress import Progress
 from ..tables import table
 from ..timeline import Timeline
 from .common import UsageError, add_source, parse_shapes, print_json
-from .replaying import add_timeline, check_files, write_files
+from .replaying import add_timeline, check_options, write_files
 
 _EPILOG = """\
 examples:
@@ -29,7 +29,11 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     parser.add_argument(
-        "--batch", type=int, metavar="N", help="size of the first dimension of the first tensor"
+        "--batch",
+        type=int,
+        metavar="N",
+        help="the size called batch, batch_size, B or N that is the first dimension of an argument, else the first dimension "
+        "of the first tensor",
     )
     parser.add_argument(
         "--size",
@@ -45,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    check_files(options, has_sizes=True)
+    check_options(options)
     devices = options.device.split(",")
     if len(set(devices)) < len(devices) or not all(devices):
         raise UsageError(f"--device: expected different devices, but got '{options.device}'")
@@ -63,6 +67,7 @@ def run(options: argparse.Namespace) -> None:
                 gap=options.gap,
                 **options.pipeline,
             )
+    write_files(options, found)
     if options.json:
         print_json([one.as_json() for one in found])
     elif len(found) == 1:
@@ -74,7 +79,6 @@ def run(options: argparse.Namespace) -> None:
         if options.launches:
             for one in found:
                 print("\n" + one.text(None))
-    write_files(options, found)
 
 
 def _milliseconds(microseconds: float) -> str:
@@ -84,7 +88,7 @@ def _milliseconds(microseconds: float) -> str:
 def _table(found: list[Timeline]) -> str:
     rows = []
     for one in found:
-        slowest = one.by("kind")[0]
+        slowest = next(iter(one.by("kind")), None)
         rows.append(
             [
                 one.device,
@@ -93,7 +97,7 @@ def _table(found: list[Timeline]) -> str:
                 _milliseconds(one.sum),
                 str(one.kernels),
                 f"{one.fallback_share:.1%}",
-                f"{slowest['kind']} {slowest['share']:.1%}",
+                f"{slowest['kind']} {slowest['share']:.1%}" if slowest is not None else "",
                 *([str(one.unknown)] if any(other.unknown for other in found) else []),
             ]
         )

@@ -8,7 +8,7 @@ from typing import Sequence
 
 from .. import outputs, plotting, timeline
 from ..errors import Error
-from .common import UsageError, write_text
+from .common import UsageError
 
 
 def add_timeline(parser: argparse.ArgumentParser) -> None:
@@ -16,14 +16,12 @@ def add_timeline(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--streams",
         type=_parse_streams,
-        default=1,
         metavar="N",
         help="over how many streams the launches are replayed (default: 1)",
     )
     parser.add_argument(
         "--gap",
         type=_parse_gap,
-        default=0.0,
         metavar="MICROSECONDS",
         help="between the kernels of a stream (default: 0, as in a graph of CUDA)",
     )
@@ -57,24 +55,35 @@ def _parse_gap(text: str) -> float:
         gap = float(text)
     except ValueError:
         gap = math.nan
-    if not 0 <= gap < math.inf:
-        raise argparse.ArgumentTypeError(f"expected microseconds from 0 on, but got '{text}'")
+    if not 0 <= gap <= timeline.MOST_GAP:
+        raise argparse.ArgumentTypeError(
+            f"expected microseconds from 0 to {timeline.MOST_GAP:.0f}, but got '{text}'"
+        )
     return gap
 
 
-def check_files(options: argparse.Namespace, has_sizes: bool) -> None:
-    """Refuses files that cannot be written, before anything is planned."""
+def check_options(options: argparse.Namespace, has_sizes: bool = True) -> None:
+    """Fills in the defaults, and refuses options without sizes, and files that cannot be written, before anything is planned."""
+    for name in ("streams", "gap", "launches", "timeline", "trace"):
+        value = getattr(options, name)
+        if not has_sizes and value is not None and value is not False:
+            raise UsageError(f"option --{name}: expected --size, at which launches are replayed")
+    options.streams = 1 if options.streams is None else options.streams
+    options.gap = 0.0 if options.gap is None else options.gap
     for name in ("timeline", "trace"):
         path = getattr(options, name)
         if path is None:
             continue
-        if not has_sizes:
-            raise UsageError(f"option --{name}: expected --size, at which launches are replayed")
         if path == outputs.STANDARD:
             raise UsageError(f"option --{name}: expected the name of a file, but got '{path}'")
         if name == "timeline":
             plotting.check_output(path)
         outputs.check_folder(path)
+    if options.timeline and options.trace:
+        if outputs.target_of(options.timeline) == outputs.target_of(options.trace):
+            raise UsageError(
+                f"options --timeline and --trace: expected two files, but got '{options.timeline}' and '{options.trace}'"
+            )
     if options.timeline:
         plotting.load_matplotlib()
 
@@ -83,7 +92,9 @@ def write_files(options: argparse.Namespace, found: Sequence[timeline.Timeline])
     """Writes the figure and the trace that were asked for."""
     if not found and (options.timeline or options.trace):
         raise Error("there is no timeline: the module has no lowering to launches")
+    contents = {}
     if options.timeline:
-        timeline.draw(found, options.timeline)
+        contents[options.timeline] = timeline.drawn(found, options.timeline)
     if options.trace:
-        write_text(options.trace, timeline.trace_text(found))
+        contents[options.trace] = timeline.trace_text(found).encode("utf-8")
+    outputs.write(contents)

@@ -9,12 +9,16 @@ from typing import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch: its duration in microseconds, the queue that it is of, and launches that it waits for."""
+    """One launch: its duration in microseconds, the queue that it is of, launches that it waits for, and the gap behind it.
+
+    Without a gap of its own it has that of the replay.
+    """
 
     name: str
     duration: float
     queue: int = 0
     after: tuple[int, ...] = ()
+    gap: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,20 +30,27 @@ class Placed:
     end: float
 
 
-def assign(durations: Sequence[float], after: Sequence[Sequence[int]], queues: int) -> list[Launch]:
+def assign(
+    durations: Sequence[float],
+    after: Sequence[Sequence[int]],
+    queues: int,
+    gap: float | Sequence[float] | None = None,
+) -> list[Launch]:
     """Launches on so many queues, each of which runs its launches in their order, as a stream of CUDA does.
 
     A launch follows, on its queue, one that it waits for and that is the last there, the later one to end; where there is
     none it goes to the queue that is free first. With one queue this is the order of the launches. `after` has only
-    earlier launches. Raises ValueError where it does not, and for no queue.
+    earlier launches. Behind each launch lies `gap`, or its own of several, as `replay` has it. Raises ValueError where it does not, and for no queue.
     """
     if queues < 1:
         raise ValueError(f"queues: expected at least 1, but got {queues}")
+    gaps = [*gap] if isinstance(gap, Sequence) else [gap] * len(durations)
+    # When what follows a launch may start.
     end: list[float] = []
     free = [0.0] * queues
     last: list[int | None] = [None] * queues
     assigned: list[Launch] = []
-    for number, (duration, waits) in enumerate(zip(durations, after)):
+    for number, (duration, waits) in enumerate(zip(durations, after, strict=True)):
         if any(not 0 <= other < number for other in waits):
             raise ValueError(f"launch {number} waits for one that is not before it")
         ready = max((end[other] for other in waits), default=0.0)
@@ -51,8 +62,8 @@ def assign(durations: Sequence[float], after: Sequence[Sequence[int]], queues: i
         )
         before = last[queue]
         every = sorted({*waits, *(() if before is None else (before,))})
-        assigned.append(Launch(str(number), duration, queue, tuple(every)))
-        end.append(max(free[queue], ready) + duration)
+        assigned.append(Launch(str(number), duration, queue, tuple(every), gaps[number]))
+        end.append(max(free[queue], ready) + duration + (gaps[number] or 0.0))
         free[queue], last[queue] = end[-1], number
     return assigned
 
@@ -84,9 +95,11 @@ def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
         start = max(time[queue], ready[number])
         end = start + launches[number].duration
         placed.append(Placed(number, start, end))
-        time[queue] = end + gap
+        own = launches[number].gap
+        after = end + (gap if own is None else own)
+        time[queue] = after
         for follower in followers[number]:
-            ready[follower] = max(ready[follower], end + gap)
+            ready[follower] = max(ready[follower], after)
             waiting[follower] -= 1
             if waiting[follower] == 0:
                 heapq.heappush(queues[launches[follower].queue], (ready[follower], follower))
