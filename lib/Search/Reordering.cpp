@@ -39,6 +39,8 @@ void ftuner::reorder(const FamilyTable &table, const SearchProblem &problem,
     places.push_back(&it->second);
     before.push_back(rated.score);
   }
+  if (programs.empty())
+    return;
   std::vector<const FamilyCosts *> costs(programs.size(), nullptr);
   std::vector<double> scores(programs.size());
   problem.evaluator().scoreAll(programs, costs, ranked.shape, scores);
