@@ -683,6 +683,12 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
       array("golden_values", {programs.size()});
   if (!values)
     return values.takeError();
+  double most = Predictor::goldenError;
+  if (header.get("golden_error")) {
+    most = header.getNumber("golden_error").value_or(0);
+    if (!(most >= Predictor::goldenError && most <= Predictor::mostGoldenError))
+      return error("golden rows: expected 'golden_error' from 1e-4 to 1e-2");
+  }
   const float *from = features->data();
   for (auto [index, program] : llvm::enumerate(programs)) {
     for (PredictorTree &tree : program)
@@ -700,7 +706,7 @@ llvm::Error PredictorReader::checkGolden(Predictor &result) {
         value);
     double wanted = (*values)[index];
     double difference = std::abs(value - wanted) / std::abs(wanted);
-    if (!(difference <= Predictor::goldenError))
+    if (!(difference <= most))
       return error("golden row " + Twine(index) + ": expected " +
                    llvm::formatv("{0:e6}", wanted).str() + ", but got " +
                    llvm::formatv("{0:e6}", value).str());

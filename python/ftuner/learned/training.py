@@ -230,7 +230,7 @@ class Trained:
             "device_mean": self.device_mean,
             "device_deviation": self.device_deviation,
             **self.provenance.arrays(),
-            "golden_values": self.golden_values(),
+            "golden_values": self.golden_values(torch.float64),
         }
         for name, tensor in self.predictor.state_dict().items():
             if not name.endswith("num_batches_tracked"):
@@ -241,15 +241,31 @@ class Trained:
             "labels": self.labels.as_json(),
             "positions": self.positions,
             "corrects": self.corrects,
+            "golden_error": self.golden_error(),
             **self.provenance.as_json(),
         }
         files.write(path, FORMAT if self.structure else FORMAT_NO_STRUCTURE, header, arrays)
 
-    def golden_values(self) -> npt.NDArray[np.float32]:
-        """What the predictor says of the golden programs: microseconds, or ratios to `latency`."""
+    def golden_values(self, dtype: torch.dtype = torch.float32) -> npt.NDArray[np.float64]:
+        """What the predictor says of the golden programs, computed in that type: microseconds, or ratios to `latency`."""
         assert self.provenance is not None
+        predictor = copy.deepcopy(self.predictor).eval().to(dtype)
         data = self.provenance.golden.dataset()
-        return self.predict(data).astype(np.float32)
+        batch = self.pack(data).batch(np.arange(len(data)))
+        groups = [Group(of.features.to(dtype), of.program, of.share.to(dtype)) for of in batch.groups]
+        with torch.no_grad():
+            z = latents(predictor, Batch(groups, batch.device.to(dtype)))
+            values = self.labels.backward(predictor.decoder(z)[:, 0].numpy())
+        return np.clip(values, *self.provenance.label_range) if self.corrects else values
+
+    def golden_error(self) -> float:
+        """Most that a reader's golden rows may differ, as a share: 10⁻⁴, or more where f32 itself is less exact.
+
+        Batch norm of a network that was hardly trained divides by next to nothing.
+        """
+        exact = self.golden_values(torch.float64)
+        rounding = float(np.abs(self.golden_values() / exact - 1).max())
+        return min(max(1e-4, 8 * rounding), 1e-2)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trained:

@@ -154,6 +154,8 @@ TEST_F(PredictorTest, RefusesWhatIsDamaged) {
   expectError("figures of a device", [](auto &file) {
     (*file.header.getArray("device_figures"))[0] = "other";
   });
+  expectError("expected 'golden_error'",
+              [](auto &file) { file.header["golden_error"] = 0.5; });
   expectError("expected golden rows",
               [](auto &file) { file.header.erase("golden"); });
   expectError("range of labels",
