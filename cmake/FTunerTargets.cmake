@@ -60,39 +60,24 @@ function(ftuner_unit_test name)
   endforeach()
 endfunction()
 
-# Embeds the JSON files of a folder: generates the definition of
-# `llvm::ArrayRef<BuiltinFile> ftuner::FUNCTION()` (FTuner/Support/BuiltinFiles.h),
-# whose source SOURCE_VARIABLE names. The folder is also share/ftuner/FOLDER, in a
-# build tree and where FTuner is installed, for the Python package.
-#   ftuner_embed(SOURCE_VARIABLE FOLDER FUNCTION)
+# Embeds the files of a folder: a script generates the definition of FUNCTION, whose
+# source SOURCE_VARIABLE names. Of JSON files this is `llvm::ArrayRef<BuiltinFile>
+# ftuner::FUNCTION()` (FTuner/Support/BuiltinFiles.h). The folder is also
+# share/ftuner/FOLDER, in a build tree and where FTuner is installed, for the Python
+# package.
+#   ftuner_embed(SOURCE_VARIABLE FOLDER FUNCTION [SUFFIX json] [SCRIPT EmbedFiles])
 function(ftuner_embed source_variable folder function)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedFiles.cmake)
-  set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
-  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.json)
-  add_custom_command(
-    OUTPUT ${source}
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} -DFOLDER=${directory} -DFUNCTION=${function}
-            -P ${script}
-    DEPENDS ${files} ${script}
-    COMMENT "Embedding ${folder}"
-    VERBATIM)
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/ftuner)
-  file(CREATE_LINK ${directory} ${PROJECT_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
-  if(FTUNER_INSTALL)
-    install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder} FILES_MATCHING PATTERN "*.json")
+  cmake_parse_arguments(ARG "" "SUFFIX;SCRIPT" "" ${ARGN})
+  if(NOT ARG_SUFFIX)
+    set(ARG_SUFFIX json)
   endif()
-  set(${source_variable} ${source} PARENT_SCOPE)
-endfunction()
-
-# Generates a C++ file with the bytes of the folder's predictors (lib/CostModel/BuiltinPredictors.h),
-# and makes the folder part of share/ftuner.
-#   ftuner_embed_predictors(SOURCE_VARIABLE FOLDER FUNCTION)
-function(ftuner_embed_predictors source_variable folder function)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/EmbedPredictors.cmake)
+  if(NOT ARG_SCRIPT)
+    set(ARG_SCRIPT EmbedFiles)
+  endif()
+  set(script ${PROJECT_SOURCE_DIR}/cmake/${ARG_SCRIPT}.cmake)
   set(directory ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
-  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.predictor)
+  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.${ARG_SUFFIX})
   add_custom_command(
     OUTPUT ${source}
     COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} -DFOLDER=${directory} -DFUNCTION=${function}
@@ -100,13 +85,11 @@ function(ftuner_embed_predictors source_variable folder function)
     DEPENDS ${files} ${script}
     COMMENT "Embedding ${folder}"
     VERBATIM)
-  # BuiltinPredictors.h
-  set_source_files_properties(${source} PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_CURRENT_SOURCE_DIR})
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/ftuner)
   file(CREATE_LINK ${directory} ${PROJECT_BINARY_DIR}/share/ftuner/${folder} SYMBOLIC)
   if(FTUNER_INSTALL)
     install(DIRECTORY ${folder}/ DESTINATION share/ftuner/${folder}
-            FILES_MATCHING PATTERN "*.predictor")
+            FILES_MATCHING PATTERN "*.${ARG_SUFFIX}")
   endif()
   set(${source_variable} ${source} PARENT_SCOPE)
 endfunction()

@@ -66,8 +66,7 @@ class BoostedTrees:
             total += nodes[at, 4]
         times = self.labels.backward(total)
         if self.corrects and self.provenance is not None:
-            # Nothing tells how far ratios go on beyond those of the training.
-            times = np.clip(times, *self.provenance.label_range)
+            times = self.provenance.bounded(times)
         return times * data.predicted if self.corrects else times
 
     def save(self, path: str) -> None:

@@ -7,7 +7,7 @@ structure are one tree (`trees.Tree`), of which the features are made at once.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +57,40 @@ def _rows_of(kernels: Any, rows: Any) -> Any:
     )
 
 
+_Kernels = TypeVar("_Kernels")
+
+
 @dataclasses.dataclass
-class Products:
+class _Tiles:
+    """Kernels of products by tiles of the output: a row of each array for each.
+
+    tile_m, tile_n    of a block
+    depth             elements along K of a step
+    split             slices of K that different blocks sum
+    """
+
+    batch: Numbers
+    m: Numbers
+    n: Numbers
+    k: Numbers
+    tile_m: Numbers
+    tile_n: Numbers
+    depth: Numbers
+    stages: Numbers
+    split: Numbers
+
+    def __getitem__(self: _Kernels, rows: Any) -> _Kernels:
+        result: _Kernels = _rows_of(self, rows)
+        return result
+
+    @property
+    def blocks(self) -> Numbers:
+        tiles: Numbers = ceil_div(self.m, self.tile_m) * ceil_div(self.n, self.tile_n)
+        return tiles * self.batch * self.split
+
+
+@dataclasses.dataclass
+class Products(_Tiles):
     """Kernels of products C[M, N] = A[M, K] · B[K, N], by tiles of the output.
 
     tile_m, tile_n    of a block
@@ -73,34 +105,16 @@ class Products:
     element_bytes     of A, B and C
     """
 
-    batch: Numbers
-    m: Numbers
-    n: Numbers
-    k: Numbers
-    tile_m: Numbers
-    tile_n: Numbers
     own_m: Numbers
     own_n: Numbers
     threads: Numbers
-    depth: Numbers
-    stages: Numbers
     slices: Numbers
-    split: Numbers
     has_sums: npt.NDArray[np.bool_]
     is_rhs_along_k: npt.NDArray[np.bool_]
     is_lhs_along_m: npt.NDArray[np.bool_]
     has_bias: npt.NDArray[np.bool_]
     is_batched: npt.NDArray[np.bool_]
     element_bytes: int = 4
-
-    def __getitem__(self, rows: Any) -> Products:
-        result: Products = _rows_of(self, rows)
-        return result
-
-    @property
-    def blocks(self) -> Numbers:
-        tiles: Numbers = ceil_div(self.m, self.tile_m) * ceil_div(self.n, self.tile_n)
-        return tiles * self.batch * self.split
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (
@@ -240,7 +254,7 @@ def _describe_sums(tree: Tree, elements: Numbers, split: Numbers, size: int, bia
 
 
 @dataclasses.dataclass
-class TensorProducts:
+class TensorProducts(_Tiles):
     """Kernels of products C[M, N] = A[M, K] · W[N, K]ᵀ on tensor cores, as FTuner's own paths describe theirs.
 
     warps_m, warps_n  of a block; with `is_warpgroup` groups of four warps, whose 64 rows lie along M, or along
@@ -250,30 +264,12 @@ class TensorProducts:
     element_bytes     of A and W; output_bytes those of C
     """
 
-    batch: Numbers
-    m: Numbers
-    n: Numbers
-    k: Numbers
-    tile_m: Numbers
-    tile_n: Numbers
     warps_m: Numbers
     warps_n: Numbers
-    depth: Numbers
-    stages: Numbers
-    split: Numbers
     is_warpgroup: npt.NDArray[np.bool_]
     is_across: npt.NDArray[np.bool_]
     element_bytes: int
     output_bytes: int
-
-    def __getitem__(self, rows: Any) -> TensorProducts:
-        result: TensorProducts = _rows_of(self, rows)
-        return result
-
-    @property
-    def blocks(self) -> Numbers:
-        tiles: Numbers = ceil_div(self.m, self.tile_m) * ceil_div(self.n, self.tile_n)
-        return tiles * self.batch * self.split
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (self.batch > 1, self.split > 1, self.is_warpgroup, self.is_across)

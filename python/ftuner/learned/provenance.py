@@ -135,6 +135,10 @@ class Provenance:
             )
         return dataclasses.replace(self, deviations=found)
 
+    def bounded(self, ratios: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Ratios to `latency` within those of the training: nothing tells how far they go on beyond."""
+        return np.clip(ratios, *self.label_range)
+
     def as_json(self) -> dict[str, Any]:
         """All but arrays."""
         return {

@@ -216,8 +216,7 @@ class Trained:
             parts = [self.predictor.decoder(z[i : i + size])[:, 0].numpy() for i in range(0, len(data), size)]
         times = self.labels.backward(np.concatenate(parts) if parts else np.empty(0))
         if self.corrects and self.provenance is not None:
-            # Nothing tells how far ratios go on beyond those of the training.
-            times = np.clip(times, *self.provenance.label_range)
+            times = self.provenance.bounded(times)
         return times * data.predicted if self.corrects else times
 
     def save(self, path: str) -> None:
@@ -256,7 +255,7 @@ class Trained:
         with torch.no_grad():
             z = latents(predictor, Batch(groups, batch.device.to(dtype)))
             values = self.labels.backward(predictor.decoder(z)[:, 0].numpy())
-        return np.clip(values, *self.provenance.label_range) if self.corrects else values
+        return self.provenance.bounded(values) if self.corrects else values
 
     def golden_error(self) -> float:
         """Most that a reader's golden rows may differ, as a share: 10⁻⁴, or more where f32 itself is less exact.
