@@ -100,9 +100,9 @@ def test_the_host_issues_launches() -> None:
     assert placed([20.0, 4.0], [(), ()], 1, 0, 3, kernels=[1, 2]) == [(0, 3, 23), (3, 23, 27)]
     # Nothing is issued for what does not happen.
     assert placed([1.0, 0.0, 1.0], [(), (), ()], 1, 0, 3, kernels=[1, 0, 1]) == [(0, 3, 4), (3, 4, 4), (3, 6, 7)]
-    # Of another queue's launches the one that is ready first runs first, whatever its number.
-    launches = [replay.Launch("a", 5.0), replay.Launch("b", 1.0, 1, (0,)), replay.Launch("c", 1.0, 1)]
-    assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (2, 3), (1, 6)]
+    # A queue runs what is ready first: the last but one, behind the second, before the last is issued.
+    launches = [replay.Launch(name, 1.0) for name in "ab"] + [replay.Launch("c", 1.0, 1, (1,)), replay.Launch("d", 1.0, 1)]
+    assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 # --- explanations --------------------------------------------------------------------

@@ -45,20 +45,19 @@ def _issues(kernels: Sequence[int], interval: float) -> list[float]:
     return begins
 
 
-def _run(
-    free: float, duration: float, kernels: int, issue: float, gap: float, interval: float
-) -> tuple[float, float]:
-    """Start and end of a launch on a queue that is free, and whose launches before have ended, at that time.
+def _end(
+    start: float, duration: float, kernels: int, issue: float, gap: float, interval: float
+) -> float:
+    """When a launch ends whose first kernel starts then.
 
-    Kernel i starts at the later of the end of the one before, with the gap, and the end of its issue, which is
-    `issue` + (i + 1) `interval`. Either the device or the host is the slower one, so the first or the last issue decides.
+    Each of its kernels starts behind the one before, and its gap, and once it is issued: kernel i, from 0 on, at
+    `issue` + (i + 1) `interval`. Either the device or the host is the slower one throughout, so the first start or the last
+    issue decides.
     """
-    if kernels == 0:
-        return free, free + duration
-    start = max(free, issue + interval)
-    device = start + duration + (kernels - 1) * gap
-    host = issue + kernels * interval + duration / kernels
-    return start, max(device, host) if interval else device
+    device = start + duration + max(0, kernels - 1) * gap
+    if interval == 0 or kernels <= 1:
+        return device
+    return max(device, issue + kernels * interval + duration / kernels)
 
 
 def assign(
@@ -101,7 +100,7 @@ def assign(
         before = last[queue]
         every = sorted({*waits, *(() if before is None else (before,))})
         assigned.append(Launch(str(number), duration, queue, tuple(every), count))
-        _, ends = _run(max(free[queue], ready), duration, count, issues[number], gap, interval)
+        ends = _end(max(free[queue], soonest), duration, count, issues[number], gap, interval)
         end.append(ends + (gap if count else 0.0))
         free[queue], last[queue] = end[-1], number
     return assigned
@@ -139,9 +138,8 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
         )
         _, number = heapq.heappop(queues[queue])
         launch = launches[number]
-        start, end = _run(
-            max(time[queue], ready[number]), launch.duration, launch.kernels, issues[number], gap, interval
-        )
+        start = max(time[queue], ready[number])
+        end = _end(start, launch.duration, launch.kernels, issues[number], gap, interval)
         placed.append(Placed(number, start, end, issues[number]))
         time[queue] = after = end + (gap if launch.kernels else 0.0)
         for follower in followers[number]:
