@@ -37,7 +37,10 @@ import types
 import warnings
 from dataclasses import dataclass
 
+import encoder_layers
+import fused_attention
 import workloads
+from predicted_operators import Latency, Operator, error, launch_interval, mean, read_rows, replayed
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,32 +57,8 @@ NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
 #: Does nothing without training; its row is the time of the host alone.
 NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
-#: Programs of bert_encoder, and whether they fuse elementwise operators; ft also fuses attention.
-IMPLEMENTATIONS = {"torchscript": False, "xla": True, "ft": True}
-
-
-@dataclass(frozen=True)
-class Operator:
-    """An operator: what it is (`product`, or an operator of memory_rows), its extents, and how often it occurs.
-
-    extents: of a product batch, M, N and K; else rows and columns; none where nothing is launched.
-    key: of the row that it is of, as data sets have it.
-    """
-
-    name: str
-    what: str
-    extents: tuple[int, ...]
-    times: int = 1
-    measured_us: float = math.nan
-    key: str = ""
-
-
-def read_rows(path):
-    if not path.is_file():
-        raise SystemExit(f"error: cannot read '{path}': expected the folder of published tables")
-    content = path.read_bytes()
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    return list(csv.DictReader(io.StringIO(text.decode())))
+#: Of attention_encoder.
+ATTENTION_CARD = "h100"
 
 
 def operator_of(row):
@@ -125,49 +104,6 @@ def kind_of(operator):
     return operator.what if operator.what in ("softmax", "layernorm", "nothing") else "elementwise"
 
 
-class Latency:
-    """Predicted microseconds of operators of one type on a device."""
-
-    name = "latency"
-
-    def __init__(self, device, dtype="f32"):
-        from ftuner import descriptions
-        from ftuner.latency import vendor
-
-        self.device, self.dtype = device, dtype
-        self.found = vendor.device_of(descriptions.resolve(device).text)
-
-    def times(self, operators):
-        from ftuner.latency import vendor
-
-        times = np.zeros(len(operators))
-        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
-        times[products] = vendor.predict(self.device, self.dtype, [operators[i].extents for i in products], "2023")
-        for i, operator in enumerate(operators):
-            if operator.what not in ("product", "nothing"):
-                times[i] = self.memory(operator)
-        return times
-
-    def memory(self, operator):
-        from ftuner.latency import memory_rows
-        from ftuner.latency.model import model
-
-        size = 4 if self.dtype in ("f32", "tf32") else 2
-        sizes = tuple(np.array([extent], float) for extent in operator.extents)
-        launches = memory_rows.launches_of(operator.what, "2023", sizes, np.array([float(size)]), [self.found.figures],
-                                           np.zeros(1, np.int64))
-        return model().predict(launches, self.found.constants)[0]
-
-
-def replayed(operators, times, gap):
-    """Microseconds of the operators one behind the other on one stream."""
-    from ftuner.learned import replay
-
-    durations = [time for operator, time in zip(operators, times) for _ in range(operator.times) if time > 0]
-    after = [(i - 1,) if i else () for i in range(len(durations))]
-    return replay.makespan(replay.replay(replay.assign(durations, after, 1), gap))
-
-
 class Report:
     """What is printed, and written in the end."""
 
@@ -182,14 +118,6 @@ class Report:
         self.line()
         for cells in (header, ["---"] * len(header), *rows):
             self.line("| " + " | ".join(map(str, cells)) + " |")
-
-
-def error(predicted, measured):
-    return f"{predicted / measured - 1:+.1%}"
-
-
-def mean(errors):
-    return f"{sum(map(abs, errors)) / len(errors):.1%}" if errors else "–"
 
 
 class Learned:
@@ -274,59 +202,59 @@ def operators_part(options, report):
             for i in range(len(names))]
 
 
-def encoder_operators(batch, seq, is_fused, layers=12, width=768, heads=12):
-    """What an implementation of BERT's layers launches; biases belong to products.
-
-    is_fused: elementwise operators belong to the softmax, norm or copy behind them, as XLA makes them.
-    """
-    tokens, of_head = batch * seq, width // heads
-    scores = (batch * heads * seq, seq)
-    operators = [Operator("linear", "product", (1, tokens, width, width), 4 * layers),
-                 Operator("linear", "product", (1, tokens, 4 * width, width), layers),
-                 Operator("linear", "product", (1, tokens, width, 4 * width), layers),
-                 Operator("scores", "product", (batch * heads, seq, seq, of_head), layers),
-                 Operator("values", "product", (batch * heads, seq, of_head, seq), layers),
-                 Operator("softmax", "softmax", scores, layers),
-                 Operator("transpose", "relu", (tokens, width), 4 * layers),
-                 Operator("norm", "layernorm", (tokens, width), 2 * layers),
-                 Operator("gelu", "gelu", (tokens, 4 * width), layers)]
-    if not is_fused:
-        operators += [Operator("scale", "relu", scores, layers), Operator("mask", "relu", scores, layers),
-                      Operator("add", "add", (tokens, width), 2 * layers)]
-    return operators
-
-
 def encoder_part(options, report):
     """BERT-base of bert_encoder."""
+    from ftuner import descriptions
+    from ftuner.latency import vendor
+
+    measured_on = vendor.device_of(descriptions.resolve(ATTENTION_CARD).text)
+    attention, count, off = fused_attention.fit(options.data, measured_on)
+    report.line(f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
+                f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}")
+    for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
+        checked, off, ratio = fused_attention.check(attention, options.data, vendor.device_of(
+            descriptions.resolve("a100-80gb").text), "a100", kernel)
+        report.line(f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
+                    f"predicted over measured {ratio:.2f}")
     cases = {}
     for row in read_rows(options.data / "bert_encoder.csv"):
-        if row["device"] in ENCODER_CARDS and row["implementation"] in IMPLEMENTATIONS:
-            key = (row["device"], row["dtype"], int(row["batch"]), int(row["seq"]))
+        if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS:
+            key = (row["device"], row["dtype"], row["implementation"])
+            sizes = (int(row["batch"]), int(row["seq"]))
             of = cases.setdefault(key, {})
-            time = float(row["latency_ms"])
-            of[row["implementation"]] = min(time, of.get(row["implementation"], time))
-    rows, errors = [], {}
-    for key, measured in sorted(cases.items()):
-        predictor = Latency(ENCODER_CARDS[key[0]], key[1])
-        totals = {}
-        for is_fused in (False, True):
-            operators = encoder_operators(*key[2:], is_fused)
-            totals[is_fused] = replayed(operators, predictor.times(operators), options.gaps[0]) / 1000
-        row = [*key, f"{totals[False]:.2f}", f"{totals[True]:.2f}"]
-        for name, is_fused in IMPLEMENTATIONS.items():
-            if name not in measured:
-                row.append("–")
-                continue
-            row.append(f"{measured[name]:.2f} ({error(totals[is_fused], measured[name])})")
-            if key[2] * key[3] >= options.busy_tokens:
-                errors.setdefault(key[:2], {}).setdefault(name, []).append(totals[is_fused] / measured[name] - 1)
-        rows.append(row)
-    report.line("\nBERT-base, twelve layers (bert_encoder): predicted ms of unfused and of fused operators; measured ms, and "
-                "predicted over measured, of torchscript by the unfused ones")
-    report.table(["card", "type", "batch", "T", "unfused", "fused", *IMPLEMENTATIONS], rows)
-    report.line(f"\nMean error from {options.busy_tokens} tokens on")
-    report.table(["card", "type", *IMPLEMENTATIONS], [
-        [*key, *(mean(of.get(name, [])) for name in IMPLEMENTATIONS)] for key, of in sorted(errors.items())])
+            of[sizes] = min(float(row["latency_ms"]), of.get(sizes, math.inf))
+    intervals, rows, errors = [], {}, {}
+    for (card, dtype, name), measured in sorted(cases.items()):
+        predictor = Latency(ENCODER_CARDS[card], dtype, attention)
+        layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
+        times = {sizes: [*predictor.times(layer)] * encoder_layers.LAYERS for sizes, layer in layers.items()}
+        kernels = {sizes: layer * encoder_layers.LAYERS for sizes, layer in layers.items()}
+        least = min(measured, key=math.prod)
+        interval = launch_interval(kernels[least], times[least], 1000 * measured[least])
+        intervals.append([card, dtype, name, len(layers[least]), f"{measured[least]:.2f}", f"{interval:.1f}"])
+        for sizes, time in measured.items():
+            device = replayed(kernels[sizes], times[sizes], options.gaps[0]) / 1000
+            total = replayed(kernels[sizes], times[sizes], options.gaps[0], interval) / 1000
+            is_fitted = sizes == least
+            rows.setdefault((card, dtype, *sizes), {})[name] = (
+                f"{time:.2f}: {device:.2f}, {total:.2f} ({'fitted' if is_fitted else error(total, time)})")
+            if not is_fitted:
+                part = math.prod(sizes) >= options.busy_tokens
+                errors.setdefault((card, dtype), {}).setdefault((name, part), []).append(total / time - 1)
+    names = encoder_layers.IMPLEMENTATIONS
+    report.line("\nHost: launches of a layer, ms measured of one sequence of 32 tokens, and the launch interval in µs at which the "
+                "replay takes as long")
+    report.table(["card", "type", "implementation", "launches", "ms", "interval"], intervals)
+    report.line("\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
+                "error)")
+    report.table(["card", "type", "batch", "T", *names], [
+        [*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())])
+    for is_busy, where in ((True, f"from {options.busy_tokens} tokens on"), (False, f"of fewer than {options.busy_tokens} tokens")):
+        report.line(f"\nMean error {where}, without the rows that the host's interval was fitted to")
+        report.table(["card", "type", *names, "all"], [
+            [*key, *(mean(of.get((name, is_busy), [])) for name in names),
+             mean([value for name in names for value in of.get((name, is_busy), [])])]
+            for key, of in sorted(errors.items())])
     return []
 
 
