@@ -22,10 +22,7 @@ what is printed, with the date and the commit before it. Exits with 1 where a me
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
-import gzip
-import io
 import json
 import math
 import os
@@ -35,7 +32,6 @@ import subprocess
 import sys
 import types
 import warnings
-from dataclasses import dataclass
 
 import encoder_layers
 import fused_attention
@@ -61,8 +57,19 @@ PARTS = ("operators", "encoder", "compiled")
 ATTENTION_CARD = "h100"
 
 
-def operator_of(row):
-    """The operator of a row of model_ops_f32."""
+def is_streamed(shape, output, l2_bytes, size=4):
+    """Whether an operand's elements come from DRAM for each element of the output of an elementwise operator.
+
+    One that repeats along a dimension is read again after the elements inside that, of it, of another operand and of the
+    output, have passed; where these exceed L2 it has been replaced.
+    """
+    padded = [1] * (len(output) - len(shape)) + [*shape]
+    repeated = [axis for axis, extent in enumerate(output) if padded[axis] < extent]
+    return not repeated or 3 * size * math.prod(output[repeated[-1] + 1 :]) > l2_bytes
+
+
+def operator_of(row, l2_bytes=math.inf):
+    """The operator of a row of model_ops_f32, on a device with so large an L2."""
     name, output = row["op"], json.loads("[" + row["output_shape"].strip("()") + "]")
     inputs = json.loads(row["input_shapes"])
     times, measured = int(row["times"]), float(row["latency_us"])
@@ -92,8 +99,9 @@ def operator_of(row):
         return make("layernorm", rows, cols)
     if name == "gelu":
         return make("gelu", rows, cols)
-    # Each row of a table of embeddings is read and written, as elements are; operands that repeat are small.
-    whole = sum(math.prod(shape) == math.prod(output) for shape in inputs)
+    # Each row of a table of embeddings is read and written, as elements are. A condition has one byte for each element.
+    tensors = inputs[1:] if name == "where" else inputs
+    whole = sum(len(shape) <= len(output) and is_streamed(shape, output, l2_bytes) for shape in tensors)
     return make("add" if whole > 1 else "relu", rows, cols)
 
 
@@ -160,10 +168,11 @@ def operators_part(options, report):
     learned = Learned(options) if options.predictor else None
     for key, rows in models.items():
         end = next(float(row["latency_us"]) for row in rows if row["op"] == "end_to_end")
-        operators = [operator_of(row) for row in rows if row["op"] != "end_to_end"]
+        latency = Latency(CARDS[key[0]])
+        l2_bytes = latency.found.figures["l2_bytes"]
+        operators = [operator_of(row, l2_bytes) for row in rows if row["op"] != "end_to_end"]
         measured = sum(operator.times * operator.measured_us for operator in operators)
         cells, errors = [], []
-        latency = Latency(CARDS[key[0]])
         for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
             times = predictor.times(operators)
             if predictor.name not in names:
