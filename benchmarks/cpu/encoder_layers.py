@@ -4,7 +4,7 @@ Nobody published lists of launches. These follow from the sources of the librari
 
 * TorchScript: operators as they are written. `aten::linear` of three dimensions is a product and, as a kernel of its own, an
   add of the bias (aten/src/ATen/native/Linear.cpp: only two dimensions took `addmm`). `matmul` of four dimensions copies
-  permuted queries, keys and values.
+  permuted queries, keys and values. Copies, biases and masks take single elements (memory_rows.strided_launches_of).
 * XLA fuses elementwise operators into what is behind them, but nothing behind a reduction into it, and computes no
   exponential twice. So the softmax is a maximum, exponentials with their sum, and a division; a norm is a sum of tensors with
   its mean, a variance, and the rest. Biases belong to the copies, the GELU and the sums.
@@ -43,8 +43,9 @@ def layer_of(implementation, dtype, batch, seq):
     sums = Operator("values", "product", (heads, seq, of_head, seq))
     residual = Operator("residual", "add", of_tokens)
     if implementation == "torchscript":
-        bias, wide_bias = Operator("bias", "relu", of_tokens), Operator("bias", "relu", of_wide)
-        scale, mask = Operator("scale", "relu", scores), Operator("mask", "relu", scores)
+        bias, wide_bias = Operator("bias", "strided", of_tokens), Operator("bias", "strided", of_wide)
+        scale, mask = Operator("scale", "relu", scores), Operator("mask", "strided", scores)
+        copy = Operator("copy", "strided", of_tokens)
         norm = Operator("norm", "layernorm", of_tokens)
         return [*[linear, bias] * 3, *[copy] * 3, multiply, scale, mask, softmax, sums, copy, linear, bias, residual, norm,
                 up, wide_bias, gelu, down, bias, residual, norm]

@@ -13,7 +13,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator: what it is (`product`, `attention`, or an operator of memory_rows), its extents, and how often it occurs.
+    """An operator: what it is, its extents, and how often it occurs.
+
+    what: `product`, `attention`, an operator of memory_rows, `strided` for elements of operands that do not lie alike, or
+        `nothing`.
 
     extents: of a product batch, M, N and K; of fused attention heads of all sequences, tokens of a sequence, and elements of a
         head; else rows and columns; none where nothing is launched.
@@ -63,8 +66,11 @@ class Latency:
         from ftuner.latency.model import model
 
         sizes = tuple(np.array([extent], float) for extent in operator.extents)
-        launches = memory_rows.launches_of(operator.what, "2023", sizes, np.array([float(self.element_bytes)]),
-                                           [self.found.figures], np.zeros(1, np.int64))
+        on = (np.array([float(self.element_bytes)]), [self.found.figures], np.zeros(1, np.int64))
+        if operator.what == "strided":
+            launches = memory_rows.strided_launches_of(*sizes, *on)
+        else:
+            launches = memory_rows.launches_of(operator.what, "2023", sizes, *on)
         return model().predict(launches, self.found.constants)[0]
 
 

@@ -61,15 +61,29 @@ def is_streamed(shape, output, l2_bytes, size=4):
     """Whether an operand's elements come from DRAM for each element of the output of an elementwise operator.
 
     One that repeats along a dimension is read again after the elements inside that, of it, of another operand and of the
-    output, have passed; where these exceed L2 it has been replaced.
+    output, have passed; where these exceed what L2 holds it has been replaced.
     """
     padded = [1] * (len(output) - len(shape)) + [*shape]
     repeated = [axis for axis, extent in enumerate(output) if padded[axis] < extent]
     return not repeated or 3 * size * math.prod(output[repeated[-1] + 1 :]) > l2_bytes
 
 
+def elementwise_of(name, output, inputs, l2_bytes):
+    """What an elementwise operator, a copy or a look-up is: operands that repeat, beside scalars, are read by single elements."""
+    if name == "contiguous":
+        # Permuted heads have four dimensions; results of products, with three, are contiguous.
+        return "strided" if len(output) > 3 else "nothing"
+    if [*output] not in inputs:  # Each row of a table is read and written, as elements are.
+        return "relu"
+    # A condition has one byte for each element.
+    tensors = inputs[1:] if name == "where" else inputs
+    if sum(is_streamed(shape, output, l2_bytes) for shape in tensors) > 1:
+        return "add"
+    return "strided" if any(1 < math.prod(shape) < math.prod(output) for shape in inputs) else "relu"
+
+
 def operator_of(row, l2_bytes=math.inf):
-    """The operator of a row of model_ops_f32, on a device with so large an L2."""
+    """The operator of a row of model_ops_f32, on a device whose L2 holds so many bytes."""
     name, output = row["op"], json.loads("[" + row["output_shape"].strip("()") + "]")
     inputs = json.loads(row["input_shapes"])
     times, measured = int(row["times"]), float(row["latency_us"])
@@ -99,10 +113,7 @@ def operator_of(row, l2_bytes=math.inf):
         return make("layernorm", rows, cols)
     if name == "gelu":
         return make("gelu", rows, cols)
-    # Each row of a table of embeddings is read and written, as elements are. A condition has one byte for each element.
-    tensors = inputs[1:] if name == "where" else inputs
-    whole = sum(len(shape) <= len(output) and is_streamed(shape, output, l2_bytes) for shape in tensors)
-    return make("add" if whole > 1 else "relu", rows, cols)
+    return make(elementwise_of(name.rsplit(".", 1)[-1], output, inputs, l2_bytes), rows, cols)
 
 
 def kind_of(operator):
@@ -169,7 +180,7 @@ def operators_part(options, report):
     for key, rows in models.items():
         end = next(float(row["latency_us"]) for row in rows if row["op"] == "end_to_end")
         latency = Latency(CARDS[key[0]])
-        l2_bytes = latency.found.figures["l2_bytes"]
+        l2_bytes = latency.found.figures["l2_bytes"] * latency.found.constants["stream_l2_share"]
         operators = [operator_of(row, l2_bytes) for row in rows if row["op"] != "end_to_end"]
         measured = sum(operator.times * operator.measured_us for operator in operators)
         cells, errors = [], []
