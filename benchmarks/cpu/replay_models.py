@@ -120,7 +120,7 @@ def kind_of(operator):
     """For the table of errors by kind."""
     if operator.what == "product":
         return "batched products" if operator.extents[0] > 1 else "linear"
-    return operator.what if operator.what in ("softmax", "layernorm", "nothing") else "elementwise"
+    return operator.what if operator.what in ("softmax", "layernorm", "strided", "nothing") else "elementwise"
 
 
 class Report:

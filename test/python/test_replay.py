@@ -6,8 +6,10 @@ import importlib
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ftuner
@@ -477,3 +479,78 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
     assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
     assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5
+    # Issued every 6 the last one of three begins at 18; what has no elements is not issued.
+    assert models.replayed([linear, nothing], [4.0, 0.0], 0, 6) == 18 + 4
+    assert models.launch_interval([linear, nothing], [4.0, 0.0], 22) == pytest.approx(6, abs=1e-4)
+    assert models.launch_interval([linear, nothing], [4.0, 0.0], 12) == 0
+
+
+def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an elementwise operator is, by its operands, in benchmarks/cpu/replay_models.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+    scores, output = [2, 8, 64, 64], (2, 8, 64, 64)
+
+    def what(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
+        return str(models.elementwise_of(name, output, inputs, l2_bytes))
+
+    # A mask for all heads is read again after 64 × 64 elements of three tensors, 49,152 bytes; one of columns after 64.
+    assert what("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
+    assert what("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
+    assert what("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
+    assert what("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
+    assert what("add", [scores, scores], 1) == "add"
+    # Scalars do not make a kernel of single elements.
+    assert what("truediv", [scores, [1]], 1e9) == what("tanh", [scores], 1000) == "relu"
+    assert what("contiguous", [scores], 1) == "strided"
+    assert models.elementwise_of("contiguous", (2, 8, 64), [[2, 8, 64]], 1) == "nothing"
+    assert models.elementwise_of("wte", (2, 8, 64), [[2, 8], [100, 64]], 1e9) == "relu"
+
+
+def test_launches_of_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/encoder_layers.py: every implementation multiplies the same, and moves what it fuses."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    layers = importlib.import_module("encoder_layers")
+
+    def layer(*key: Any) -> Any:
+        return layers.layer_of(*key, 2, 32)
+
+    count = {(name, dtype): len(layer(name, dtype)) for name in layers.IMPLEMENTATIONS for dtype in ("f16", "tf32")}
+    assert count == {("torchscript", "f16"): 26, ("torchscript", "tf32"): 26, ("xla", "f16"): 22, ("xla", "tf32"): 22,
+                     ("ft", "f16"): 11, ("ft", "tf32"): 14}  # fmt: skip
+    assert len(layers.layer_of("ft", "f16", 1, 385)) == 14
+    for name, dtype in count:
+        products = [one.extents for one in layer(name, dtype) if one.what == "product"]
+        fused = [one.extents for one in layer(name, dtype) if one.what == "attention"]
+        flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(4 * h * t * t * d for h, t, d in fused)
+        # 12 · 768² weights for each of 64 tokens, and two products of 32 × 32 × 64 for each of 24 heads.
+        assert flops == 2 * 64 * 12 * 768**2 + 2 * 24 * 2 * 32 * 32 * 64
+    softmax = [one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"]
+    assert softmax == ["maximum", "exponentials", "division"]
+
+
+def test_fused_attention_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/fused_attention.py"""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    module = importlib.import_module("fused_attention")
+    device = SimpleNamespace(
+        figures={"sm_count": 4, "clock_mhz": 1000.0, "f16_rate": 1024.0, "dram_gbps": 1000.0},
+        constants={"launch": 2.0, "stream_dram_share": 0.5},
+    )
+    attention = module.FusedAttention(start=1000.0, score=0.25)
+
+    def microseconds(heads: int, tokens: int, **options: bool) -> float:
+        (time,) = attention.times(device, *(np.array([value], float) for value in (heads, tokens, 64)), **options)
+        return float(time)
+
+    # A tile of 128 × 128 scores takes 16,384 · (256 / 1024 + 0.25) = 8192 cycles; two blocks of each of 8 heads on 4 SMs.
+    assert microseconds(8, 256) == pytest.approx(2 + 4 * (1000 + 2 * 8192) / 1000)
+    # The first block of a causal head has one tile, and the second two.
+    assert microseconds(8, 256, is_causal=True) == pytest.approx(2 + 4 * (1000 + 1.5 * 8192) / 1000)
+    # No block is shared out over SMs.
+    assert microseconds(1, 100) == pytest.approx(2 + 9.192)
+    # 512 bytes for each of 1e6 tokens at 500 bytes in a nanosecond.
+    fast = module.FusedAttention(start=0.0, score=0.0)
+    device.figures["f16_rate"] = 1e12
+    (time,) = fast.times(device, np.array([1e6]), np.array([1.0]), np.array([64.0]))
+    assert time == pytest.approx(2 + 1024)
