@@ -9,13 +9,15 @@ DATA is the folder of published tables (docs/replay.md), which are not part of t
   kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards. Models whose
   measured operators do not add up to the forward pass within --consistent are listed apart.
 * `encoder`: the twelve layers of BERT-base of bert_encoder (FasterTransformer's guide), from lists of the operators that
-  implementations launch, by the same models.
+  implementations launch (encoder_layers.py), by the same models, and fused attention by one that is fitted to
+  attention_encoder (fused_attention.py). The launch interval of the host is fitted to the smallest row of an implementation,
+  card and type, which is not judged.
 * `compiled`: BERT-base, BERT-large and GPT-2 at the sizes of end_to_end_v100 (the numbers of the FTuner paper), compiled by
   FTuner and replayed by the times that --cost-model predicts. The published times are of other kernels, measured; the
   difference is no error of a prediction.
 
 --predictor FILE, of `ftuner learn train` on rows of the same libraries, with --dataset FILE, of `ftuner learn data
-model_ops_f32.csv.gz`, adds its times of the operators that have trees; embeddings keep those of `latency`. --write FILE writes
+model_ops_f32.csv.gz`, adds its times of products; all else keeps those of `latency`. --write FILE writes
 what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0.
 """
 
@@ -53,6 +55,8 @@ NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
 #: Does nothing without training; its row is the time of the host alone.
 NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
+#: Tasks of data sets that a trained predictor's times are taken of.
+LEARNED = re.compile(r"(linear|bmm) ")
 #: Of attention_encoder.
 ATTENTION_CARD = "h100"
 
@@ -140,7 +144,7 @@ class Report:
 
 
 class Learned:
-    """Times by a trained predictor, on the data set of model_ops_f32; by `latency` where that has no tree.
+    """Times of products by a trained predictor, on the data set of model_ops_f32; of all else by `latency`.
 
     A row of the data set is told by its model and its task, "NAME OUTPUT of INPUT; INPUT on DEVICE".
     """
@@ -152,8 +156,7 @@ class Learned:
         from ftuner.learned.training import Trained
 
         data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
-        if trained.corrects:  # Rows with a prediction alone.
-            data = data.select(~np.isnan(data.predicted))
+        data = data.select(np.array([bool(LEARNED.match(data.task_names[task])) for task in data.task]))
         self.known = {}
         for row, time in enumerate(trained.predict(data)):
             self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
