@@ -84,14 +84,14 @@ def replayed(operators, times, gap=0.0, interval=0.0):
     return replay.makespan(replay.replay(launches, gap, interval))
 
 
-def launch_interval(operators, times, measured):
+def launch_interval(operators, times, measured, gap=0.0):
     """The host's launch interval at which the replay takes as long as measured; 0 where the kernels alone take longer."""
     low, high = 0.0, measured
-    if replayed(operators, times) >= measured:
+    if replayed(operators, times, gap) >= measured:
         return 0.0
     while high - low > 1e-6 * measured:
         middle = (low + high) / 2
-        low, high = (middle, high) if replayed(operators, times, interval=middle) < measured else (low, middle)
+        low, high = (middle, high) if replayed(operators, times, gap, middle) < measured else (low, middle)
     return high
 
 

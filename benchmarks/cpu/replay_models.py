@@ -57,6 +57,8 @@ NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
 #: Tasks of data sets that a trained predictor's times are taken of.
 LEARNED = re.compile(r"(linear|bmm) ")
+#: The implementation whose errors are also listed with the host's time ahead of the kernels.
+AHEAD = "xla"
 #: Of attention_encoder.
 ATTENTION_CARD = "h100"
 
@@ -225,8 +227,8 @@ def operators_part(options, report):
             for i in range(len(names))]
 
 
-def encoder_part(options, report):
-    """BERT-base of bert_encoder."""
+def fitted_attention(options, report):
+    """Fused attention; says how good it is."""
     from ftuner import descriptions
     from ftuner.latency import vendor
 
@@ -239,6 +241,12 @@ def encoder_part(options, report):
             descriptions.resolve("a100-80gb").text), "a100", kernel)
         report.line(f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
                     f"predicted over measured {ratio:.2f}")
+    return attention
+
+
+def encoder_part(options, report):
+    """BERT-base of bert_encoder."""
+    attention = fitted_attention(options, report)
     cases = {}
     for row in read_rows(options.data / "bert_encoder.csv"):
         if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS:
@@ -246,37 +254,41 @@ def encoder_part(options, report):
             sizes = (int(row["batch"]), int(row["seq"]))
             of = cases.setdefault(key, {})
             of[sizes] = min(float(row["latency_ms"]), of.get(sizes, math.inf))
-    intervals, rows, errors = [], {}, {}
+    gap, intervals, rows, errors = options.gaps[0], [], {}, {}
     for (card, dtype, name), measured in sorted(cases.items()):
         predictor = Latency(ENCODER_CARDS[card], dtype, attention)
         layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
         times = {sizes: [*predictor.times(layer)] * encoder_layers.LAYERS for sizes, layer in layers.items()}
         kernels = {sizes: layer * encoder_layers.LAYERS for sizes, layer in layers.items()}
         least = min(measured, key=math.prod)
-        interval = launch_interval(kernels[least], times[least], 1000 * measured[least])
-        intervals.append([card, dtype, name, len(layers[least]), f"{measured[least]:.2f}", f"{interval:.1f}"])
+        interval = launch_interval(kernels[least], times[least], 1000 * measured[least], gap)
+        alone = {sizes: replayed(kernels[sizes], times[sizes], gap) / 1000 for sizes in measured}
+        ahead = max(0.0, measured[least] - alone[least])
+        intervals.append([card, dtype, name, len(layers[least]), f"{measured[least]:.2f}", f"{interval:.1f}", f"{ahead:.2f}"])
         for sizes, time in measured.items():
-            device = replayed(kernels[sizes], times[sizes], options.gaps[0]) / 1000
-            total = replayed(kernels[sizes], times[sizes], options.gaps[0], interval) / 1000
+            total = replayed(kernels[sizes], times[sizes], gap, interval) / 1000
             is_fitted = sizes == least
             rows.setdefault((card, dtype, *sizes), {})[name] = (
-                f"{time:.2f}: {device:.2f}, {total:.2f} ({'fitted' if is_fitted else error(total, time)})")
+                f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({'fitted' if is_fitted else error(total, time)})")
             if not is_fitted:
                 part = math.prod(sizes) >= options.busy_tokens
-                errors.setdefault((card, dtype), {}).setdefault((name, part), []).append(total / time - 1)
+                of = errors.setdefault((card, dtype), {})
+                of.setdefault((name, part), []).append(total / time - 1)
+                of.setdefault((f"{name}, host ahead", part), []).append((alone[sizes] + ahead) / time - 1)
     names = encoder_layers.IMPLEMENTATIONS
-    report.line("\nHost: launches of a layer, ms measured of one sequence of 32 tokens, and the launch interval in µs at which the "
-                "replay takes as long")
-    report.table(["card", "type", "implementation", "launches", "ms", "interval"], intervals)
+    report.line("\nHost: launches of a layer, ms measured of one sequence of 32 tokens, the launch interval in µs at which the "
+                "replay takes as long, and the ms ahead of the first kernel that would make it as long without an interval")
+    report.table(["card", "type", "implementation", "launches", "ms", "interval", "ahead"], intervals)
     report.line("\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
                 "error)")
     report.table(["card", "type", "batch", "T", *names], [
         [*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())])
+    ahead = f"{AHEAD}, host ahead"
     for is_busy, where in ((True, f"from {options.busy_tokens} tokens on"), (False, f"of fewer than {options.busy_tokens} tokens")):
         report.line(f"\nMean error {where}, without the rows that the host's interval was fitted to")
-        report.table(["card", "type", *names, "all"], [
+        report.table(["card", "type", *names, "all", ahead], [
             [*key, *(mean(of.get((name, is_busy), [])) for name in names),
-             mean([value for name in names for value in of.get((name, is_busy), [])])]
+             mean([value for name in names for value in of.get((name, is_busy), [])]), mean(of.get((ahead, is_busy), []))]
             for key, of in sorted(errors.items())])
     return []
 
