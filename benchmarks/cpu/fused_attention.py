@@ -21,7 +21,8 @@ BYTES = 2
 class FusedAttention:
     """A block has a tile of the queries of a head and visits the keys tile by tile:
 
-        t = launch + max(bytes / (bandwidth · δ), max(1, blocks / SMs) · (start + tiles · TILE² · (4 d / rate + score)) / clock)
+        cycles = start + tiles · TILE² · (4 d / rate + score)
+        t      = launch + max(bytes / (bandwidth · δ), max(1, blocks / SMs) · cycles / clock)
 
     for heads of d elements, `rate` operations of an SM and cycle, δ = `stream_dram_share`, and queries, keys, values and
     results as bytes. The products run at the peak rate: what they lose is in the other two constants, cycles of an SM that
