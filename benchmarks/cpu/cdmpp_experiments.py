@@ -373,7 +373,7 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
     run = _left_out(study)
     ways = {
         "no fine-tuning": (0, "k-means", 0.0), "CMD, no task": (0, "k-means", 1.0), "50 random, CMD": (50, "random", 1.0),
-        "50 k-means, CMD": (50, "k-means", 1.0),
+        "50 k-means, CMD": (50, "k-means", 1.0), "50 k-means of features, CMD": (50, "features", 1.0), "50 k-means": (50, "k-means", 0.0),
     }  # fmt: skip
     text = []
     for form in options.forms:
