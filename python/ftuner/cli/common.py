@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -144,6 +143,11 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
             raise UsageError(f"{option}: expected one value of '{name}', but got two")
         pairs[name] = value
     return pairs
+
+
+def add_sizes(parser: argparse.ArgumentParser, help: str, metavar: str = "NAME=NUMBER") -> None:
+    """`--size`, as often as there are sizes: the texts of `options.size`, for `parse_sizes` or `parse_shapes`."""
+    parser.add_argument("--size", action="append", default=[], metavar=metavar, help=help)
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
@@ -319,7 +323,7 @@ def to_executor(args: Sequence[Any], options: argparse.Namespace) -> list[Any]:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1))
+    print(outputs.json_text(value), end="")
 
 
 def write_text(path: str, text: str) -> None:
