@@ -17,10 +17,10 @@ static std::string errorOf(const Workload &workload) {
 }
 
 static Operations special(double count) {
-  return {OperationKind::Special, ElementType::F32, ElementType::F32, count};
+  return {OperationKind::Function, ElementType::F32, ElementType::F32, count};
 }
 static Operations arithmetic(double count) {
-  return {OperationKind::Arithmetic, ElementType::F32, ElementType::F32, count};
+  return {OperationKind::Add, ElementType::F32, ElementType::F32, count};
 }
 
 /// Y[m, r] = e^(X - mx) / s.
