@@ -269,7 +269,8 @@ class Inputs:
 
 def _read_tensor(path: str) -> Any:
     try:
-        return np.ascontiguousarray(np.load(path, allow_pickle=False))
+        # Reading a large file at once, nothing would end the program meanwhile. "c" leaves the file as it is.
+        return np.ascontiguousarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except OSError as error:
         raise Error(f"cannot read the array '{path}': {error.strerror or error}") from error
     except (ValueError, EOFError) as error:  # NumPy takes it for pickled objects.
