@@ -311,7 +311,10 @@ struct PlannedInput {
   explicit PlannedInput(tool::Remarks remarks) : tool(remarks) {}
 
   std::vector<NamedSizes> sizes;
+  /// What it was planned by.
   FTunerOptions given;
+  /// What measurements are made by.
+  std::optional<SearchSetup> measuring;
   tool::ModuleTool tool;
   OwningOpRef<ModuleOp> module;
 };
@@ -326,15 +329,15 @@ readPlanned(const Options &options, const tool::PipelineCommandLine &pipeline) {
   input->sizes = std::move(*sizes);
   if (llvm::Error error = pipeline.apply(input->given))
     return error;
-  FTunerOptions planning = input->given;
   bool measures = options.translation == Translation::Measurements;
   if (measures) {
-    // For the plans nobody need measure.
-    llvm::Expected<SearchSetup> setup = makeSearchSetup(planning.search());
+    llvm::Expected<SearchSetup> setup = makeSearchSetup(input->given.search());
     if (!setup)
       return setup.takeError();
+    // For the plans nobody need measure.
     if (!setup->options.measuring.isOn())
-      planning.set("measurer", std::string());
+      input->given.set("measurer", std::string());
+    input->measuring = std::move(*setup);
   }
   if (options.progress)
     input->tool.showProgress();
@@ -347,7 +350,7 @@ readPlanned(const Options &options, const tool::PipelineCommandLine &pipeline) {
     return checkSizeNames(formed, input->sizes, /*withFunctions=*/!measures);
   };
   if (llvm::Error error =
-          input->tool.plan(*input->module, planning, checkSizes))
+          input->tool.plan(*input->module, input->given, checkSizes))
     return error;
   return input;
 }
@@ -445,12 +448,9 @@ static llvm::Error measure(const Options &options,
   if (!read)
     return read.takeError();
   PlannedInput &input = **read;
-  llvm::Expected<SearchSetup> setup = makeSearchSetup(input.given.search());
-  if (!setup)
-    return setup.takeError();
   input.tool.beginStage("measurement");
   llvm::Expected<std::string> text =
-      tool::measureModule(*input.module, *setup, input.sizes.front(),
+      tool::measureModule(*input.module, *input.measuring, input.sizes.front(),
                           options.measure, options.programPath);
   if (!text)
     return text.takeError();
