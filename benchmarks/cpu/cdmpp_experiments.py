@@ -746,17 +746,11 @@ def markdown(header: list[Any], rows: list[list[Any]]) -> list[str]:
     return ["| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)]
 
 
-def write_figure(path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series]) -> None:
-    colours = charts.STYLE.replace("svg{", "svg{background:var(--page);", 1)
-    body = charts.lines(title, x, y, places, series)
-    keys = "".join(
-        f'<path class="line" style="stroke:var(--s{one.number % 7})" d="M450 {24 + 14 * i}h20"/>'
-        f'<text x="476" y="{28 + 14 * i}">{one.label}</text>'
-        for i, one in enumerate(series)
-    )
-    body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    head, tail = body.split(">", 1)
-    Path(path).write_text(f"{head}><style>{colours}</style>{tail.replace('</svg>', keys + '</svg>')}\n")
+def write_figure(
+    path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series], has_marks: bool = False
+) -> None:
+    figure = charts.lines(title, x, y, places, series, has_marks=has_marks)
+    Path(path).write_text(charts.document(figure, series))
 
 
 def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], int]]) -> None:
@@ -767,9 +761,8 @@ def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], 
         values: dict[float, float | None] = {place: None for place in places}
         values.update(dict(of))
         series.append(charts.Series(label, list(values.values()), number))
-    write_figure(path, "Error and discrepancy of a card left out", "CMD of latent vectors", "mean error (%)", places, series)
-    text = Path(path).read_text()
-    Path(path).write_text(text.replace("svg .line{fill:none;stroke-width:2}", "svg .line{fill:none;stroke-width:6;stroke-linecap:round}"))
+    title = "Error and discrepancy of a card left out"
+    write_figure(path, title, "CMD of latent vectors", "mean error (%)", places, series, has_marks=True)
 
 
 EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {

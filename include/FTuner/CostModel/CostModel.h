@@ -110,8 +110,8 @@ public:
     for (size_t i = 0; i < programs.size(); ++i)
       scores[i] = scoreWith(costs[i], shape, programs[i]);
   }
-  /// The same for programs that have a shape each; `shapes` are of that size,
-  /// too.
+  /// The scores of many programs, of a shape for each. `programs`, `shapes` and
+  /// `scores` are of one size.
   virtual void scoreEach(llvm::ArrayRef<Program> programs,
                          llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
                          llvm::MutableArrayRef<double> scores) {
