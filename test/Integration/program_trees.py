@@ -346,7 +346,7 @@ def operations_of(h, name, text):
 
 def run_operations(h):
     def added(*counts):
-        return {kind: sum(some.get(kind, 0) for some in counts) for kind in sorted({*().union(*counts)})}
+        return {kind: sum(some.get(kind, 0) for some in counts) for kind in sorted(set().union(*counts))}
 
     rows = operations_of(h, "softmax_f32", SOFTMAX)
     apart = operations_of(h, "softmax_f64", SOFTMAX.replace("f32", "f64"))
