@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
+import reports
 import torch
 
 from ftuner import charts
@@ -95,7 +96,7 @@ class Study:
         self.scale = options.scale
         self.epochs = options.epochs
         self.tuning = dict(epochs=6, rate=3e-4, decay=1.3e-3)
-        self.commit = commit()
+        self.commit = reports.commit()
         # Those at which the parts of the table were run.
         self.commits: set[str] = set()
 
@@ -139,11 +140,6 @@ class Study:
     def options(self, **changes: Any) -> training.Options:
         usual = dict(epochs=self.epochs, batch=training.SMALL_BATCH, rate=training.SMALL_RATE, decay=training.SMALL_DECAY)
         return training.Options(**{**usual, **changes})
-
-
-def commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
 
 
 def errors(predicted: Any, data: Dataset) -> dict[str, Any]:
@@ -214,7 +210,7 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         f"(folds 1 to 4), {study.count(1000)} to judge by; {options.repeats} seeds of networks, {study.epochs} epochs. `latency` has "
         "constants that were fitted to the same programs to learn from.",
         "",
-        *markdown(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
+        *reports.table(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
     ]
 
 
@@ -361,7 +357,7 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
         f"{study.tuning['epochs']} epochs with CMD, or {LONG_TUNING['epochs']} without; boosted trees are trained anew with the tasks five "
         "times.",
         "",
-        *markdown(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
+        *reports.table(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
     ]
     if options.figure:
         series = [
@@ -410,7 +406,7 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
             f"and of no fine-tuning on {sum(ahead)} of {len(CARDS)} cards ({', '.join(c for c, a in zip(CARDS, ahead) if a) or 'none'}); of "
             f"{options.repeats} pairs with random tasks it wins {', '.join(map(str, pairs))}.",
             "",
-            *markdown(["way", *CARDS, "mean"], rows),
+            *reports.table(["way", *CARDS, "mean"], rows),
             "",
         ]
     return text
@@ -449,7 +445,7 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
         "Rank correlation of the error of a card left out with the discrepancy (CMD) of latent vectors of the other cards' programs and "
         "its own, over the parts of `sampling`.",
         "",
-        *markdown(["learns", "parts", "number", "rank correlation"], rows),
+        *reports.table(["learns", "parts", "number", "rank correlation"], rows),
     ]
 
 
@@ -498,7 +494,7 @@ def _variants(study: Study, options: argparse.Namespace, name: str, variants: di
         f"± deviation, in how many repeats `{first}` is ahead, RMSE in ms. `{first}` is ahead of all others on {len(ahead)} of "
         f"{len(VARIANT_CARDS)} cards ({', '.join(ahead) or 'none'}).",
         "",
-        *markdown(["", *VARIANT_CARDS, *(f"ahead, {card}" for card in VARIANT_CARDS), *(f"RMSE, {card}" for card in VARIANT_CARDS)], rows),
+        *reports.table(["", *VARIANT_CARDS, *(f"ahead, {card}" for card in VARIANT_CARDS), *(f"RMSE, {card}" for card in VARIANT_CARDS)], rows),
     ]
 
 
@@ -560,7 +556,7 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
         f"{study.count(2000)} programs of the others to learn from, {study.count(800)} to judge by, {options.repeats} repeats. `latency` has "
         "the constants that the compiler takes, which were fitted to rows of all these models: it has no model left out.",
         "",
-        *markdown(["", *names, "mean"], rows),
+        *reports.table(["", *names, "mean"], rows),
     ]
 
 
@@ -623,7 +619,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         f"Programs of one task on one card: {study.count(2500)} to learn from (`latency`: none; the constants that the compiler takes), a "
         f"fifth of all to judge by, {options.repeats} repeats. rtx3090: CLBlast's Xgemm; others: one image convolution.",
         "",
-        *markdown(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
         "",
     ]
     rows = []
@@ -640,7 +636,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         "its own at random. `times of` another card: its measured times as the ranking. `nearest card`: boosted trees of the card whose "
         "figures are most alike, and with own programs a correction of what they predict.",
         "",
-        *markdown(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
     ]
 
 
@@ -724,7 +720,7 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
         f"many measurements, {SEARCH_BATCH} at a time: nine tenths by prediction, others and the first {SEARCH_BATCH} at random; {options.repeats} "
         "repeats. `latency` has constants that were fitted to rows of this file, and learns nothing.",
         "",
-        *markdown(["chosen by", *points, "CPU s"], rows),
+        *reports.table(["chosen by", *points, "CPU s"], rows),
     ]
 
 
@@ -740,10 +736,6 @@ def percent(value: float) -> str:
 
 def deviation(values: list[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def markdown(header: list[Any], rows: list[list[Any]]) -> list[str]:
-    return ["| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)]
 
 
 def write_figure(

@@ -326,6 +326,7 @@ def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: st
 
 def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(__file__).parents[2] / "benchmarks" / "cpu" / "cdmpp_experiments.py"
+    monkeypatch.syspath_prepend(str(path.parent))
     spec = importlib.util.spec_from_file_location("cdmpp_experiments", path)
     assert spec is not None and spec.loader is not None
     experiments = importlib.util.module_from_spec(spec)
