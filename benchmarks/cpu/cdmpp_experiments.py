@@ -4,7 +4,8 @@
     benchmarks/cpu/cdmpp_experiments.py leave-device-out --data FOLDER --state FOLDER --write FILE.md
 
 Subcommands: unseen-shapes, leave-device-out, sampling (random against k-means), error-and-cmd, transforms, losses, positions,
-leave-model-out, tuned (ranking of tuned kernels, and of a card left out), schedule-search.
+positions-tuned (of tuned kernels), leave-model-out, tuned (ranking of tuned kernels, and of a card left out), schedule-search,
+latents (a figure of latent vectors), sizes (of networks).
 
 Data sets are made once in the folder --state, and each part of an experiment is kept there in a line of JSON: an interrupted
 run goes on. --scale takes fewer or more programs than the tables. Times are of published measurements; FTuner's own kernels
@@ -35,7 +36,7 @@ from ftuner.latency import fit
 from ftuner.latency import rows as latency_rows
 from ftuner.latency.model import model
 from ftuner.latency.rows import Devices
-from ftuner.learned import boosted, network, sampling, sources, training
+from ftuner.learned import boosted, network, sampling, sources, training, transfer
 from ftuner.learned.dataset import Dataset
 
 PRODUCTS = ("gemm_latency_train.csv.gz", "gemm_latency_h100.csv.gz")
@@ -86,6 +87,10 @@ class Products:
         return self.data.device == self.data.device_names.index(card)
 
 
+# How networks are tuned for another card or model.
+TUNING: dict[str, Any] = dict(epochs=20, rate=1e-3, decay=1e-5, batch=256, target_batch=128)
+
+
 class Study:
     """Data and settings of all experiments."""
 
@@ -95,14 +100,13 @@ class Study:
         self.state.mkdir(parents=True, exist_ok=True)
         self.scale = options.scale
         self.epochs = options.epochs
-        self.tuning = dict(epochs=6, rate=3e-4, decay=1.3e-3)
         self.commit = reports.commit()
         # Those at which the parts of the table were run.
         self.commits: set[str] = set()
 
     def settings(self) -> dict[str, Any]:
         """What parts depend on beside their arguments and the scale."""
-        return {"epochs": self.epochs, "tuning": self.tuning, "tuning without CMD": LONG_TUNING}
+        return {"epochs": self.epochs, "tuning": TUNING}
 
     def dataset(self, name: str, files: tuple[str, ...]) -> Dataset:
         path = self.state / f"{name}.dataset"
@@ -217,10 +221,10 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
 KINDS = ("cdmpp", "no-structure", "boosted-trees")
 
 
-def trained_on(study: Study, data: Dataset, kind: str, form: str, seed: int, **changes: Any) -> Any:
+def trained_on(study: Study, data: Dataset, kind: str, form: str, seed: int) -> Any:
     if kind == "boosted-trees":
         return boosted.train(data, corrects=form == "correction", seed=seed)
-    options = study.options(corrects=form == "correction", structure=kind == "cdmpp", seed=seed, **changes)
+    options = study.options(corrects=form == "correction", structure=kind == "cdmpp", seed=seed)
     return training.train(data, network.SMALL, options)
 
 
@@ -281,19 +285,13 @@ class LeftOut:
             return errors(judged.predicted, judged)
         pool = self.target(self.pool, constants)
         labelled = self.target(sampled, constants) if count else None
-        if kind == "boosted-trees":
-            parts = [self.source, *([labelled] * 5 if labelled else [])]
-            return errors(trained_on(self.study, Dataset.concatenate(parts), kind, form, seed).predict(judged), judged)
         before = self.trained(kind, form, seed % 2)
-        if not count and not alpha:
-            tuned = before
-        else:
-            tuned = training.finetune(
-                before, self.source, pool if alpha else None, labelled,
-                training.Tuning(
-                    **(self.study.tuning if alpha else LONG_TUNING), batch=256, target_batch=128, alpha=alpha, seed=seed
-                ),
-            )  # fmt: skip
+        if kind == "boosted-trees":
+            return errors((transfer.tune(before, self.source, labelled, seed) if labelled else before).predict(judged), judged)
+        tuned = before
+        if count or alpha:
+            tuning = training.Tuning(**TUNING, alpha=alpha, seed=seed)
+            tuned = training.finetune(before, self.source, pool if alpha else None, labelled, tuning)
         found = errors(tuned.predict(judged), judged)
         found["radius"] = radius
         found["cmd"] = float(
@@ -315,69 +313,59 @@ def _left_out(study: Study) -> Callable[..., dict[str, Any]]:
 
 
 TASKS = (0, 10, 20, 50, 100)
-# Without the discrepancy.
-LONG_TUNING = dict(epochs=20, rate=1e-3, decay=1e-5)
 
 
 def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
     """Errors of a card that was left out, by the number of its tasks that were measured."""
     state = State(study, "leave-device-out")
     run = _left_out(study)
+    # With CMD only where there are tasks: what it does without is told by `sampling`.
     ways = {
         ("latency", "refitted"): 0.0, ("cdmpp", "correction"): 0.0, ("cdmpp", "correction, CMD"): 1.0,
-        ("no-structure", "correction, CMD"): 1.0, ("boosted-trees", "correction"): 0.0, ("cdmpp", "times, CMD"): 1.0,
-        ("boosted-trees", "times"): 0.0,
+        ("boosted-trees", "correction"): 0.0, ("cdmpp", "times"): 0.0, ("cdmpp", "times, CMD"): 1.0, ("boosted-trees", "times"): 0.0,
     }  # fmt: skip
     found: dict[tuple[str, str, int], list[list[float]]] = {}
     for card in options.cards:
-        for (kind, form), weight in ways.items():
-            for count in TASKS:
-                if (kind, form) == ("cdmpp", "correction") and count not in (0, 50):
-                    continue
+        for (kind, form), alpha in ways.items():
+            for count in TASKS[alpha > 0 :]:
                 seeds = range(options.repeats if count else 1)
-                alpha = weight if count else 0.0
                 learns = form.split(",")[0]
-                of = [state.part(run, card, kind, learns, count, "k-means", alpha, seed)["mean"] for seed in seeds]
+                of = [state.part(run, card, kind, learns, count, "features", alpha, seed)["mean"] for seed in seeds]
                 found.setdefault((kind, form, count), []).append(of)
     rows = []
-    for kind, form in ways:
-        for count in TASKS:
-            if (kind, form, count) in found:
-                # Without tasks there is no CMD.
-                learns = form if count else form.split(",")[0]
-                if learns != form and (kind, learns, count) in found:
-                    continue
-                means = [statistics.mean(one) for one in found[kind, form, count]]
-                rows.append([kind, learns, count, *map(percent, means), percent(statistics.mean(means))])
+    for (kind, form, count), cards in found.items():
+        means = [statistics.mean(one) for one in cards]
+        rows.append([kind, form, count, *map(percent, means), percent(statistics.mean(means))])
     text = [
         f"f32 products of cuBLAS, each card left out: {study.count(500)} programs of each of the other five to learn from, so many tasks "
-        f"(one program each) of the card itself, chosen by k-means of latent vectors from {study.count(600)}; mean error of up to "
+        f"(one program each) of the card itself, chosen by k-means of features from {study.count(600)}; mean error of up to "
         f"{study.count(600)} other shapes of it (fold 0). {options.repeats} samples where there are tasks. `latency` has constants of the "
         "other cards, refitted to the same tasks; corrections are of its predictions with these constants. Networks are tuned for "
-        f"{study.tuning['epochs']} epochs with CMD, or {LONG_TUNING['epochs']} without; boosted trees are trained anew with the tasks five "
-        "times.",
+        f"{TUNING['epochs']} epochs, boosted trees as `ftuner learn finetune` does it.",
         "",
         *reports.table(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
     ]
     if options.figure:
         series = [
             charts.Series(
-                f"{kind}, {form}", [100 * statistics.mean(statistics.mean(x) for x in found[kind, form, n]) for n in TASKS], number
+                f"{kind}, {form}",
+                [
+                    100 * statistics.mean(statistics.mean(x) for x in found[kind, form, n]) if (kind, form, n) in found else None
+                    for n in TASKS
+                ],
+                number,
             )
             for number, (kind, form) in enumerate(ways)
-            if all((kind, form, count) in found for count in TASKS)
+            # Times of networks are off by so much that no other line would be seen.
+            if (kind, form.split(",")[0]) != ("cdmpp", "times")
         ]
         write_figure(options.figure, "Mean error of a card left out", "tasks measured", "mean error (%)", list(TASKS), series)
     return text
 
 
-SAMPLING_TUNING = dict(epochs=15, rate=1e-3)
-
-
 def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
     """CMD and 50 tasks by k-means, against tasks at random, and no fine-tuning."""
     state = State(study, "sampling")
-    study.tuning = SAMPLING_TUNING
     run = _left_out(study)
     ways = {
         "no fine-tuning": (0, "k-means", 0.0), "CMD, no task": (0, "k-means", 1.0), "50 random, CMD": (50, "random", 1.0),
@@ -401,7 +389,7 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
             for way, of in cells.items()
         ]
         text += [
-            f"**{form}**: mean error of the card left out ({study.count(500)} programs of each of the other cards, {study.tuning['epochs']} epochs of "
+            f"**{form}**: mean error of the card left out ({study.count(500)} programs of each of the other cards, {TUNING['epochs']} epochs of "
             f"tuning), {options.repeats} repeats. CMD with 50 tasks of k-means is ahead of random tasks "
             f"and of no fine-tuning on {sum(ahead)} of {len(CARDS)} cards ({', '.join(c for c, a in zip(CARDS, ahead) if a) or 'none'}); of "
             f"{options.repeats} pairs with random tasks it wins {', '.join(map(str, pairs))}.",
@@ -415,7 +403,6 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
 def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
     """Error against the discrepancy of latent vectors, of each part of `sampling` that has run."""
     state = State(study, "sampling")
-    study.tuning = SAMPLING_TUNING
     points = []
     for key, found in state.known.items():
         _, scale, settings, *arguments = json.loads(key)
@@ -449,17 +436,76 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
     ]
 
 
+def latents(study: Study, options: argparse.Namespace) -> list[str]:
+    """Latent vectors of all cards' programs in two dimensions (t-SNE), with a card left out, before and after tuning with CMD."""
+    state = State(study, "latents")
+    of = LeftOut(study, LATENTS_OF)
+    names = [*of.known, LATENTS_OF]
+
+    def embedded(form: str, seed: int) -> dict[str, Any]:
+        from sklearn.manifold import TSNE
+
+        before = of.trained("cdmpp", form, seed)
+        judged = of.target(of.unseen, of.refitted(of.pool[:0]))
+        sampled, _ = of.sample(50, "features", seed)
+        constants = of.refitted(sampled)
+        tuned = training.finetune(
+            before, of.source, of.target(of.pool, constants), of.target(sampled, constants), training.Tuning(**TUNING, seed=seed)
+        )
+        found: dict[str, Any] = {"cards": [*np.repeat([*range(len(of.known))], [len(rows) for rows in of.known.values()]).tolist()]}
+        found["cards"] += [len(of.known)] * len(judged)
+        for name, predictor in (("before", before), ("after", tuned)):
+            z = [predictor.latents(part) for part in (of.source, judged)]
+            rows = np.concatenate(z)
+            rows = (rows - z[0].mean(0)) / np.maximum(z[0].std(0), 1e-6)
+            found[name] = {
+                "cmd": float(training.discrepancy(*map(torch.from_numpy, z))),
+                "mean": errors(predictor.predict(judged), judged)["mean"],
+                "places": np.round(TSNE(random_state=seed, perplexity=30).fit_transform(rows), 2).tolist(),
+            }
+        return found
+
+    found = state.part(embedded, "times", 0)
+    if options.figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 4.2), layout="constrained")
+        cards = np.array(found["cards"])
+        for axes, (when, title) in zip(figure.subplots(1, 2), (("before", "not tuned"), ("after", "tuned with CMD and 50 tasks"))):
+            places = np.array(found[when]["places"])
+            for number, name in enumerate(names):
+                own = places[cards == number]
+                is_left_out = name == LATENTS_OF
+                axes.scatter(*own.T, s=8 if is_left_out else 4, color="black" if is_left_out else f"C{number}", label=name, linewidths=0)
+            axes.set(title=f"{title}: CMD {found[when]['cmd']:.2f}", xticks=[], yticks=[])
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(names), frameon=False, markerscale=3)
+        figure.savefig(options.figure)
+    rows = [[when, f"{found[when]['cmd']:.3f}", percent(found[when]["mean"])] for when in ("before", "after")]
+    return [
+        f"Latent vectors z of programs of the five other cards and of the {LATENTS_OF}, which was left out, with times; in the figure by t-SNE. CMD "
+        f"between the others' and its own, and the mean error of its times, before and after tuning with CMD and 50 tasks.",
+        "",
+        *reports.table(["", "CMD", "mean error"], rows),
+    ]
+
+
+LATENTS_OF = "v100-pcie"
+
+
 # Transforms, losses, positions -------------------------------------------------------------------------------------------
 
 
-def _variants(study: Study, options: argparse.Namespace, name: str, variants: dict[str, dict[str, Any]], first: str) -> list[str]:
-    """Each variant, trained on one card's shapes and judged by others of the card."""
+def _variants(
+    study: Study, options: argparse.Namespace, name: str, variants: dict[str, dict[str, Any]], is_tuned: bool = False
+) -> list[str]:
+    """Each variant, trained on one card's shapes (or tuned configurations) and judged by others of the card."""
     state = State(study, "variants")
-    products = study.products
+    cards = CONVOLUTION if is_tuned else VARIANT_CARDS
+    first = next(iter(variants))
 
     def variant_of(card: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
-        data = products.data
-        of = products.of_card(card)
+        data = study.dataset("tuned", TUNED) if is_tuned else study.products.data
+        of = data.device == data.device_names.index(card)
         learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
         judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
         trained = training.train(learned, network.SMALL, study.options(seed=seed, batch=64, **changes))
@@ -467,54 +513,88 @@ def _variants(study: Study, options: argparse.Namespace, name: str, variants: di
 
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for seed in range(options.repeats):
-        for card in VARIANT_CARDS:
+        for card in cards:
             for label, changes in variants.items():
                 cells.setdefault((card, label), []).append(state.part(variant_of, card, seed, changes))
+
+    def mean(card: str, label: str, figure: str) -> float:
+        # Predictions that are all equal have no rank.
+        return statistics.mean(one[figure] or 0.0 for one in cells[card, label])
+
     rows = []
     for label in variants:
-        means = [[one["mean"] for one in cells[card, label]] for card in VARIANT_CARDS]
-        rmses = [statistics.mean(one["rmse"] / 1e3 for one in cells[card, label]) for card in VARIANT_CARDS]
+        errors_of = [[one["mean"] for one in cells[card, label]] for card in cards]
         wins = [
             "" if label == first else f"{sum(a['mean'] < b['mean'] for a, b in zip(cells[card, first], cells[card, label]))}"
-            for card in VARIANT_CARDS
+            for card in cards
         ]
-        rows.append(
-            [label, *(f"{percent(statistics.mean(one))} ± {100 * deviation(one):.1f}" for one in means), *wins, *(f"{x:.3g}" for x in rmses)]
-        )
+        others = [f"{mean(card, label, 'rank'):.3f}" if is_tuned else f"{mean(card, label, 'rmse') / 1e3:.3g}" for card in cards]
+        rows.append([label, *(f"{percent(statistics.mean(one))} ± {100 * deviation(one):.1f}" for one in errors_of), *wins, *others])
     ahead = [
-        card for card in VARIANT_CARDS
-        if all(
-            statistics.mean(one["mean"] for one in cells[card, first]) < statistics.mean(one["mean"] for one in cells[card, label])
-            for label in variants if label != first
-        )
+        card for card in cards
+        if all(mean(card, first, "mean") < mean(card, label, "mean") for label in variants if label != first)
     ]  # fmt: skip
+    what = "configurations of one convolution on one card" if is_tuned else "f32 products of one card"
+    other = "rank correlation" if is_tuned else "RMSE in ms"
     return [
-        f"{name}: f32 products of one card, {study.count(800)} programs to learn from and {study.count(800)} of other shapes to judge by, "
-        f"times, {study.epochs} epochs of batches of 64; {options.repeats} repeats in pairs (programs and weights of a repeat are the same for all). Mean error "
-        f"± deviation, in how many repeats `{first}` is ahead, RMSE in ms. `{first}` is ahead of all others on {len(ahead)} of "
-        f"{len(VARIANT_CARDS)} cards ({', '.join(ahead) or 'none'}).",
+        f"{name}: {what}, {study.count(800)} programs to learn from and {study.count(800)} of other "
+        f"{'configurations' if is_tuned else 'shapes'} to judge by, times, {study.epochs} epochs of batches of 64; {options.repeats} "
+        "repeats in pairs (programs and weights of a repeat are the same for all). Mean error ± deviation, in how many repeats "
+        f"`{first}` is ahead, {other}. `{first}` is ahead of all others on {len(ahead)} of {len(cards)} cards ({', '.join(ahead) or 'none'}).",
         "",
-        *reports.table(["", *VARIANT_CARDS, *(f"ahead, {card}" for card in VARIANT_CARDS), *(f"RMSE, {card}" for card in VARIANT_CARDS)], rows),
+        *reports.table(["", *cards, *(f"ahead, {card}" for card in cards), *(f"{other.split(' in')[0]}, {card}" for card in cards)], rows),
     ]
 
 
 VARIANT_CARDS = ("t4", "a100-pcie", "p100-pcie")
+POSITIONS: dict[str, dict[str, Any]] = {
+    "positions": {"transform": "box-cox"}, "none": {"positions": False}, "no structure": {"structure": False}
+}  # fmt: skip
 
 
 def transforms(study: Study, options: argparse.Namespace) -> list[str]:
     kinds = ("box-cox", "yeo-johnson", "quantile", "none")
-    return _variants(study, options, "Transforms of labels", {kind: {"transform": kind} for kind in kinds}, "box-cox")
+    return _variants(study, options, "Transforms of labels", {kind: {"transform": kind} for kind in kinds})
 
 
 def losses(study: Study, options: argparse.Namespace) -> list[str]:
     kinds = ("both", "squared", "relative", "squared-relative")
     variants = {kind: {"transform": "box-cox"} if kind == "both" else {"loss": kind} for kind in kinds}
-    return _variants(study, options, "Losses", variants, "both")
+    return _variants(study, options, "Losses", variants)
 
 
 def positions(study: Study, options: argparse.Namespace) -> list[str]:
-    variants = {"positions": {"transform": "box-cox"}, "none": {"positions": False}, "no structure": {"structure": False}}
-    return _variants(study, options, "Positions of statements", variants, "positions")
+    return _variants(study, options, "Positions of statements", POSITIONS)
+
+
+def positions_tuned(study: Study, options: argparse.Namespace) -> list[str]:
+    return _variants(study, options, "Positions of statements", POSITIONS, is_tuned=True)
+
+
+def sizes(study: Study, options: argparse.Namespace) -> list[str]:
+    """The paper's network beside the small one, on the same programs of one card."""
+    state = State(study, "sizes")
+    data = study.products.data
+    of = study.products.of_card("t4")
+    learned = data.select(study.pick(of & (data.fold != 0), 800))
+    judged = data.select(study.pick(of & (data.fold == 0), 800))
+    networks = {"small": network.SMALL, "paper": network.Architecture()}
+
+    def size_of(size: str, rate: float) -> dict[str, Any]:
+        trained = training.train(learned, networks[size], study.options(batch=64, rate=rate))
+        numbers = network.parameters_of(trained.predictor)
+        return {**errors(trained.predict(judged), judged), "numbers": numbers, "trained": errors(trained.predict(learned), learned)["mean"]}
+
+    rows = []
+    for size, rate in (("small", training.SMALL_RATE), ("paper", training.SMALL_RATE), ("paper", 1e-4), ("paper", 1.68e-5)):
+        found = state.part(size_of, size, rate)
+        rows.append([size, found["numbers"], rate, percent(found["trained"]), percent(found["mean"]), f"{found['rank']:.4f}", f"{found['cpu_s']:.0f}"])
+    return [
+        f"f32 products on the T4: {len(learned)} programs to learn from, {len(judged)} of other shapes to judge by, times, {study.epochs} epochs of "
+        "batches of 64, one seed.",
+        "",
+        *reports.table(["network", "numbers", "rate", "mean error, learned", "mean error, unseen", "rank", "CPU s"], rows),
+    ]
 
 
 # Models left out ---------------------------------------------------------------------------------------------------------
@@ -535,7 +615,7 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
             return errors(judged.predicted, judged)
         trained = trained_on(study, learned, kind, form, seed)
         if alpha:
-            tuning = training.Tuning(**study.tuning, batch=256, target_batch=128, alpha=alpha, seed=seed)
+            tuning = training.Tuning(**TUNING, alpha=alpha, seed=seed)
             trained = training.finetune(trained, learned, judged, None, tuning)
         return errors(trained.predict(judged), judged)
 
@@ -576,8 +656,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         if kind == "latency":
             return errors(judged.predicted, judged)
         learned = of.select(study.pick(~is_unseen, 2500, seed))
-        epochs = study.epochs + study.epochs // 2
-        return errors(trained_on(study, learned, kind, form, seed, **({"epochs": epochs} if kind != "boosted-trees" else {})).predict(judged), judged)
+        return errors(trained_on(study, learned, kind, form, seed).predict(judged), judged)
 
     def card_out(card: str, kind: str, count: int, seed: int) -> dict[str, Any]:
         others = [name for name in CONVOLUTION if name != card]
@@ -597,12 +676,11 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
             judged, own = target.select(~sampled), target.select(sampled)
             times = boosted.train(own, corrects=True, seed=seed).predict(judged) if count else judged.predicted
             return errors(times, judged)
-        if kind == "boosted-trees":
-            parts = [learned, *([target.select(sampled)] * 5 if count else [])]
-            return errors(boosted.train(Dataset.concatenate(parts), seed=seed).predict(judged), judged)
         trained = trained_on(study, learned, kind, "times", seed)
+        if kind == "boosted-trees":
+            return errors((transfer.tune(trained, learned, target.select(sampled), seed) if count else trained).predict(judged), judged)
         if count:
-            tuning = training.Tuning(**study.tuning, batch=256, target_batch=128, seed=seed)
+            tuning = training.Tuning(**TUNING, seed=seed)
             trained = training.finetune(trained, learned, judged.select(study.pick(np.ones(len(judged), bool), 600, seed)), target.select(sampled), tuning)
         return errors(trained.predict(judged), judged)
 
@@ -617,7 +695,8 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
             rows.append([card, kind, form, *_means(found)])
     text = [
         f"Programs of one task on one card: {study.count(2500)} to learn from (`latency`: none; the constants that the compiler takes), a "
-        f"fifth of all to judge by, {options.repeats} repeats. rtx3090: CLBlast's Xgemm; others: one image convolution.",
+        f"fifth of all to judge by, {options.repeats} repeats, networks with {study.epochs} epochs. rtx3090: CLBlast's Xgemm; others: one image "
+        "convolution.",
         "",
         *reports.table(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
         "",
@@ -765,6 +844,9 @@ EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {
     "transforms": transforms,
     "losses": losses,
     "positions": positions,
+    "positions-tuned": positions_tuned,
+    "sizes": sizes,
+    "latents": latents,
     "leave-model-out": leave_model_out,
     "tuned": tuned,
     "schedule-search": schedule_search,

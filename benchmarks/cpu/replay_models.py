@@ -9,35 +9,35 @@ DATA is the folder of published tables (docs/replay.md), which are not part of t
   kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards. Models whose
   measured operators do not add up to the forward pass within --consistent are listed apart.
 * `encoder`: the twelve layers of BERT-base of bert_encoder (FasterTransformer's guide), from lists of the operators that
-  implementations launch, by the same models.
+  implementations launch (encoder_layers.py), by the same models, and fused attention by one that is fitted to
+  attention_encoder (fused_attention.py). The launch interval of the host is fitted to the smallest row of an implementation,
+  card and type, which is not judged.
 * `compiled`: BERT-base, BERT-large and GPT-2 at the sizes of end_to_end_v100 (the numbers of the FTuner paper), compiled by
   FTuner and replayed by the times that --cost-model predicts. The published times are of other kernels, measured; the
   difference is no error of a prediction.
 
 --predictor FILE, of `ftuner learn train` on rows of the same libraries, with --dataset FILE, of `ftuner learn data
-model_ops_f32.csv.gz`, adds its times of the operators that have trees; embeddings keep those of `latency`. --write FILE writes
+model_ops_f32.csv.gz`, adds its times of products; all else keeps those of `latency`. --write FILE writes
 what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import datetime
-import gzip
-import io
 import json
 import math
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import types
 import warnings
-from dataclasses import dataclass
 
+import encoder_layers
+import fused_attention
+import reports
 import workloads
+from predicted_operators import Latency, Operator, error, launch_interval, mean, read_rows, replayed
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,36 +54,41 @@ NORMS = re.compile(r"(LayerNorm|layer_norm|ln_\d|ln_f)$")
 #: Does nothing without training; its row is the time of the host alone.
 NOTHING = re.compile(r"drop$")
 PARTS = ("operators", "encoder", "compiled")
-#: Programs of bert_encoder, and whether they fuse elementwise operators; ft also fuses attention.
-IMPLEMENTATIONS = {"torchscript": False, "xla": True, "ft": True}
+#: Tasks of data sets that a trained predictor's times are taken of.
+LEARNED = re.compile(r"(linear|bmm) ")
+#: The implementation whose errors are also listed with the host's time ahead of the kernels.
+AHEAD = "xla"
+#: Of attention_encoder.
+ATTENTION_CARD = "h100"
 
 
-@dataclass(frozen=True)
-class Operator:
-    """An operator: what it is (`product`, or an operator of memory_rows), its extents, and how often it occurs.
+def is_streamed(shape, output, l2_bytes, size=4):
+    """Whether an operand's elements come from DRAM for each element of the output of an elementwise operator.
 
-    extents: of a product batch, M, N and K; else rows and columns; none where nothing is launched.
-    key: of the row that it is of, as data sets have it.
+    One that repeats along a dimension is read again after the elements inside that, of it, of another operand and of the
+    output, have passed; where these exceed what L2 holds it has been replaced.
     """
-
-    name: str
-    what: str
-    extents: tuple[int, ...]
-    times: int = 1
-    measured_us: float = math.nan
-    key: str = ""
+    padded = [1] * (len(output) - len(shape)) + [*shape]
+    repeated = [axis for axis, extent in enumerate(output) if padded[axis] < extent]
+    return not repeated or 3 * size * math.prod(output[repeated[-1] + 1 :]) > l2_bytes
 
 
-def read_rows(path):
-    if not path.is_file():
-        raise SystemExit(f"error: cannot read '{path}': expected the folder of published tables")
-    content = path.read_bytes()
-    text = gzip.decompress(content) if path.suffix == ".gz" else content
-    return list(csv.DictReader(io.StringIO(text.decode())))
+def elementwise_of(name, output, inputs, l2_bytes):
+    """What an elementwise operator, a copy or a look-up is: operands that repeat, beside scalars, are read by single elements."""
+    if name == "contiguous":
+        # Permuted heads have four dimensions; results of products, with three, are contiguous.
+        return "strided" if len(output) > 3 else "nothing"
+    if [*output] not in inputs:  # Each row of a table is read and written, as elements are.
+        return "relu"
+    # A condition has one byte for each element.
+    tensors = inputs[1:] if name == "where" else inputs
+    if sum(is_streamed(shape, output, l2_bytes) for shape in tensors) > 1:
+        return "add"
+    return "strided" if any(1 < math.prod(shape) < math.prod(output) for shape in inputs) else "relu"
 
 
-def operator_of(row):
-    """The operator of a row of model_ops_f32."""
+def operator_of(row, l2_bytes=math.inf):
+    """The operator of a row of model_ops_f32, on a device whose L2 holds so many bytes."""
     name, output = row["op"], json.loads("[" + row["output_shape"].strip("()") + "]")
     inputs = json.loads(row["input_shapes"])
     times, measured = int(row["times"]), float(row["latency_us"])
@@ -113,87 +118,18 @@ def operator_of(row):
         return make("layernorm", rows, cols)
     if name == "gelu":
         return make("gelu", rows, cols)
-    # Each row of a table of embeddings is read and written, as elements are; operands that repeat are small.
-    whole = sum(math.prod(shape) == math.prod(output) for shape in inputs)
-    return make("add" if whole > 1 else "relu", rows, cols)
+    return make(elementwise_of(name.rsplit(".", 1)[-1], output, inputs, l2_bytes), rows, cols)
 
 
 def kind_of(operator):
     """For the table of errors by kind."""
     if operator.what == "product":
         return "batched products" if operator.extents[0] > 1 else "linear"
-    return operator.what if operator.what in ("softmax", "layernorm", "nothing") else "elementwise"
-
-
-class Latency:
-    """Predicted microseconds of operators of one type on a device."""
-
-    name = "latency"
-
-    def __init__(self, device, dtype="f32"):
-        from ftuner import descriptions
-        from ftuner.latency import vendor
-
-        self.device, self.dtype = device, dtype
-        self.found = vendor.device_of(descriptions.resolve(device).text)
-
-    def times(self, operators):
-        from ftuner.latency import vendor
-
-        times = np.zeros(len(operators))
-        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
-        times[products] = vendor.predict(self.device, self.dtype, [operators[i].extents for i in products], "2023")
-        for i, operator in enumerate(operators):
-            if operator.what not in ("product", "nothing"):
-                times[i] = self.memory(operator)
-        return times
-
-    def memory(self, operator):
-        from ftuner.latency import memory_rows
-        from ftuner.latency.model import model
-
-        size = 4 if self.dtype in ("f32", "tf32") else 2
-        sizes = tuple(np.array([extent], float) for extent in operator.extents)
-        launches = memory_rows.launches_of(operator.what, "2023", sizes, np.array([float(size)]), [self.found.figures],
-                                           np.zeros(1, np.int64))
-        return model().predict(launches, self.found.constants)[0]
-
-
-def replayed(operators, times, gap):
-    """Microseconds of the operators one behind the other on one stream."""
-    from ftuner.learned import replay
-
-    durations = [time for operator, time in zip(operators, times) for _ in range(operator.times) if time > 0]
-    after = [(i - 1,) if i else () for i in range(len(durations))]
-    return replay.makespan(replay.replay(replay.assign(durations, after, 1), gap))
-
-
-class Report:
-    """What is printed, and written in the end."""
-
-    def __init__(self):
-        self.text = ""
-
-    def line(self, text=""):
-        print(text, flush=True)
-        self.text += text + "\n"
-
-    def table(self, header, rows):
-        self.line()
-        for cells in (header, ["---"] * len(header), *rows):
-            self.line("| " + " | ".join(map(str, cells)) + " |")
-
-
-def error(predicted, measured):
-    return f"{predicted / measured - 1:+.1%}"
-
-
-def mean(errors):
-    return f"{sum(map(abs, errors)) / len(errors):.1%}" if errors else "–"
+    return operator.what if operator.what in ("softmax", "layernorm", "strided", "nothing") else "elementwise"
 
 
 class Learned:
-    """Times by a trained predictor, on the data set of model_ops_f32; by `latency` where that has no tree.
+    """Times of products by a trained predictor, on the data set of model_ops_f32; of all else by `latency`.
 
     A row of the data set is told by its model and its task, "NAME OUTPUT of INPUT; INPUT on DEVICE".
     """
@@ -205,8 +141,7 @@ class Learned:
         from ftuner.learned.training import Trained
 
         data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
-        if trained.corrects:  # Rows with a prediction alone.
-            data = data.select(~np.isnan(data.predicted))
+        data = data.select(np.array([bool(LEARNED.match(data.task_names[task])) for task in data.task]))
         self.known = {}
         for row, time in enumerate(trained.predict(data)):
             self.known[str(data.model[row]), data.task_names[data.task[row]]] = float(time)
@@ -232,10 +167,11 @@ def operators_part(options, report):
     learned = Learned(options) if options.predictor else None
     for key, rows in models.items():
         end = next(float(row["latency_us"]) for row in rows if row["op"] == "end_to_end")
-        operators = [operator_of(row) for row in rows if row["op"] != "end_to_end"]
+        latency = Latency(CARDS[key[0]])
+        l2_bytes = latency.found.figures["l2_bytes"] * latency.found.constants["stream_l2_share"]
+        operators = [operator_of(row, l2_bytes) for row in rows if row["op"] != "end_to_end"]
         measured = sum(operator.times * operator.measured_us for operator in operators)
         cells, errors = [], []
-        latency = Latency(CARDS[key[0]])
         for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
             times = predictor.times(operators)
             if predictor.name not in names:
@@ -274,59 +210,69 @@ def operators_part(options, report):
             for i in range(len(names))]
 
 
-def encoder_operators(batch, seq, is_fused, layers=12, width=768, heads=12):
-    """What an implementation of BERT's layers launches; biases belong to products.
+def fitted_attention(options, report):
+    """Fused attention; says how good it is."""
+    from ftuner import descriptions
+    from ftuner.latency import vendor
 
-    is_fused: elementwise operators belong to the softmax, norm or copy behind them, as XLA makes them.
-    """
-    tokens, of_head = batch * seq, width // heads
-    scores = (batch * heads * seq, seq)
-    operators = [Operator("linear", "product", (1, tokens, width, width), 4 * layers),
-                 Operator("linear", "product", (1, tokens, 4 * width, width), layers),
-                 Operator("linear", "product", (1, tokens, width, 4 * width), layers),
-                 Operator("scores", "product", (batch * heads, seq, seq, of_head), layers),
-                 Operator("values", "product", (batch * heads, seq, of_head, seq), layers),
-                 Operator("softmax", "softmax", scores, layers),
-                 Operator("transpose", "relu", (tokens, width), 4 * layers),
-                 Operator("norm", "layernorm", (tokens, width), 2 * layers),
-                 Operator("gelu", "gelu", (tokens, 4 * width), layers)]
-    if not is_fused:
-        operators += [Operator("scale", "relu", scores, layers), Operator("mask", "relu", scores, layers),
-                      Operator("add", "add", (tokens, width), 2 * layers)]
-    return operators
+    measured_on = vendor.device_of(descriptions.resolve(ATTENTION_CARD).text)
+    attention, count, off = fused_attention.fit(options.data, measured_on)
+    report.line(f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
+                f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}")
+    for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
+        checked, off, ratio = fused_attention.check(attention, options.data, vendor.device_of(
+            descriptions.resolve("a100-80gb").text), "a100", kernel)
+        report.line(f"Of {checked} rows of {kernel} of attention_serving (a100, causal), which it was not fitted to: {off:.1%}, "
+                    f"predicted over measured {ratio:.2f}")
+    return attention
 
 
 def encoder_part(options, report):
     """BERT-base of bert_encoder."""
+    attention = fitted_attention(options, report)
     cases = {}
     for row in read_rows(options.data / "bert_encoder.csv"):
-        if row["device"] in ENCODER_CARDS and row["implementation"] in IMPLEMENTATIONS:
-            key = (row["device"], row["dtype"], int(row["batch"]), int(row["seq"]))
+        if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS:
+            key = (row["device"], row["dtype"], row["implementation"])
+            sizes = (int(row["batch"]), int(row["seq"]))
             of = cases.setdefault(key, {})
-            time = float(row["latency_ms"])
-            of[row["implementation"]] = min(time, of.get(row["implementation"], time))
-    rows, errors = [], {}
-    for key, measured in sorted(cases.items()):
-        predictor = Latency(ENCODER_CARDS[key[0]], key[1])
-        totals = {}
-        for is_fused in (False, True):
-            operators = encoder_operators(*key[2:], is_fused)
-            totals[is_fused] = replayed(operators, predictor.times(operators), options.gaps[0]) / 1000
-        row = [*key, f"{totals[False]:.2f}", f"{totals[True]:.2f}"]
-        for name, is_fused in IMPLEMENTATIONS.items():
-            if name not in measured:
-                row.append("–")
-                continue
-            row.append(f"{measured[name]:.2f} ({error(totals[is_fused], measured[name])})")
-            if key[2] * key[3] >= options.busy_tokens:
-                errors.setdefault(key[:2], {}).setdefault(name, []).append(totals[is_fused] / measured[name] - 1)
-        rows.append(row)
-    report.line("\nBERT-base, twelve layers (bert_encoder): predicted ms of unfused and of fused operators; measured ms, and "
-                "predicted over measured, of torchscript by the unfused ones")
-    report.table(["card", "type", "batch", "T", "unfused", "fused", *IMPLEMENTATIONS], rows)
-    report.line(f"\nMean error from {options.busy_tokens} tokens on")
-    report.table(["card", "type", *IMPLEMENTATIONS], [
-        [*key, *(mean(of.get(name, [])) for name in IMPLEMENTATIONS)] for key, of in sorted(errors.items())])
+            of[sizes] = min(float(row["latency_ms"]), of.get(sizes, math.inf))
+    gap, intervals, rows, errors = options.gaps[0], [], {}, {}
+    for (card, dtype, name), measured in sorted(cases.items()):
+        predictor = Latency(ENCODER_CARDS[card], dtype, attention)
+        layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
+        times = {sizes: [*predictor.times(layer)] * encoder_layers.LAYERS for sizes, layer in layers.items()}
+        kernels = {sizes: layer * encoder_layers.LAYERS for sizes, layer in layers.items()}
+        least = min(measured, key=math.prod)
+        interval = launch_interval(kernels[least], times[least], 1000 * measured[least], gap)
+        alone = {sizes: replayed(kernels[sizes], times[sizes], gap) / 1000 for sizes in measured}
+        ahead = max(0.0, measured[least] - alone[least])
+        intervals.append([card, dtype, name, len(layers[least]), f"{measured[least]:.2f}", f"{interval:.1f}", f"{ahead:.2f}"])
+        for sizes, time in measured.items():
+            total = replayed(kernels[sizes], times[sizes], gap, interval) / 1000
+            is_fitted = sizes == least
+            rows.setdefault((card, dtype, *sizes), {})[name] = (
+                f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({'fitted' if is_fitted else error(total, time)})")
+            if not is_fitted:
+                part = math.prod(sizes) >= options.busy_tokens
+                of = errors.setdefault((card, dtype), {})
+                of.setdefault((name, part), []).append(total / time - 1)
+                of.setdefault((f"{name}, host ahead", part), []).append((alone[sizes] + ahead) / time - 1)
+    names = encoder_layers.IMPLEMENTATIONS
+    report.line("\nHost: launches of a layer, ms measured of one sequence of 32 tokens, the launch interval in µs at which the "
+                "replay takes as long, and the ms ahead of the first kernel that would make it as long without an interval")
+    report.table(["card", "type", "implementation", "launches", "ms", "interval", "ahead"], intervals)
+    report.line("\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
+                "error)")
+    report.table(["card", "type", "batch", "T", *names], [
+        [*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())])
+    ahead = f"{AHEAD}, host ahead"
+    for is_busy, where in ((True, f"from {options.busy_tokens} tokens on"), (False, f"of fewer than {options.busy_tokens} tokens")):
+        report.line(f"\nMean error {where}, without the rows that the host's interval was fitted to")
+        report.table(["card", "type", *names, "all", ahead], [
+            [*key, *(mean(of.get((name, is_busy), [])) for name in names),
+             mean([value for name in names for value in of.get((name, is_busy), [])]), mean(of.get((ahead, is_busy), []))]
+            for key, of in sorted(errors.items())])
     return []
 
 
@@ -385,9 +331,8 @@ def main():
         parser.error("expected both of --predictor and --dataset, or none")
     if options.write and not options.write.resolve().parent.is_dir():
         parser.error(f"cannot write '{options.write}': expected a folder that is there")
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    report = Report()
-    report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")
+    report = reports.Report()
+    report.line(reports.stamp())
     parts = {"operators": operators_part, "encoder": encoder_part, "compiled": compiled_part}
     errors = [value for part in options.parts for value in parts[part](options, report)]
     if options.write:

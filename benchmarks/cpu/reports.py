@@ -40,8 +40,8 @@ class Report:
     def row(self, cells) -> None:
         self.line(line(cells))
 
-    def header(self, cells) -> None:
-        """A table begins, behind an empty line."""
+    def table(self, header, rows=()) -> None:
+        """Behind an empty line, with these rows at first."""
         self.line()
-        for text in table(cells, []):
+        for text in table(header, rows):
             self.line(text)

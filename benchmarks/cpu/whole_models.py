@@ -105,7 +105,7 @@ def run(options, report):
     for part, columns in (("whole", WHOLE), ("layer", LAYER)):
         if part in options.skip:
             continue
-        report.header(columns)
+        report.table(columns)
         for name in options.models:
             is_layer = part == "layer"
             built = full_models.build(name, options.layers, options.small, is_layer)

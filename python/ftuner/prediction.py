@@ -25,6 +25,7 @@ def predict(
     function: str | None = None,
     streams: int = 1,
     gap: float = 0.0,
+    launch_interval: float = 0.0,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> list[Timeline]:
@@ -37,7 +38,7 @@ def predict(
         batch: the size called batch, batch_size, B or N that is the first dimension of an argument, or else the first
             dimension of the first tensor, which may have just this size.
         function: its C name, where the source has several.
-        streams, gap: as in `timelines`.
+        streams, gap, launch_interval: as in `timelines`.
 
     Raises `CompileError` for a source that is not valid and for unknown names, `Error` for a module without launches,
     and `ValueError` for sizes that are missing, unknown, or beyond what the model declares.
@@ -66,7 +67,7 @@ def predict(
         _check_sizes(entry["work"], number, shape)
     if not is_asked:  # All sizes are fixed: any of the shares is the only one.
         entry["work"]["shares"] = entry["work"]["shares"][:1]
-    return timelines(data, streams, gap)
+    return timelines(data, streams, gap, launch_interval)
 
 
 def _check_sizes(work: Mapping[str, Any], number: int, given: Mapping[str, int]) -> None:

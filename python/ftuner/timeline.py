@@ -23,8 +23,10 @@ _COLOURS = dict(
 )
 # What `Timeline.text` lists without being asked for all.
 _SHORT_LIST = 40
-#: The longest gap, in microseconds.
+#: The longest gap and launch interval, in microseconds.
 MOST_GAP = 1e6
+# Of the host in figures.
+_HOST_COLOUR = "#444444"
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,12 @@ class Launch:
 
 @dataclass(frozen=True)
 class Placed:
-    """A launch's stream and microseconds since the first one began."""
+    """A launch's stream and microseconds since the host began, those in which the host begins to issue it among them."""
 
     stream: int
     start: float
     end: float
+    issue: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Timeline:
         sizes: of its arguments, by name.
         streams: how many streams launches are on.
         gap: microseconds behind each kernel in which its stream is idle.
+        launch_interval: microseconds that the host takes to issue a kernel.
         launches: in the order of the host.
         placed: when each of them runs.
         missing: sizes that nobody gave, which are the middle of their ranges.
@@ -91,6 +95,7 @@ class Timeline:
     sizes: dict[str, int]
     streams: int
     gap: float
+    launch_interval: float
     launches: tuple[Launch, ...]
     placed: tuple[Placed, ...]
     missing: tuple[str, ...] = ()
@@ -98,15 +103,20 @@ class Timeline:
 
     @property
     def sum(self) -> float:
-        """Predicted microseconds of all launches, one behind the other without gaps."""
+        """Predicted microseconds of all launches, one behind the other without gaps and host."""
         return sum(launch.time or 0.0 for launch in self.launches)
 
     @property
     def latency(self) -> float:
-        """Microseconds from the first launch to the end of the last one."""
+        """Microseconds from the host's beginning to the end of the last launch."""
         return max(
             (place.end for launch, place in zip(self.launches, self.placed) if launch.kernels), default=0.0
         )
+
+    @property
+    def host(self) -> float:
+        """Microseconds in which the host issues all kernels."""
+        return self.kernels * self.launch_interval
 
     @property
     def kernels(self) -> int:
@@ -153,6 +163,8 @@ class Timeline:
             "sizes_beyond_range": {name: [*ends] for name, ends in self.beyond.items()},
             "streams": self.streams,
             "gap_us": self.gap,
+            "launch_interval_us": self.launch_interval,
+            "host_us": self.host,
             "sum_us": self.sum,
             "replay_us": self.latency,
             "kernels": self.kernels,
@@ -172,6 +184,7 @@ class Timeline:
                     "kernels": launch.kernels,
                     "is_in_open_loop": launch.is_in_open_loop,
                     "predicted_us": launch.time,
+                    "issue_us": place.issue,
                     "stream": place.stream,
                     "start_us": place.start,
                     "end_us": place.end,
@@ -194,6 +207,10 @@ class Timeline:
             f"  {self.latency:.1f} µs on {streams}, gaps of {self.gap:g} µs; "
             f"sum of {self.kernels} {'kernel' if self.kernels == 1 else 'kernels'} {self.sum:.1f} µs",
         ]
+        if self.launch_interval:
+            lines.append(
+                f"  the host issues a kernel every {self.launch_interval:g} µs, all of them in {self.host:.1f} µs"
+            )
         lines += [f"  {name} is not given: {self.sizes[name]}, the middle of its range" for name in self.missing]
         lines += [
             f"  {name} = {self.sizes[name]} is beyond its range, {range_text(*ends)}"
@@ -251,7 +268,9 @@ def _indented(text: str, width: int) -> list[str]:
 # ------------------------------------------------------------------------------------------------
 
 
-def timelines(data: Mapping[str, Any], streams: int = 1, gap: float = 0.0) -> list[Timeline]:
+def timelines(
+    data: Mapping[str, Any], streams: int = 1, gap: float = 0.0, launch_interval: float = 0.0
+) -> list[Timeline]:
     """The timelines of an explanation's functions, at each of the sizes that it was asked for.
 
     Args:
@@ -259,21 +278,24 @@ def timelines(data: Mapping[str, Any], streams: int = 1, gap: float = 0.0) -> li
         streams: over how many streams launches that do not wait for each other are spread. Predicted times are of a
             kernel that has the device for itself, so that with more than one the replay is a lower bound.
         gap: microseconds behind each kernel in which its stream is idle: 0 where a call is a graph of CUDA, at most a second.
+        launch_interval: microseconds that the host takes to issue a kernel, at most a second. It issues those of all streams in
+            its order and does not wait for the device; a kernel starts once its stream is free and its issue has ended.
 
     Raises `ValueError` for numbers that are none of these, and `Error` for a module that cannot be lowered to launches.
     """
     streams = whole_number("streams", streams)
     if streams < 1:
         raise ValueError(f"streams: expected at least 1, but got {streams}")
-    if not isinstance(gap, (int, float)) or not 0 <= gap <= MOST_GAP:
-        raise ValueError(f"gap: expected microseconds from 0 to {MOST_GAP:.0f}, but got {gap!r}")
+    for name, value in (("gap", gap), ("launch_interval", launch_interval)):
+        if not isinstance(value, (int, float)) or not 0 <= value <= MOST_GAP:
+            raise ValueError(f"{name}: expected microseconds from 0 to {MOST_GAP:.0f}, but got {value!r}")
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
     found = []
     for function in data["functions"]:
         for number, share in enumerate(function["work"]["shares"]):
             launches = _launches(data, function["work"], number)
-            placed = _place(launches, streams, gap)
+            placed = _place(launches, streams, gap, launch_interval)
             sizes = share["sizes"]
             given = data["sizes"][number] if data.get("sizes") else sizes
             missing = missing_sizes(function["work"], given)
@@ -281,7 +303,7 @@ def timelines(data: Mapping[str, Any], streams: int = 1, gap: float = 0.0) -> li
             found.append(
                 Timeline(
                     data["device"], data["cost_model"], data["calibration"], function["symbol"],
-                    sizes, streams, gap, tuple(launches), tuple(placed), tuple(missing), beyond,
+                    sizes, streams, gap, launch_interval, tuple(launches), tuple(placed), tuple(missing), beyond,
                 )  # fmt: skip
             )
     return found
@@ -361,13 +383,20 @@ def _program(workload: Mapping[str, Any] | None, extents: Sequence[int | None]) 
     return next((shape["program"] for shape in shapes if shape["shape"] == extents), None)
 
 
-def _place(launches: Sequence[Launch], streams: int, gap: float) -> list[Placed]:
-    durations = [(launch.time or 0.0) + max(0, launch.kernels - 1) * gap for launch in launches]
-    gaps = [gap if launch.kernels else 0.0 for launch in launches]
-    queued = replay.assign(durations, [launch.after for launch in launches], streams, gaps)
+def _place(
+    launches: Sequence[Launch], streams: int, gap: float, launch_interval: float
+) -> list[Placed]:
+    queued = replay.assign(
+        [launch.time or 0.0 for launch in launches],
+        [launch.after for launch in launches],
+        streams,
+        gap,
+        launch_interval,
+        [launch.kernels for launch in launches],
+    )
     found: list[Placed | None] = [None] * len(launches)
-    for item in replay.replay(queued):
-        found[item.launch] = Placed(queued[item.launch].queue, item.start, item.end)
+    for item in replay.replay(queued, gap, launch_interval):
+        found[item.launch] = Placed(queued[item.launch].queue, item.start, item.end, item.issue)
     return [place for place in found if place is not None]
 
 
@@ -381,7 +410,7 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
 
     In the JSON object form of the Trace Event Format: a process for each timeline, a thread for each stream, a complete
     event (`ph` X, with `ts` and `dur` in microseconds) for each launch, and a flow between streams where one launch waits
-    for another.
+    for another. With a launch interval the host is one more thread, with an event while it issues each launch.
     """
     events: list[dict[str, Any]] = []
     flows = 0
@@ -389,6 +418,8 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
         events.append(_metadata("process_name", pid, 0, f"{timeline.title} (predicted)"))
         for stream in range(timeline.streams):
             events.append(_metadata("thread_name", pid, stream, f"stream {stream}"))
+        if timeline.launch_interval:
+            events.append(_metadata("thread_name", pid, timeline.streams, "host"))
         for number, (launch, place) in enumerate(zip(timeline.launches, timeline.placed)):
             at = {"pid": pid, "tid": place.stream, "ts": place.start}
             events.append(
@@ -402,6 +433,14 @@ def trace(found: Iterable[Timeline]) -> dict[str, Any]:
                     },
                 }  # fmt: skip
             )
+            if timeline.launch_interval and launch.kernels:
+                issue = {"ts": place.issue, "dur": launch.kernels * timeline.launch_interval}
+                events.append(
+                    {
+                        "name": launch.name, "cat": "host", "ph": "X", "pid": pid, "tid": timeline.streams, **issue,
+                        "args": {"number": number, "kernels": launch.kernels},
+                    }  # fmt: skip
+                )
             for other in launch.after:
                 before = timeline.placed[other]
                 if before.stream == place.stream:
@@ -424,7 +463,7 @@ def trace_text(found: Iterable[Timeline]) -> str:
 
 
 def draw(found: Sequence[Timeline], output: str | os.PathLike[str]) -> Path:
-    """Draws the launches of each timeline over time, a line for each stream, and the shares of kinds.
+    """Draws the launches of each timeline over time, a line for each stream and the host, and the shares of kinds.
 
     The suffix is the format, `.svg`, `.png` or `.pdf`. Raises `Error` for another one, without Matplotlib, and for no
     timeline, before anything is written.
@@ -440,7 +479,7 @@ def drawn(found: Sequence[Timeline], output: str | os.PathLike[str]) -> bytes:
     if not found:
         raise Error("there is no timeline to draw")
     pyplot = plotting.load_matplotlib()
-    lines = sum(timeline.streams for timeline in found)
+    lines = sum(timeline.streams + bool(timeline.launch_interval) for timeline in found)
     figure, (over_time, shares) = pyplot.subplots(
         2,
         1,
@@ -476,6 +515,16 @@ def _labels(found: Sequence[Timeline]) -> list[str]:
 def _draw_launches(axes: Any, found: Sequence[Timeline]) -> None:
     names: list[str] = []
     for timeline, label in zip(found, _labels(found)):
+        if timeline.launch_interval:
+            issues = [
+                (place.issue, launch.kernels * timeline.launch_interval)
+                for launch, place in zip(timeline.launches, timeline.placed)
+                if launch.kernels
+            ]
+            axes.broken_barh(
+                issues, (len(names) - 0.2, 0.4), facecolor=_HOST_COLOUR, edgecolor="white", linewidth=0.1
+            )
+            names.append(f"{label}, host")
         for stream in range(timeline.streams):
             line = len(names)
             names.append(label if timeline.streams == 1 else f"{label}, stream {stream}")

@@ -25,7 +25,7 @@ from ftuner.learned import encoding, labels, replay
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import boosted, checkpoint, dataset, kinds, moments, network, sampling, training  # noqa: E402
+from ftuner.learned import boosted, checkpoint, dataset, kinds, moments, network, sampling, training, transfer  # noqa: E402
 
 
 def test_positions_are_sines_and_cosines() -> None:
@@ -464,6 +464,37 @@ def test_boosted_trees_are_those_of_the_library(tmp_path: Path) -> None:
             kinds.load(tmp_path / "trees")
 
 
+def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
+    """An A100 whose times are a power of what those of the V100 are: what no tree on figures of devices tells."""
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=2, shapes=60)], Devices())
+    is_source = data.device == data.device_names.index("v100")
+    source, target = data.select(is_source), data.select(~is_source)
+    target = dataclasses.replace(target, microseconds=3 * source.microseconds**0.8)
+    is_task = np.arange(len(target)) % 60 < 2 * len(SCHEDULES)
+    tasks, judged = target.select(is_task), target.select(~is_task)
+    trained = boosted.train(source, rounds=60)
+    tuned = transfer.tune(trained, source, tasks)
+
+    def error(predictor: boosted.BoostedTrees) -> float:
+        return float(np.abs(predictor.predict(judged) / judged.microseconds - 1).mean())
+
+    pooled = boosted.train(dataset.Dataset.concatenate([source, *[tasks] * transfer.WEIGHT]), labels=trained.labels)
+    assert error(tuned) < 0.8 * error(pooled) < 0.8 * error(trained)
+    # Of the source it says what the pooled trees do, and its file says the same.
+    assert (tuned.predict(source) == pooled.predict(source)).all()
+    tuned.save(str(tmp_path / "tuned"))
+    assert (kinds.load(tmp_path / "tuned").predict(data) == tuned.predict(data)).all()
+    assert tuned.provenance is not None and tuned.provenance.devices == {"v100": len(source), "a100": len(tasks)}
+    # One program is enough, and devices with the same figures are not told apart.
+    assert np.isfinite(transfer.tune(trained, source, tasks.select(np.arange(len(tasks)) < 1)).predict(judged)).all()
+    vectors = np.stack([data.device_vectors[data.device_names.index("v100")]] * 2)
+    twins = [dataclasses.replace(of, device_vectors=vectors) for of in (source, tasks)]
+    with pytest.raises(ftuner.Error, match="figures that tell the device 'a100' from 'v100'"):
+        transfer.tune(trained, *twins)
+    with pytest.raises(ftuner.Error, match="expected programs of the source, and tasks"):
+        transfer.tune(trained, source, tasks.select(np.zeros(len(tasks), bool)))
+
+
 def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def learn(*arguments: str, code: int = 0) -> str:
         """The same within this process."""
@@ -506,8 +537,16 @@ def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[
     learn("train", rows, "-o", str(tmp_path / "trees"), "--predictor-kind=boosted-trees")
     text = learn("evaluate", rows, f"--predictor={second}", f"--predictor={tmp_path / 'trees'}", "--by=device")
     assert "latency, a100" in text and f"{second}, v100" in text
+    # Trees of the source, tuned by the same tasks.
+    old, new = str(tmp_path / "old.trees"), str(tmp_path / "new.trees")
+    learn("train", source, "-o", old, "--predictor-kind=boosted-trees")
+    found = json.loads(learn("finetune", old, f"--source={source}", f"--tasks={labelled}", "-o", new, "--json"))
+    assert found["tasks, after"]["mean"] < found["tasks, before"]["mean"] and found["tasks, after"]["programs"] == 12
     # Wrong ways to ask.
-    assert "boosted trees" in learn("finetune", str(tmp_path / "trees"), *command[2:], code=1)
+    assert "--target: expected a network" in learn("finetune", str(tmp_path / "trees"), *command[2:], code=2)
+    assert "--epochs: expected a network" in learn(
+        "finetune", str(tmp_path / "trees"), f"--source={source}", f"--tasks={labelled}", "-o", second, "--epochs=3", code=2
+    )
     assert "--target, --tasks" in learn("finetune", first, f"--source={source}", "-o", second, code=2)
     assert "at most 12" in learn("sample", target, "--tasks=13", code=1)
     assert "--predictor with --by=latents" in learn("sample", target, "--by=latents", code=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ftuner.latency.model import model
 
 torch = pytest.importorskip("torch")
 
-from ftuner.learned import boosted, dataset, labels, network, provenance, training  # noqa: E402
+from ftuner.learned import boosted, dataset, labels, network, provenance, training, transfer  # noqa: E402
 
 SOURCE = """\
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 4>}} {
@@ -62,7 +63,7 @@ def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
     golden = provenance.Golden(trees, np.repeat(vectors[:1], count, 0)).dataset()
     times = np.array([10.0 + sum(tree.blocks for tree in of) for of in trees]) * rng.uniform(0.8, 1.2, count)
     return (
-        dataset.dataclasses.replace(
+        dataclasses.replace(
             golden,
             microseconds=times,
             device=np.arange(count) // 2 % 2,
@@ -81,7 +82,7 @@ def programs(count: int) -> tuple[dataset.Dataset, np.ndarray]:
 def test_the_compiler_equals_pytorch(tmp_path: Path, combine: str, transform: str) -> None:
     data, rows = programs(30)
     corrects = transform in ("none", "quantile")
-    size = network.dataclasses.replace(network.SMALL, combine=combine, width=32, layers=1, embedding=(24,), decoder=(16, 8))
+    size = dataclasses.replace(network.SMALL, combine=combine, width=32, layers=1, embedding=(24,), decoder=(16, 8))
     options = training.Options(epochs=2, transform=transform, corrects=corrects, positions=combine != "sum", rate=1e-3)
     trained = training.train(data, size, options)
     path = str(tmp_path / "a.predictor")
@@ -109,6 +110,22 @@ def test_the_compiler_equals_boosted_trees(tmp_path: Path, transform: str, corre
         of = data.device == card
         assert is_ratio == corrects
         assert values[of] * (data.predicted[of] if corrects else 1) == pytest.approx(wanted[of], rel=1e-6)
+
+
+@pytest.mark.parametrize("corrects", [False, True])
+def test_the_compiler_equals_trees_tuned_for_a_device(tmp_path: Path, corrects: bool) -> None:
+    data, rows = programs(60)
+    source, own = data.select(data.device == 0), data.select(data.device == 1)
+    trained = boosted.train(source, corrects=corrects, rounds=20)
+    transfer.tune(trained, source, own).save(str(tmp_path / "tuned.trees"))
+    tuned = boosted.BoostedTrees.load(tmp_path / "tuned.trees")
+    # Golden programs are of both devices.
+    assert tuned.provenance is not None and len(np.unique(tuned.provenance.golden.device, axis=0)) == 2
+    for card, name in enumerate(data.device_names):
+        everything = dataclasses.replace(data, device=np.full(len(data), card), predicted=np.ones(len(data)))
+        values, _ = model().learned(tmp_path / "tuned.trees", name, "simt", rows)
+        assert values == pytest.approx(tuned.predict(everything), rel=1e-6)
+        assert len(np.unique(values)) > 2
 
 
 def test_programs_unlike_those_of_the_training_are_unknown(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import importlib
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ftuner
@@ -24,8 +26,10 @@ ATTENTION = ROOT / "examples" / "attention.mlir"
 # --- by hand -------------------------------------------------------------------------
 
 
-def makespan(durations: list[float], after: list[tuple[int, ...]], queues: int, gap: float = 0.0) -> float:
-    return replay.makespan(replay.replay(replay.assign(durations, after, queues), gap))
+def makespan(
+    durations: list[float], after: list[tuple[int, ...]], queues: int, gap: float = 0.0, interval: float = 0.0
+) -> float:
+    return replay.makespan(replay.replay(replay.assign(durations, after, queues, gap, interval), gap, interval))
 
 
 #: a (5) → b (3), c (4) → d (1), which waits for both.
@@ -58,13 +62,49 @@ def test_streams_run_their_launches_in_order() -> None:
     # 3 follows 2 on the stream that is free behind the gap of 2, and 1 has 6 for itself.
     order = ([1.0, 6.0, 1.0, 1.0, 1.0, 1.0, 2.0], [(), (), (0,), (2,), (3,), (4,), ()])
     assert replay.makespan(replay.replay(replay.assign(*order, 2, 3), 3)) == 17
-    # A gap of its own counts in place of the replay's.
-    launches = replay.assign([2.0, 2.0, 2.0], [(), (), ()], 1, [0.0, 5.0, 1.0])
-    assert [item.start for item in replay.replay(launches, 9)] == [0, 2, 9]
+    # Behind a launch without kernels is no gap, and between the three of the second there are two.
+    launches = replay.assign([2.0, 6.0, 0.0, 2.0], [()] * 4, 1, 5, kernels=[1, 3, 0, 1])
+    placed = replay.replay(launches, 5)
+    assert [(item.start, item.end) for item in placed] == [(0, 2), (7, 23), (28, 28), (28, 30)]
     with pytest.raises(ValueError, match="at least 1"):
         replay.assign([1.0], [()], 0)
     with pytest.raises(ValueError, match="not before it"):
         replay.assign([1.0, 1.0], [(1,), ()], 1)
+
+
+def placed(durations: list[float], *arguments: Any, kernels: list[int] | None = None) -> list[tuple[float, ...]]:
+    """Issue, start and end of each launch."""
+    after, queues, gap, interval = arguments
+    found = replay.replay(replay.assign(durations, after, queues, gap, interval, kernels), gap, interval)
+    return [(item.issue, item.start, item.end) for item in sorted(found, key=lambda item: item.launch)]
+
+
+def test_the_host_issues_launches() -> None:
+    """A kernel starts once its stream is free and its issue has ended."""
+    chain: list[tuple[int, ...]] = [(), (0,), (1,)]
+    # A host that is slower than the device determines the time, but for the last kernel.
+    assert placed([1.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 5), (4, 8, 9), (8, 12, 13)]
+    # One that is faster shows at the first kernel alone; behind a long kernel it gets ahead.
+    assert placed([9.0, 9.0, 9.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 22), (8, 22, 31)]
+    assert placed([9.0, 1.0, 1.0], chain, 1, 0, 4) == [(0, 4, 13), (4, 13, 14), (8, 14, 15)]
+    # Gaps are the device's: the host does not wait for them.
+    assert placed([1.0, 1.0, 1.0], chain, 1, 5, 4) == [(0, 4, 5), (4, 10, 11), (8, 16, 17)]
+    assert makespan([1.0, 1.0, 1.0], chain, 1, gap=2, interval=4) == 13
+    # One host for all streams: 4 launches of 2 that do not depend, issued every 3, gain nothing from a second one.
+    assert [makespan([2.0] * 4, [()] * 4, queues, interval=3) for queues in (1, 2, 4)] == [14, 14, 14]
+    assert {launch.queue for launch in replay.assign([2.0] * 4, [()] * 4, 4, interval=3)} == {0}
+    # Every 1 they do: at 1, 2, 3, and on the first stream again, at 4 in place of 3.
+    assert [makespan([2.0] * 4, [()] * 4, queues, interval=1) for queues in (1, 2, 3, 4)] == [9, 6, 6, 6]
+    # The diamond: a 3 to 8, b 8 to 11, c issued until 9, 9 to 13, d issued until 12, 13 to 14.
+    assert makespan(*DIAMOND, 2, interval=3) == 14
+    # Three kernels of 2 each: issued until 3, 6 and 9 they end at 11, two at once behind a long one by the device alone.
+    assert placed([6.0, 1.0], [(), ()], 1, 0, 3, kernels=[3, 1]) == [(0, 3, 11), (9, 12, 13)]
+    assert placed([20.0, 4.0], [(), ()], 1, 0, 3, kernels=[1, 2]) == [(0, 3, 23), (3, 23, 27)]
+    # Nothing is issued for what does not happen.
+    assert placed([1.0, 0.0, 1.0], [(), (), ()], 1, 0, 3, kernels=[1, 0, 1]) == [(0, 3, 4), (3, 4, 4), (3, 6, 7)]
+    # A queue runs what is ready first: the last but one, behind the second, before the last is issued.
+    launches = [replay.Launch(name, 1.0) for name in "ab"] + [replay.Launch("c", 1.0, 1, (1,)), replay.Launch("d", 1.0, 1)]
+    assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
 # --- explanations --------------------------------------------------------------------
@@ -118,6 +158,15 @@ def test_a_timeline_of_an_explanation() -> None:
     assert with_gaps.placed[2].end == 21 + 6 and with_gaps.sum == 21
     # The last one does not happen; that before it, of which no time is known, is one more kernel.
     assert with_gaps.latency == 28
+    # Eight kernels, issued every 4: the loop of the third ends with its last kernel, issued until 28.
+    (issued,) = timeline.timelines(explained(), launch_interval=4)
+    assert [place.issue for place in issued.placed] == [0, 4, 12, 28, 32]
+    assert [place.end for place in issued.placed] == [7, 18, 30, 32, 32]
+    assert issued.latency == 32 and issued.host == 32 and issued.sum == 21
+    assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
+    assert "host" not in one.text(None)
+    data = issued.as_json()
+    assert data["launch_interval_us"] == 4 and data["host_us"] == 32 and data["launches"][2]["issue_us"] == 12
     (two,) = timeline.timelines(explained(), streams=2)
     assert two.latency == 18 and [place.stream for place in two.placed] == [0, 1, 1, 1, 1]
     for text in (one.text(), two.text(None)):
@@ -134,6 +183,8 @@ def test_a_timeline_of_an_explanation() -> None:
         timeline.timelines(explained(), gap=float("nan"))
     with pytest.raises(ValueError, match="gap: expected microseconds from 0 to 1000000, but got 1e\\+308"):
         timeline.timelines(explained(), gap=1e308)
+    with pytest.raises(ValueError, match="launch_interval: expected microseconds from 0 to 1000000, but got -1"):
+        timeline.timelines(explained(), launch_interval=-1)
     with pytest.raises(ValueError, match="streams: expected a whole number, but got 1.5"):
         timeline.timelines(explained(), streams=1.5)  # type: ignore[arg-type]
     with pytest.raises(ftuner.Error, match="no lowering"):
@@ -202,11 +253,21 @@ def test_traces_and_figures(tmp_path: Path) -> None:
     counts = check_trace(json.loads(timeline.trace_text(found)))
     # Two processes, three threads, ten launches, and one that waits for another stream.
     assert counts == {"M": 5, "X": 10, "s": 1, "f": 1}
+    # The host is a thread of its own that issues the four launches that happen, so slowly that one stream runs all.
+    issued = timeline.timelines(explained(), streams=2, launch_interval=4)
+    events = timeline.trace(issued)["traceEvents"]
+    assert check_trace({"traceEvents": events, "displayTimeUnit": "ns"}) == {"M": 4, "X": 9}
+    host = [(event["ts"], event["dur"]) for event in events if event.get("cat") == "host"]
+    assert host == [(0, 4), (4, 8), (12, 16), (28, 4)]
+    assert {event["tid"] for event in events if event.get("cat") == "host"} == {2}
     pytest.importorskip("matplotlib")
+    content = timeline.draw(issued, tmp_path / "host.svg").read_text()
+    assert "v100, T = 8, host" in content and "v100, T = 8, stream 1" in content
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = timeline.draw(found, tmp_path / f"x{suffix}")
         content = path.read_bytes()
         assert content.startswith(start)
+        assert suffix != ".svg" or b"host" not in content
         assert suffix != ".svg" or (b"18 \xc2\xb5s" in content and b"v100, T = 8, stream 1" in content)
     functions = [one for name in "gh" for one in timeline.timelines(
         {**explained(), "functions": [{**explained()["functions"][0], "symbol": name}]})]  # fmt: skip
@@ -257,7 +318,8 @@ def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
     assert check_trace(json.loads(trace.read_text()))["X"] == len(launches)
     assert figure.read_text().startswith("<?xml")
     matmul = ("explain", source, "--device", "v100", "--max-kernels=2")
-    text = ok(*matmul, "--size=T=4,T=9")
+    text = ok(*matmul, "--size=T=4,T=9", "--launch-interval=7")
+    assert text.count("the host issues a kernel every 7 µs") == 2
     assert "Workload matmul_0" in text
     assert "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text
     assert "timelines" not in json.loads(ok(*matmul, "--json"))
@@ -284,8 +346,12 @@ def test_predict(source: Path, tmp_path: Path) -> None:
     assert lines[1].split()[:2] == ["device", "T"]
     assert [line.split()[:2] for line in lines[2:]] == [[card, size] for card in ("v100", "a100") for size in ("8", "16")]
     assert check_trace(json.loads(trace.read_text()))["M"] == 8
-    data = json.loads(ok("predict", source, "--device=v100", "--size=T=8", "--max-kernels=2", "--json", "--gap=3"))
+    data = json.loads(ok("predict", source, "--device=v100", "--size=T=8", "--max-kernels=2", "--json", "--gap=3",
+                         "--launch-interval=1000"))  # fmt: skip
     assert data[0]["gap_us"] == 3 and data[0]["device"] == "v100"
+    assert data[0]["launch_interval_us"] == 1000 and data[0]["host_us"] == 1000 * data[0]["kernels"]
+    last = data[0]["launches"][-1]
+    assert data[0]["replay_us"] == last["end_us"] > 1000 * data[0]["kernels"]
 
 
 def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
@@ -298,8 +364,9 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
     fails(1, "T is 4 by its name, but got 8", *predict, "--size=T=4", "--batch=8")
     fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
     fails(2, "expected a number from 1 to 1024", *predict, "--size=T=4", "--streams=0")
-    for gap in ("-1", "1e308", "inf", "nan"):
-        fails(2, f"expected microseconds from 0 to 1000000, but got '{gap}'", *predict, "--size=T=4", f"--gap={gap}")
+    for option, value in (*(("gap", value) for value in ("-1", "1e308", "inf", "nan")), ("launch-interval", "-1")):
+        fails(2, f"argument --{option}: expected microseconds from 0 to 1000000, but got '{value}'",
+              *predict, "--size=T=4", f"--{option}={value}")  # fmt: skip
     fails(2, "expected different devices", *predict[:2], "--size=T=4", "--device=v100,v100")
     fails(1, "unknown device 'nope'", *predict[:2], "--size=T=4", "--device=nope,v100")
     for command in ("predict", "explain"):
@@ -309,7 +376,7 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
         same = tmp_path / "same.svg"
         fails(2, "expected two files", command, source, "--size=T=4", "--trace", same, "--timeline", same)
         assert not same.exists()
-    for options in (("--trace", trace), ("--streams=1",), ("--gap=0",), ("--launches",)):
+    for options in (("--trace", trace), ("--streams=1",), ("--gap=0",), ("--launch-interval=0",), ("--launches",)):
         name = options[0].partition("=")[0]
         fails(2, f"option {name}: expected --size", "explain", source, *options)
         fails(2, f"option {name}: expected --size", "explain", source, "--plot", tmp_path / "x.svg", *options)
@@ -412,3 +479,78 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
     assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
     assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5
+    # Issued every 6 the last one of three begins at 18; what has no elements is not issued.
+    assert models.replayed([linear, nothing], [4.0, 0.0], 0, 6) == 18 + 4
+    assert models.launch_interval([linear, nothing], [4.0, 0.0], 22) == pytest.approx(6, abs=1e-4)
+    assert models.launch_interval([linear, nothing], [4.0, 0.0], 12) == 0
+
+
+def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an elementwise operator is, by its operands, in benchmarks/cpu/replay_models.py."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+    scores, output = [2, 8, 64, 64], (2, 8, 64, 64)
+
+    def what(name: str, inputs: list[list[int]], l2_bytes: float) -> str:
+        return str(models.elementwise_of(name, output, inputs, l2_bytes))
+
+    # A mask for all heads is read again after 64 × 64 elements of three tensors, 49,152 bytes; one of columns after 64.
+    assert what("add", [scores, [2, 1, 64, 64]], 49_151) == "add"
+    assert what("add", [scores, [2, 1, 64, 64]], 49_152) == "strided"
+    assert what("add", [scores, [2, 1, 1, 64]], 49_151) == "strided"
+    assert what("where", [[1, 1, 64, 64], scores, [1]], 1000) == "strided"
+    assert what("add", [scores, scores], 1) == "add"
+    # Scalars do not make a kernel of single elements.
+    assert what("truediv", [scores, [1]], 1e9) == what("tanh", [scores], 1000) == "relu"
+    assert what("contiguous", [scores], 1) == "strided"
+    assert models.elementwise_of("contiguous", (2, 8, 64), [[2, 8, 64]], 1) == "nothing"
+    assert models.elementwise_of("wte", (2, 8, 64), [[2, 8], [100, 64]], 1e9) == "relu"
+
+
+def test_launches_of_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/encoder_layers.py: every implementation multiplies the same, and moves what it fuses."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    layers = importlib.import_module("encoder_layers")
+
+    def layer(*key: Any) -> Any:
+        return layers.layer_of(*key, 2, 32)
+
+    count = {(name, dtype): len(layer(name, dtype)) for name in layers.IMPLEMENTATIONS for dtype in ("f16", "tf32")}
+    assert count == {("torchscript", "f16"): 26, ("torchscript", "tf32"): 26, ("xla", "f16"): 22, ("xla", "tf32"): 22,
+                     ("ft", "f16"): 11, ("ft", "tf32"): 14}  # fmt: skip
+    assert len(layers.layer_of("ft", "f16", 1, 385)) == 14
+    for name, dtype in count:
+        products = [one.extents for one in layer(name, dtype) if one.what == "product"]
+        fused = [one.extents for one in layer(name, dtype) if one.what == "attention"]
+        flops = sum(2 * b * m * n * k for b, m, n, k in products) + sum(4 * h * t * t * d for h, t, d in fused)
+        # 12 · 768² weights for each of 64 tokens, and two products of 32 × 32 × 64 for each of 24 heads.
+        assert flops == 2 * 64 * 12 * 768**2 + 2 * 24 * 2 * 32 * 32 * 64
+    softmax = [one.name for one in layer("xla", "f16") if one.extents[-1] == 32 and one.what == "relu"]
+    assert softmax == ["maximum", "exponentials", "division"]
+
+
+def test_fused_attention_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """benchmarks/cpu/fused_attention.py"""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    module = importlib.import_module("fused_attention")
+    device = SimpleNamespace(
+        figures={"sm_count": 4, "clock_mhz": 1000.0, "f16_rate": 1024.0, "dram_gbps": 1000.0},
+        constants={"launch": 2.0, "stream_dram_share": 0.5},
+    )
+    attention = module.FusedAttention(start=1000.0, score=0.25)
+
+    def microseconds(heads: int, tokens: int, **options: bool) -> float:
+        (time,) = attention.times(device, *(np.array([value], float) for value in (heads, tokens, 64)), **options)
+        return float(time)
+
+    # A tile of 128 × 128 scores takes 16,384 · (256 / 1024 + 0.25) = 8192 cycles; two blocks of each of 8 heads on 4 SMs.
+    assert microseconds(8, 256) == pytest.approx(2 + 4 * (1000 + 2 * 8192) / 1000)
+    # The first block of a causal head has one tile, and the second two.
+    assert microseconds(8, 256, is_causal=True) == pytest.approx(2 + 4 * (1000 + 1.5 * 8192) / 1000)
+    # No block is shared out over SMs.
+    assert microseconds(1, 100) == pytest.approx(2 + 9.192)
+    # 512 bytes for each of 1e6 tokens at 500 bytes in a nanosecond.
+    fast = module.FusedAttention(start=0.0, score=0.0)
+    device.figures["f16_rate"] = 1e12
+    (time,) = fast.times(device, np.array([1e6]), np.array([1.0]), np.array([64.0]))
+    assert time == pytest.approx(2 + 1024)

@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> None:
             data = explanation.data
     found: list[timeline.Timeline] = []
     if sizes and data["functions"] is not None:
-        found = timeline.timelines(data, options.streams, options.gap)
+        found = timeline.timelines(
+            data, options.streams, options.gap, options.launch_interval
+        )
     write_files(options, found)
     if options.json:
         print_json({**data, "timelines": [one.as_json() for one in found]} if sizes else data)

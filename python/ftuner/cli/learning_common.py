@@ -64,7 +64,7 @@ def import_learned() -> Any:
     except ImportError as error:
         raise Error("ftuner learn needs PyTorch, SciPy and scikit-learn: pip install 'ftuner[learned]'") from error
     from .. import learned
-    from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training  # noqa: F401
+    from ..learned import boosted, checkpoint, dataset, kinds, network, sampling, training, transfer  # noqa: F401
 
     return learned
 

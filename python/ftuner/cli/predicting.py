@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> None:
                 function=options.function,
                 streams=options.streams,
                 gap=options.gap,
+                launch_interval=options.launch_interval,
                 **options.pipeline,
             )
     write_files(options, found)

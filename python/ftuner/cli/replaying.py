@@ -21,9 +21,15 @@ def add_timeline(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gap",
-        type=_parse_gap,
+        type=_parse_microseconds,
         metavar="MICROSECONDS",
         help="between the kernels of a stream (default: 0, as in a graph of CUDA)",
+    )
+    parser.add_argument(
+        "--launch-interval",
+        type=_parse_microseconds,
+        metavar="MICROSECONDS",
+        help="that the host takes to issue a kernel, which starts no sooner (default: 0, as in a graph of CUDA)",
     )
     parser.add_argument(
         "--launches", action="store_true", help="list all launches, however many there are"
@@ -50,26 +56,27 @@ def _parse_streams(text: str) -> int:
     return streams
 
 
-def _parse_gap(text: str) -> float:
+def _parse_microseconds(text: str) -> float:
     try:
-        gap = float(text)
+        value = float(text)
     except ValueError:
-        gap = math.nan
-    if not 0 <= gap <= timeline.MOST_GAP:
+        value = math.nan
+    if not 0 <= value <= timeline.MOST_GAP:
         raise argparse.ArgumentTypeError(
             f"expected microseconds from 0 to {timeline.MOST_GAP:.0f}, but got '{text}'"
         )
-    return gap
+    return value
 
 
 def check_options(options: argparse.Namespace, has_sizes: bool = True) -> None:
     """Fills in the defaults, and refuses options without sizes, and files that cannot be written, before anything is planned."""
-    for name in ("streams", "gap", "launches", "timeline", "trace"):
-        value = getattr(options, name)
+    for name in ("streams", "gap", "launch-interval", "launches", "timeline", "trace"):
+        value = getattr(options, name.replace("-", "_"))
         if not has_sizes and value is not None and value is not False:
             raise UsageError(f"option --{name}: expected --size, at which launches are replayed")
     options.streams = 1 if options.streams is None else options.streams
     options.gap = 0.0 if options.gap is None else options.gap
+    options.launch_interval = 0.0 if options.launch_interval is None else options.launch_interval
     for name in ("timeline", "trace"):
         path = getattr(options, name)
         if path is None:

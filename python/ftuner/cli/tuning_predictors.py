@@ -27,8 +27,9 @@ def _add_finetune(actions: Any) -> None:
     parser = actions.add_parser(
         "finetune",
         help="tune a predictor finely for other programs or another device",
-        description="Tunes a predictor finely: it keeps what rows of the source teach, makes latent vectors of the target "
-        "like theirs (central moment discrepancy), and learns times of --tasks.",
+        description="Tunes a predictor finely. A network keeps what rows of the source teach, makes latent vectors of the target "
+        "like theirs (central moment discrepancy), and learns times of --tasks. Boosted trees become the mean of trees on "
+        "source and tasks, and of what they say of the devices of the source, combined as the tasks tell.",
     )
     parser.add_argument("predictor", metavar="PREDICTOR", help="what `train` wrote")
     parser.add_argument(
@@ -42,9 +43,9 @@ def _add_finetune(actions: Any) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="file to write")
     add_devices(parser)
-    parser.add_argument("--alpha", type=_weight, default=1.0, help="weight of the discrepancy (default: %(default)s)")
-    parser.add_argument("--epochs", type=number_from(1), default=20, help="over the source (default: %(default)s)")
-    parser.add_argument("--batch", type=number_from(2), default=256, help="programs of a step (default: %(default)s)")
+    parser.add_argument("--alpha", type=_weight, help="weight of the discrepancy, of networks (default: 1)")
+    parser.add_argument("--epochs", type=number_from(1), help="over the source, of networks (default: 20)")
+    parser.add_argument("--batch", type=number_from(2), help="programs of a step, of networks (default: 256)")
     parser.add_argument("--seed", type=number_from(0), default=0, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     parser.set_defaults(run=_finetune)
@@ -87,28 +88,50 @@ def _finetune(options: argparse.Namespace) -> None:
         raise UsageError("expected --target, --tasks, or both")
     outputs.check_folder(options.output)
     learned = import_learned()
-    training = learned.training
     trained = learned.kinds.load(options.predictor)
-    if not isinstance(trained, training.Trained):
-        raise Error(f"'{options.predictor}' has boosted trees, which cannot be tuned: train them on all rows")
+    is_network = isinstance(trained, learned.training.Trained)
+    if not is_network:
+        _check_trees(options)
     devices = devices_of_rows(options)
     source = read_rows(options.sources, devices)
     target = read_rows(options.targets, devices, is_timed=False) if options.targets else None
     tasks = read_rows(options.tasks, devices) if options.tasks else None
-    settings = training.Tuning(epochs=options.epochs, batch=options.batch, alpha=options.alpha, seed=options.seed)
-    checkpoint = checkpoint_beside(options.output, [source, target, tasks], settings, file_checksum(Path(options.predictor)))
-    with Progress(f"tuning on {len(source)} programs", options.epochs) as progress:
-        tuned = training.finetune(
-            trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+    checkpoint = None
+    if is_network:
+        given = {name: getattr(options, name) for name in _OF_NETWORKS if getattr(options, name) is not None}
+        settings = learned.training.Tuning(**{"batch": 256, "seed": options.seed, **given})
+        checkpoint = checkpoint_beside(
+            options.output, [source, target, tasks], settings, file_checksum(Path(options.predictor))
         )
+        with Progress(f"tuning on {len(source)} programs", settings.epochs) as progress:
+            tuned = learned.training.finetune(
+                trained, source, target, tasks, settings, tell=lambda epoch, loss: progress.advance(), checkpoint=checkpoint
+            )
+    else:
+        with Progress(f"tuning on {len(source)} programs"):
+            tuned = learned.transfer.tune(trained, source, tasks, options.seed)
     found = {}
     for name, part in {"source": source, "tasks": tasks}.items():
         if part is not None:
             for when, predictor in (("before", trained), ("after", tuned)):
                 found[f"{name}, {when}"] = errors_of(predictor.predict(part), part)
     tuned.save(options.output)
-    checkpoint.remove()
+    if checkpoint:
+        checkpoint.remove()
     print_errors(options, found)
+
+
+# Options that boosted trees have no use for.
+_OF_NETWORKS = ("alpha", "epochs", "batch")
+
+
+def _check_trees(options: argparse.Namespace) -> None:
+    """Raises `UsageError` for options that would have no effect on boosted trees."""
+    given = [f"--{name}" for name in _OF_NETWORKS if getattr(options, name) is not None]
+    if options.targets:
+        given.append("--target")
+    if given:
+        raise UsageError(f"{given[0]}: expected a network, since it has no effect on the boosted trees of '{options.predictor}'")
 
 
 def _sample(options: argparse.Namespace) -> None:

@@ -69,6 +69,10 @@ TWO_SUMS = 2560
 
 # Warp instructions for an element of each lane, by what is computed.
 _PER_ELEMENT = {"add": 6.0, "pow": 26.0, "relu": 6.0, "gelu": 39.0, "silu_mul": 70.0}
+# The same of PyTorch's kernels for operands that do not lie alike: each element is loaded by itself, from a place that takes a
+# division for each dimension. So rounded 34 rows of model_ops_f32 are predicted with 5.6 % of error: copies of permuted tensors
+# and adds of masks on V100, P100 and A100 (docs/latency-memory.md).
+_STRIDED = 70.0
 # Of these the share that the f32 lanes execute.
 _ARITHMETIC = 0.6
 # The same of softmax by warps; and warp instructions of its other kernel for 128 elements in each of
@@ -268,6 +272,23 @@ def launches_of(
     return launches_of_blocks(
         blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device
     )
+
+
+def strided_launches_of(
+    rows: Array,
+    cols: Array,
+    element_bytes: Array,
+    figures: list[dict[str, float]],
+    device: npt.NDArray[np.int64],
+) -> Launches:
+    """Launches of PyTorch's elementwise kernel for operands that do not lie alike, on rows × columns: a copy of a permuted
+    tensor, or one that reads another, small operand again and again, such as a bias or a mask.
+    """
+    blocks = np.ceil(rows * cols / 512)
+    instructions = np.full(len(rows), 4 * (4 * _STRIDED + 20 + 4))
+    part = block_of(4, instructions, 512 * element_bytes, 512 * element_bytes)
+    moved = 2 * rows * cols * element_bytes
+    return launches_of_blocks(blocks, part, moved, moved, figures, device)
 
 
 def launches_of_blocks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import Any, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,13 @@ class BoostedTrees:
             require_predictions(data)
         if not len(data):
             return np.empty(0)
-        rows = inputs(data)
+        times = self.labels.backward(self.sums(inputs(data)))
+        if self.corrects and self.provenance is not None:
+            times = self.provenance.bounded(times)
+        return times * data.predicted if self.corrects else times
+
+    def sums(self, rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Transformed labels of programs' `inputs`."""
         total = np.full(len(rows), self.base)
         for nodes in self.nodes:
             at = np.zeros(len(rows), np.int64)
@@ -64,10 +70,7 @@ class BoostedTrees:
                 is_left = rows[inner, feature[inner]] <= of[:, 1]
                 at[inner] = np.where(is_left, of[:, 2], of[:, 3]).astype(np.int64)
             total += nodes[at, 4]
-        times = self.labels.backward(total)
-        if self.corrects and self.provenance is not None:
-            times = self.provenance.bounded(times)
-        return times * data.predicted if self.corrects else times
+        return total
 
     def save(self, path: str) -> None:
         """Writes the trees to a file, the compiler's too."""
@@ -112,31 +115,51 @@ class BoostedTrees:
 
 
 def train(
-    data: Dataset, transform: str = "box-cox", corrects: bool = False, seed: int = 0, rounds: int = ROUNDS
+    data: Dataset,
+    transform: str = "box-cox",
+    corrects: bool = False,
+    seed: int = 0,
+    rounds: int = ROUNDS,
+    labels: Labels | None = None,
 ) -> BoostedTrees:
-    """Fits trees to transformed labels; the same rows and seed give the same ones."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
+    """Fits trees to transformed labels, by `labels` in place of `transform` where they are given; the same rows and seed give
+    the same ones.
+    """
     if len(data) < 2:
         raise Error(f"expected two programs at least to train on, but got {len(data)}")
     if corrects:
         require_predictions(data)
     targets = data.microseconds / data.predicted if corrects else data.microseconds
-    labels = Labels.fit(targets, transform)
-    model = HistGradientBoostingRegressor(max_iter=rounds, early_stopping=False, random_state=seed)
-    model.fit(inputs(data), labels.forward(targets))
-    found: list[Any] = [one[0].nodes for one in model._predictors]
-    nodes = np.zeros((len(found), max(map(len, found)), _FIELDS), np.float32)
-    nodes[..., 0] = -1
-    for to, of in zip(nodes, found):
+    labels = labels or Labels.fit(targets, transform)
+    base, trees = grown(inputs(data), labels.forward(targets), max_iter=rounds, random_state=seed)
+    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.of(data, targets))
+
+
+def grown(
+    rows: npt.NDArray[np.float32], wanted: npt.NDArray[np.float64], **options: Any
+) -> tuple[float, list[npt.NDArray[np.float32]]]:
+    """What trees are added to, and the nodes of each, nodes × `_FIELDS`; `options` are those of the library."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    model = HistGradientBoostingRegressor(early_stopping=False, **options)
+    model.fit(rows, wanted)
+    trees = []
+    for (one,) in model._predictors:
+        of: Any = one.nodes
         inner = of["is_leaf"] == 0
-        size = len(of)
-        to[:size, 0] = np.where(inner, of["feature_idx"], -1)
-        to[:size, 1] = _rounded_down(np.where(inner, of["num_threshold"], 0))
-        to[:size, 2], to[:size, 3] = of["left"], of["right"]
-        to[:size, 4] = of["value"]
-    base = float(np.ravel(model._baseline_prediction)[0])
-    return BoostedTrees(labels, base, nodes, corrects, Provenance.of(data, targets))
+        threshold = _rounded_down(np.where(inner, of["num_threshold"], 0))
+        columns = (np.where(inner, of["feature_idx"], -1), threshold, of["left"], of["right"], of["value"])
+        trees.append(np.stack([column.astype(np.float32) for column in columns], 1))
+    return float(np.ravel(model._baseline_prediction)[0]), trees
+
+
+def packed(trees: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    """Trees as one array, trees × nodes × `_FIELDS`; shorter ones end with leaves that nothing leads to."""
+    nodes = np.zeros((len(trees), max(map(len, trees)), _FIELDS), np.float32)
+    nodes[..., 0] = -1
+    for to, of in zip(nodes, trees):
+        to[: len(of)] = of
+    return nodes
 
 
 def _rounded_down(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

@@ -16,7 +16,7 @@ class Predicts(Protocol):
     def predict(self, data: Dataset) -> npt.NDArray[np.float64]: ...
 
 
-# Programs that a file holds with what the predictor says of them.
+# Programs of each data set that a file holds with what the predictor says of them.
 GOLDEN_ROWS = 8
 # What stands before the number of statements in names of arrays.
 _RANGES = "feature_ranges."
@@ -121,6 +121,9 @@ class Provenance:
                 max(self.label_range[1], more.label_range[1]),
             ),
             feature_ranges=ranges,
+            golden=Golden(
+                [*self.golden.trees, *more.golden.trees], np.concatenate([self.golden.device, more.golden.device])
+            ),
             deviations={},
         )
 

@@ -9,42 +9,76 @@ from typing import Sequence
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch: its duration in microseconds, the queue that it is of, launches that it waits for, and the gap behind it.
+    """One launch, or several kernels one behind the other that count as one.
 
-    Without a gap of its own it has that of the replay.
+    Attributes:
+        duration: microseconds of all its kernels together, each of them alike.
+        queue: the queue that it is of.
+        after: launches that it waits for.
+        kernels: how many kernels it is. One without any does not happen: no gap is behind it, and the host issues nothing.
     """
 
     name: str
     duration: float
     queue: int = 0
     after: tuple[int, ...] = ()
-    gap: float | None = None
+    kernels: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """When a launch runs."""
+    """When a launch runs, and when the host begins to issue it, in microseconds since the host began."""
 
     launch: int
     start: float
     end: float
+    issue: float = 0.0
+
+
+def _issues(kernels: Sequence[int], interval: float) -> list[float]:
+    """When the host begins to issue each launch: behind all kernels of those before it."""
+    begins: list[float] = []
+    issued = 0
+    for count in kernels:
+        begins.append(issued * interval)
+        issued += count
+    return begins
+
+
+def _end(
+    start: float, duration: float, kernels: int, issue: float, gap: float, interval: float
+) -> float:
+    """When a launch ends whose first kernel starts then.
+
+    Each of its kernels starts behind the one before, and its gap, and once it is issued: kernel i, from 0 on, at
+    `issue` + (i + 1) `interval`. Either the device or the host is the slower one throughout, so the first start or the last
+    issue decides.
+    """
+    device = start + duration + max(0, kernels - 1) * gap
+    if interval == 0 or kernels <= 1:
+        return device
+    return max(device, issue + kernels * interval + duration / kernels)
 
 
 def assign(
     durations: Sequence[float],
     after: Sequence[Sequence[int]],
     queues: int,
-    gap: float | Sequence[float] | None = None,
+    gap: float = 0.0,
+    interval: float = 0.0,
+    kernels: Sequence[int] | None = None,
 ) -> list[Launch]:
     """Launches on so many queues, each of which runs its launches in their order, as a stream of CUDA does.
 
     A launch follows, on its queue, one that it waits for and that is the last there, the later one to end; where there is
     none it goes to the queue that is free first. With one queue this is the order of the launches. `after` has only
-    earlier launches. Behind each launch lies `gap`, or its own of several, as `replay` has it. Raises ValueError where it does not, and for no queue.
+    earlier launches. `gap` and `interval` are as in `replay`, and `kernels`, 1 where there are none, as in `Launch`.
+    Raises ValueError where `after` has others, and for no queue.
     """
     if queues < 1:
         raise ValueError(f"queues: expected at least 1, but got {queues}")
-    gaps = [*gap] if isinstance(gap, Sequence) else [gap] * len(durations)
+    counts = [1] * len(durations) if kernels is None else [*kernels]
+    issues = _issues(counts, interval)
     # When what follows a launch may start.
     end: list[float] = []
     free = [0.0] * queues
@@ -53,27 +87,33 @@ def assign(
     for number, (duration, waits) in enumerate(zip(durations, after, strict=True)):
         if any(not 0 <= other < number for other in waits):
             raise ValueError(f"launch {number} waits for one that is not before it")
+        count = counts[number]
         ready = max((end[other] for other in waits), default=0.0)
+        # It starts nowhere before the host has issued it.
+        soonest = max(ready, issues[number] + interval if count else 0.0)
         followed = [queue for queue in range(queues) if last[queue] in waits]
         queue = (
             max(followed, key=lambda queue: (free[queue], -queue))
             if followed
-            else min(range(queues), key=lambda queue: (max(free[queue], ready), queue))
+            else min(range(queues), key=lambda queue: (max(free[queue], soonest), queue))
         )
         before = last[queue]
         every = sorted({*waits, *(() if before is None else (before,))})
-        assigned.append(Launch(str(number), duration, queue, tuple(every), gaps[number]))
-        end.append(max(free[queue], ready) + duration + (gaps[number] or 0.0))
+        assigned.append(Launch(str(number), duration, queue, tuple(every), count))
+        ends = _end(max(free[queue], soonest), duration, count, issues[number], gap, interval)
+        end.append(ends + (gap if count else 0.0))
         free[queue], last[queue] = end[-1], number
     return assigned
 
 
-def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
+def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) -> list[Placed]:
     """When each launch runs, in the order in which they begin.
 
-    A queue runs one launch at a time, of those that are ready the one that was ready first. Behind a launch lies `gap`, in which
-    its queue starts nothing and what waits for it is not ready: 0 where launches are recorded as a graph. Raises ValueError for
-    launches that wait for themselves, and for numbers that are no launches.
+    A queue runs one launch at a time, of those that are ready the one that was ready first. Behind each kernel lies `gap`, in
+    which its queue starts nothing and what waits for it is not ready. The host issues the kernels of all queues in the order
+    of `launches`, and takes `interval` for each; it does not wait for the device, and no kernel starts before its issue
+    ends. Both are 0 where launches are recorded as a graph. Raises ValueError for launches that wait for themselves, and for
+    numbers that are no launches.
     """
     waiting = [len(set(launch.after)) for launch in launches]
     followers: list[list[int]] = [[] for _ in launches]
@@ -82,22 +122,26 @@ def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
             if not 0 <= other < len(launches):
                 raise ValueError(f"launch {number} waits for {other}, which is none")
             followers[other].append(number)
-    ready = [0.0] * len(launches)
+    issues = _issues([launch.kernels for launch in launches], interval)
+    ready = [issue + interval if launch.kernels else 0.0 for issue, launch in zip(issues, launches)]
     time: dict[int, float] = {launch.queue: 0.0 for launch in launches}
     queues: dict[int, list[tuple[float, int]]] = {queue: [] for queue in time}
     for number, launch in enumerate(launches):
         if waiting[number] == 0:
-            heapq.heappush(queues[launch.queue], (0.0, number))
+            heapq.heappush(queues[launch.queue], (ready[number], number))
     placed: list[Placed] = []
     while any(queues.values()):
-        queue = min((queue for queue in queues if queues[queue]), key=lambda queue: (time[queue], queue))
+        # The queue whose next launch begins first.
+        queue = min(
+            (queue for queue in queues if queues[queue]),
+            key=lambda queue: (max(time[queue], queues[queue][0][0]), queue),
+        )
         _, number = heapq.heappop(queues[queue])
+        launch = launches[number]
         start = max(time[queue], ready[number])
-        end = start + launches[number].duration
-        placed.append(Placed(number, start, end))
-        own = launches[number].gap
-        after = end + (gap if own is None else own)
-        time[queue] = after
+        end = _end(start, launch.duration, launch.kernels, issues[number], gap, interval)
+        placed.append(Placed(number, start, end, issues[number]))
+        time[queue] = after = end + (gap if launch.kernels else 0.0)
         for follower in followers[number]:
             ready[follower] = max(ready[follower], after)
             waiting[follower] -= 1
@@ -109,5 +153,5 @@ def replay(launches: Sequence[Launch], gap: float = 0.0) -> list[Placed]:
 
 
 def makespan(placed: Sequence[Placed]) -> float:
-    """Microseconds from the first launch to the end of the last one."""
+    """Microseconds from the host's beginning to the end of the last launch."""
     return max((item.end for item in placed), default=0.0)

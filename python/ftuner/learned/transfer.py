@@ -1,0 +1,187 @@
+"""Boosted trees for a device of which few tasks were measured.
+
+Two predictors of transformed labels are averaged for that device:
+
+* *pooled* trees, trained anew on the source and, `WEIGHT` times, on the tasks;
+* *stacked* ones (Wolpert, Stacked Generalization, 1992): what the source's predictor says of a program on each of the source's
+  devices, in the non-negative combination that tells the tasks best, drawn to the mean of all as far as cross-validation
+  over the tasks says; and small trees that learn what is left.
+
+Devices differ in how much they differ: a constant and an exponent tell much of it, which few tasks teach, and no tree of
+decisions on figures of devices does. For other devices the pooled trees hold alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import Error
+from ..latency.model import model
+from . import boosted
+from .boosted import BoostedTrees
+from .dataset import DEVICE_FIGURES, Dataset, require_predictions
+
+Array = npt.NDArray[np.float64]
+# Nodes of a tree × fields (boosted.BoostedTrees).
+Nodes = npt.NDArray[np.float32]
+
+# How often each task counts among the programs that pooled trees are trained on.
+WEIGHT = 5
+_FOLDS = 5
+# How much a combination is drawn to the mean.
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+# Small trees, for some ten programs and more.
+_SMALL: dict[str, Any] = dict(max_iter=30, learning_rate=0.1, max_leaf_nodes=6, min_samples_leaf=5, l2_regularization=1.0)
+# Figures of devices are equal up to it (they are logarithms).
+_SAME = 1e-3
+
+
+def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) -> BoostedTrees:
+    """Trees that know the devices of `tasks`, measured programs of few shapes; `source` is what `trained` was trained on.
+
+    Raises `Error` without programs of the source or tasks, for devices that figures do not tell apart, and for corrections
+    of what `latency` does not predict.
+    """
+    if not len(source) or not len(tasks):
+        raise Error("expected programs of the source, and tasks")
+    if trained.corrects:
+        require_predictions(source)
+        require_predictions(tasks)
+    every = Dataset.concatenate([source, *[tasks] * WEIGHT])
+    pooled = boosted.train(every, corrects=trained.corrects, seed=seed, labels=trained.labels)
+    trees = list(pooled.nodes)
+    for card in np.unique(tasks.device):
+        name, vector = tasks.device_names[card], tasks.device_vectors[card]
+        others = {of: other for of, other in zip(every.device_names, every.device_vectors) if of != name}
+        tests = _tests(name, vector, others)
+        constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
+        # Half of what pooled trees say, and half of what stacked ones do.
+        trees = [_if(tests, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
+        trees += [_if(tests, _scaled(nodes, 0.5), _leaf(0)) for nodes in (*stacked, _leaf(constant - pooled.base))]
+    provenance = trained.provenance.extended(tasks, _learned(trained, tasks)) if trained.provenance else None
+    return dataclasses.replace(trained, base=pooled.base, nodes=boosted.packed(trees), provenance=provenance)
+
+
+def _learned(trained: BoostedTrees, data: Dataset) -> Array:
+    """Microseconds, or ratios to `latency`."""
+    return data.microseconds / data.predicted if trained.corrects else data.microseconds
+
+
+# Stacking ----------------------------------------------------------------------------------------------------------------
+
+
+def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> tuple[float, list[Nodes]]:
+    """A constant and trees, which add up to the label of a program on the device of `own`."""
+    vectors = source.device_vectors[np.unique(source.device)]
+    rows = boosted.inputs(own)
+    on_source = [rows.copy() for _ in vectors]
+    for of, vector in zip(on_source, vectors):
+        of[:, -len(DEVICE_FIGURES) :] = vector
+    said = np.stack([trained.sums(of) for of in on_source], 1)
+    wanted = trained.labels.forward(_learned(trained, own))
+    fold = np.random.default_rng(seed).permutation(len(own)) % _FOLDS
+
+    def error(ridge: float) -> float:
+        """Squared error of combinations, of each program by one that other folds gave."""
+        found = 0.0
+        for number in np.unique(fold) if len(own) > 1 else ():
+            is_out = fold == number
+            weights, constant = _combination(said[~is_out], wanted[~is_out], ridge)
+            found += float(((constant + said[is_out] @ weights - wanted[is_out]) ** 2).sum())
+        return found
+
+    weights, constant = _combination(said, wanted, min(_RIDGES, key=error))
+    # What the combination leaves is for small trees.
+    base, small = boosted.grown(rows, wanted - constant - said @ weights, random_state=seed, **_SMALL)
+    trees = [
+        _scaled(_resolved(nodes, vector), weight)
+        for weight, vector in zip(weights.tolist(), vectors)
+        if weight > 0
+        for nodes in trained.nodes
+    ]
+    own_vector = own.device_vectors[own.device[0]]
+    return constant + float(weights.sum()) * trained.base + base, [*trees, *(_resolved(nodes, own_vector) for nodes in small)]
+
+
+def _combination(said: Array, wanted: Array, ridge: float) -> tuple[Array, float]:
+    """Weights of at least 0, drawn to those of the mean, and a constant."""
+    from scipy.optimize import nnls
+
+    count = said.shape[1]
+    mean = said.mean(0)
+    pull = max(float((said - mean).std()), 1e-6) * np.sqrt(len(said) * ridge)
+    left = np.vstack([said - mean, pull * np.eye(count)])
+    right = np.concatenate([wanted - wanted.mean(), np.full(count, pull / count)])
+    weights = np.asarray(nnls(left, right)[0])
+    return weights, float(wanted.mean() - mean @ weights)
+
+
+# Trees -------------------------------------------------------------------------------------------------------------------
+
+
+def _leaf(value: float) -> Nodes:
+    return np.array([[-1, 0, 0, 0, value]], np.float32)
+
+
+def _scaled(nodes: Nodes, factor: float) -> Nodes:
+    return nodes * np.array([1, 1, 1, 1, factor], np.float32)
+
+
+def _resolved(nodes: Nodes, vector: npt.NDArray[np.float32]) -> Nodes:
+    """The tree on a device with these figures: it asks for none."""
+    first_figure = len(model().program_features())
+
+    def after(place: int) -> int:
+        """The node at which a walk comes to a stop or to a question on the program."""
+        while nodes[place, 0] >= first_figure:
+            is_left = vector[int(nodes[place, 0]) - first_figure] <= nodes[place, 1]
+            place = int(nodes[place, 2 if is_left else 3])
+        return place
+
+    kept = [after(0)]
+    found = []
+    for place in kept:  # It grows: children come behind their parents.
+        node = nodes[place].copy()
+        if node[0] >= 0:
+            for field in (2, 3):
+                kept.append(after(int(node[field])))
+                node[field] = len(kept) - 1
+        found.append(node)
+    return np.stack(found)
+
+
+def _tests(
+    name: str, vector: npt.NDArray[np.float32], others: dict[str, npt.NDArray[np.float32]]
+) -> list[tuple[int, float]]:
+    """Inputs and their values that tell the device from others."""
+    found = []
+    while others:
+        apart = {
+            figure: [other for other, of in others.items() if abs(of[figure] - vector[figure]) > 2 * _SAME]
+            for figure in range(len(vector))
+        }
+        figure = max(apart, key=lambda figure: len(apart[figure]))
+        if not apart[figure]:
+            raise Error(f"expected figures that tell the device '{name}' from '{min(others)}', but they have the same")
+        found.append((len(model().program_features()) + figure, float(vector[figure])))
+        others = {other: of for other, of in others.items() if other not in apart[figure]}
+    return found
+
+
+def _if(tests: Sequence[tuple[int, float]], then: Nodes, otherwise: Nodes) -> Nodes:
+    """One tree where all inputs have these values, and the other one elsewhere."""
+    if not tests:
+        return then
+    head = 2 * len(tests)
+    to_otherwise = head + len(then)
+    nodes: list[list[float]] = []
+    for input_, value in tests:
+        place = len(nodes)
+        nodes.append([input_, value + _SAME, place + 1, to_otherwise, 0])
+        nodes.append([input_, value - _SAME, to_otherwise, place + 2, 0])
+    shift = np.array([0, 0, 1, 1, 0], np.float32)
+    return np.concatenate([np.array(nodes, np.float32), then + head * shift, otherwise + to_otherwise * shift])
