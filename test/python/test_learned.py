@@ -339,7 +339,7 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
         study.commit = commit
 
         def mean_of(card: str) -> dict[str, Any]:
-            ran.append((epochs, scale, study.tuning["epochs"], card))
+            ran.append((epochs, scale, experiments.TUNING["epochs"], card))
             return {"mean": float(epochs)}
 
         return study, lambda: experiments.State(study, "parts").part(mean_of, "t4")["mean"]
@@ -348,7 +348,7 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
     assert run() == run() == 1 and len(ran) == 1
     study, run = study_of(25)
     assert run() == 25 and study.commits == {"first"}
-    study.tuning = experiments.SAMPLING_TUNING
+    monkeypatch.setitem(experiments.TUNING, "epochs", experiments.TUNING["epochs"] + 1)
     run()
     study_of(25, scale=0.5)[1]()
     assert len(ran) == len(set(ran)) == 4
