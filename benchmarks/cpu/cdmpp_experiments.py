@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
+import reports
 import torch
 
 from ftuner import charts
@@ -99,7 +100,7 @@ class Study:
         self.state.mkdir(parents=True, exist_ok=True)
         self.scale = options.scale
         self.epochs = options.epochs
-        self.commit = commit()
+        self.commit = reports.commit()
         # Those at which the parts of the table were run.
         self.commits: set[str] = set()
 
@@ -143,11 +144,6 @@ class Study:
     def options(self, **changes: Any) -> training.Options:
         usual = dict(epochs=self.epochs, batch=training.SMALL_BATCH, rate=training.SMALL_RATE, decay=training.SMALL_DECAY)
         return training.Options(**{**usual, **changes})
-
-
-def commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.strip()
 
 
 def errors(predicted: Any, data: Dataset) -> dict[str, Any]:
@@ -218,7 +214,7 @@ def unseen_shapes(study: Study, options: argparse.Namespace) -> list[str]:
         f"(folds 1 to 4), {study.count(1000)} to judge by; {options.repeats} seeds of networks, {study.epochs} epochs. `latency` has "
         "constants that were fitted to the same programs to learn from.",
         "",
-        *markdown(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
+        *reports.table(["predictor", "learns", *CARDS, "all", "within 10 %", "within 20 %", "rank", "CPU s"], rows),
     ]
 
 
@@ -347,7 +343,7 @@ def leave_device_out(study: Study, options: argparse.Namespace) -> list[str]:
         "other cards, refitted to the same tasks; corrections are of its predictions with these constants. Networks are tuned for "
         f"{TUNING['epochs']} epochs, boosted trees as `ftuner learn finetune` does it.",
         "",
-        *markdown(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
+        *reports.table(["predictor", "learns", "tasks", *options.cards, "mean"], rows),
     ]
     if options.figure:
         series = [
@@ -398,7 +394,7 @@ def sampling_experiment(study: Study, options: argparse.Namespace) -> list[str]:
             f"and of no fine-tuning on {sum(ahead)} of {len(CARDS)} cards ({', '.join(c for c, a in zip(CARDS, ahead) if a) or 'none'}); of "
             f"{options.repeats} pairs with random tasks it wins {', '.join(map(str, pairs))}.",
             "",
-            *markdown(["way", *CARDS, "mean"], rows),
+            *reports.table(["way", *CARDS, "mean"], rows),
             "",
         ]
     return text
@@ -436,7 +432,7 @@ def error_and_cmd(study: Study, options: argparse.Namespace) -> list[str]:
         "Rank correlation of the error of a card left out with the discrepancy (CMD) of latent vectors of the other cards' programs and "
         "its own, over the parts of `sampling`.",
         "",
-        *markdown(["learns", "parts", "number", "rank correlation"], rows),
+        *reports.table(["learns", "parts", "number", "rank correlation"], rows),
     ]
 
 
@@ -489,7 +485,7 @@ def latents(study: Study, options: argparse.Namespace) -> list[str]:
         f"Latent vectors z of programs of the five other cards and of the {LATENTS_OF}, which was left out, with times; in the figure by t-SNE. CMD "
         f"between the others' and its own, and the mean error of its times, before and after tuning with CMD and 50 tasks.",
         "",
-        *markdown(["", "CMD", "mean error"], rows),
+        *reports.table(["", "CMD", "mean error"], rows),
     ]
 
 
@@ -546,7 +542,7 @@ def _variants(
         "repeats in pairs (programs and weights of a repeat are the same for all). Mean error ± deviation, in how many repeats "
         f"`{first}` is ahead, {other}. `{first}` is ahead of all others on {len(ahead)} of {len(cards)} cards ({', '.join(ahead) or 'none'}).",
         "",
-        *markdown(["", *cards, *(f"ahead, {card}" for card in cards), *(f"{other.split(' in')[0]}, {card}" for card in cards)], rows),
+        *reports.table(["", *cards, *(f"ahead, {card}" for card in cards), *(f"{other.split(' in')[0]}, {card}" for card in cards)], rows),
     ]
 
 
@@ -597,7 +593,7 @@ def sizes(study: Study, options: argparse.Namespace) -> list[str]:
         f"f32 products on the T4: {len(learned)} programs to learn from, {len(judged)} of other shapes to judge by, times, {study.epochs} epochs of "
         "batches of 64, one seed.",
         "",
-        *markdown(["network", "numbers", "rate", "mean error, learned", "mean error, unseen", "rank", "CPU s"], rows),
+        *reports.table(["network", "numbers", "rate", "mean error, learned", "mean error, unseen", "rank", "CPU s"], rows),
     ]
 
 
@@ -640,7 +636,7 @@ def leave_model_out(study: Study, options: argparse.Namespace) -> list[str]:
         f"{study.count(2000)} programs of the others to learn from, {study.count(800)} to judge by, {options.repeats} repeats. `latency` has "
         "the constants that the compiler takes, which were fitted to rows of all these models: it has no model left out.",
         "",
-        *markdown(["", *names, "mean"], rows),
+        *reports.table(["", *names, "mean"], rows),
     ]
 
 
@@ -702,7 +698,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         f"fifth of all to judge by, {options.repeats} repeats, networks with {study.epochs} epochs. rtx3090: CLBlast's Xgemm; others: one image "
         "convolution.",
         "",
-        *markdown(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(["card", "predictor", "learns", "rank correlation", "mean error", "within 10 %"], rows),
         "",
     ]
     rows = []
@@ -719,7 +715,7 @@ def tuned(study: Study, options: argparse.Namespace) -> list[str]:
         "its own at random. `times of` another card: its measured times as the ranking. `nearest card`: boosted trees of the card whose "
         "figures are most alike, and with own programs a correction of what they predict.",
         "",
-        *markdown(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
+        *reports.table(["card left out", "predictor", "own programs", "rank correlation", "mean error", "within 10 %"], rows),
     ]
 
 
@@ -803,7 +799,7 @@ def schedule_search(study: Study, options: argparse.Namespace) -> list[str]:
         f"many measurements, {SEARCH_BATCH} at a time: nine tenths by prediction, others and the first {SEARCH_BATCH} at random; {options.repeats} "
         "repeats. `latency` has constants that were fitted to rows of this file, and learns nothing.",
         "",
-        *markdown(["chosen by", *points, "CPU s"], rows),
+        *reports.table(["chosen by", *points, "CPU s"], rows),
     ]
 
 
@@ -821,21 +817,11 @@ def deviation(values: list[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def markdown(header: list[Any], rows: list[list[Any]]) -> list[str]:
-    return ["| " + " | ".join(map(str, row)) + " |" for row in (header, ["---"] * len(header), *rows)]
-
-
-def write_figure(path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series]) -> None:
-    colours = charts.STYLE.replace("svg{", "svg{background:var(--page);", 1)
-    body = charts.lines(title, x, y, places, series)
-    keys = "".join(
-        f'<path class="line" style="stroke:var(--s{one.number % 7})" d="M450 {24 + 14 * i}h20"/>'
-        f'<text x="476" y="{28 + 14 * i}">{one.label}</text>'
-        for i, one in enumerate(series)
-    )
-    body = body.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    head, tail = body.split(">", 1)
-    Path(path).write_text(f"{head}><style>{colours}</style>{tail.replace('</svg>', keys + '</svg>')}\n")
+def write_figure(
+    path: str, title: str, x: str, y: str, places: list[float], series: list[charts.Series], has_marks: bool = False
+) -> None:
+    figure = charts.lines(title, x, y, places, series, has_marks=has_marks)
+    Path(path).write_text(charts.document(figure, series))
 
 
 def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], int]]) -> None:
@@ -846,9 +832,8 @@ def write_scatter(path: str, points: list[tuple[str, list[tuple[float, float]], 
         values: dict[float, float | None] = {place: None for place in places}
         values.update(dict(of))
         series.append(charts.Series(label, list(values.values()), number))
-    write_figure(path, "Error and discrepancy of a card left out", "CMD of latent vectors", "mean error (%)", places, series)
-    text = Path(path).read_text()
-    Path(path).write_text(text.replace("svg .line{fill:none;stroke-width:2}", "svg .line{fill:none;stroke-width:6;stroke-linecap:round}"))
+    title = "Error and discrepancy of a card left out"
+    write_figure(path, title, "CMD of latent vectors", "mean error (%)", places, series, has_marks=True)
 
 
 EXPERIMENTS: dict[str, Callable[[Study, argparse.Namespace], list[str]]] = {

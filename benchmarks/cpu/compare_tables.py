@@ -7,13 +7,12 @@ after a change of the compiler. Needs what tools/setup.sh installs.
 """
 
 import argparse
-import datetime
 import os
 import pathlib
-import subprocess
 import sys
 import warnings
 
+import reports
 import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
@@ -38,8 +37,7 @@ def bert_base(layers, small):
 
 
 def markdown(header, rows):
-    lines = ["| " + " | ".join(cells) + " |" for cells in (header, ["---"] * len(header), *rows)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(reports.table(header, rows)) + "\n"
 
 
 def fenced(text):
@@ -93,14 +91,13 @@ def main():
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     given = {"device": options.devices, "state": options.state, "tell": lambda line: print(line, file=sys.stderr)}
     paper = papers.load("ftuner")
     modules = {one.name: SourceText(f"{one.name}.mlir", one.text().encode()) for one in paper.workloads}
     sources = [modules[name] for name in OPERATORS] if "operators" in options.parts else []
     if "model" in options.parts:
         sources.append(bert_base(options.layers, options.small))
-    text = f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU\n"
+    text = reports.stamp() + "\n"
     found = [comparison.compare(source, **given) for source in sources]
     if found:
         everything = comparison.Comparison([entry for one in found for entry in one.entries])

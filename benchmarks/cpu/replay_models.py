@@ -24,19 +24,18 @@ what is printed, with the date and the commit before it. Exits with 1 where a me
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import math
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import types
 import warnings
 
 import encoder_layers
 import fused_attention
+import reports
 import workloads
 from predicted_operators import Latency, Operator, error, launch_interval, mean, read_rows, replayed
 
@@ -127,22 +126,6 @@ def kind_of(operator):
     if operator.what == "product":
         return "batched products" if operator.extents[0] > 1 else "linear"
     return operator.what if operator.what in ("softmax", "layernorm", "strided", "nothing") else "elementwise"
-
-
-class Report:
-    """What is printed, and written in the end."""
-
-    def __init__(self):
-        self.text = ""
-
-    def line(self, text=""):
-        print(text, flush=True)
-        self.text += text + "\n"
-
-    def table(self, header, rows):
-        self.line()
-        for cells in (header, ["---"] * len(header), *rows):
-            self.line("| " + " | ".join(map(str, cells)) + " |")
 
 
 class Learned:
@@ -348,9 +331,8 @@ def main():
         parser.error("expected both of --predictor and --dataset, or none")
     if options.write and not options.write.resolve().parent.is_dir():
         parser.error(f"cannot write '{options.write}': expected a folder that is there")
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    report = Report()
-    report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")
+    report = reports.Report()
+    report.line(reports.stamp())
     parts = {"operators": operators_part, "encoder": encoder_part, "compiled": compiled_part}
     errors = [value for part in options.parts for value in parts[part](options, report)]
     if options.write:

@@ -25,7 +25,6 @@ products count by `latency` under both. Nothing runs on a GPU: whom the strategy
 import argparse
 import csv
 import dataclasses
-import datetime
 import hashlib
 import json
 import math
@@ -39,6 +38,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 
+import reports
 import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
@@ -441,8 +441,7 @@ def main():
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(options.bin_dir).parent))
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
     rows = run(options, Runs(options))
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    text = (f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU; `dietcode` has "
+    text = (f"{reports.stamp()}; `dietcode` has "
             f"{options.measurer} measure, a stand-in, {options.trials:,} trials for each product\n\n"
             + tables(rows, options))
     print(text, end="")

@@ -15,15 +15,14 @@ writes what is printed, with the date and the commit before it. Needs what tools
 
 import argparse
 import copy
-import datetime
 import os
 import pathlib
 import resource
-import subprocess
 import sys
 import time
 import warnings
 
+import reports
 import workloads
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
@@ -85,25 +84,6 @@ WHOLE = ("model", "batch", "device", "wall s", "CPU s", "products", "fallback ke
 LAYER = ("one layer of", "batch", "device", "wall s", "CPU s", "T", "error", "PyTorch's", "emulated s")
 
 
-class Report:
-    """What is printed, and written in the end."""
-
-    def __init__(self):
-        self.text = ""
-
-    def line(self, text):
-        print(text, flush=True)
-        self.text += text + "\n"
-
-    def row(self, cells):
-        self.line("| " + " | ".join(cells) + " |")
-
-    def header(self, cells):
-        self.line("")
-        self.row(cells)
-        self.row("---" for _ in cells)
-
-
 def attempt(report, names, make):
     """One row; False if there is only the reason why not."""
     import ftuner
@@ -125,7 +105,7 @@ def run(options, report):
     for part, columns in (("whole", WHOLE), ("layer", LAYER)):
         if part in options.skip:
             continue
-        report.header(columns)
+        report.table(columns)
         for name in options.models:
             is_layer = part == "layer"
             built = full_models.build(name, options.layers, options.small, is_layer)
@@ -158,9 +138,8 @@ def main():
     options.compiler = {name: value for name, value in given.items() if value is not None}
     os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
     sys.path.insert(0, str(ROOT / "python"))
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    report = Report()
-    report.line(f"{datetime.date.today()}, {commit.stdout.strip() or 'no commit'}: predicted times, no GPU")
+    report = reports.Report()
+    report.line(reports.stamp())
     failures = run(options, report)
     if options.write:
         options.write.write_text(report.text, encoding="utf-8")

@@ -1,10 +1,10 @@
 //===- KernelTree.cpp - The tree of a fallback kernel ---------------------===//
 #include "FTuner/Analysis/KernelTree.h"
 #include "FTuner/Analysis/IntegerArithmetic.h"
+#include "FTuner/Dialect/UKernel/IR/Computations.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -254,58 +254,12 @@ std::optional<int64_t> Evaluator::compute(Value value) {
 // Statements
 //===----------------------------------------------------------------------===//
 
-/// What an operation counts as; none for those on indices, and for others than
-/// arithmetic.
-static std::optional<AstOperation> kindOf(Operation &op) {
-  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
-          op.getDialect()) ||
-      op.hasTrait<OpTrait::ConstantLike>() || op.getNumResults() != 1)
-    return std::nullopt;
-  for (Type type :
-       llvm::concat<const Type>(op.getOperandTypes(), op.getResultTypes()))
-    if (type.isIndex())
-      return std::nullopt;
-  bool isFloat = llvm::any_of(op.getOperandTypes(), llvm::IsaPred<FloatType>);
-  using Kind = AstOperation;
-  if (isa<math::FmaOp>(op))
-    return Kind::FloatMultiplyAdd;
-  if (isa<CastOpInterface>(op))
-    return isFloat || isa<FloatType>(op.getResult(0).getType())
-               ? Kind::FloatOther
-               : Kind::IntOther;
-  if (isa<arith::SelectOp>(op))
-    return Kind::Select;
-  if (isa<arith::AddFOp, arith::SubFOp, arith::NegFOp>(op))
-    return Kind::FloatAdd;
-  if (isa<arith::MulFOp>(op))
-    return Kind::FloatMultiply;
-  if (isa<arith::DivFOp, arith::RemFOp>(op))
-    return Kind::FloatDivide;
-  if (isa<arith::CmpFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-          arith::MinNumFOp>(op))
-    return Kind::FloatCompare;
-  if (isa<math::MathDialect>(op.getDialect()))
-    return isFloat ? Kind::FloatMath : Kind::IntMath;
-  if (op.getResult(0).getType().isInteger(1) &&
-      isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op))
-    return Kind::Boolean;
-  if (isa<arith::AddIOp, arith::SubIOp>(op))
-    return Kind::IntAdd;
-  if (isa<arith::MulIOp>(op))
-    return Kind::IntMultiply;
-  if (isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp,
-          arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemUIOp,
-          arith::RemSIOp>(op))
-    return Kind::IntDivide;
-  if (isa<arith::CmpIOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp,
-          arith::MinUIOp>(op))
-    return Kind::IntCompare;
-  return isFloat ? Kind::FloatOther : Kind::IntOther;
-}
-
+/// Adds an operation, unless it is on indices.
 void FallbackReader::addOperation(Operation &op, AstStatement &statement) {
-  if (std::optional<AstOperation> kind = kindOf(op))
-    statement[*kind] += 1;
+  if (llvm::any_of(op.getOperandTypes(), llvm::IsaPred<IndexType>))
+    return;
+  if (std::optional<Operations> operations = operationsOf(op))
+    statement.add(*operations);
 }
 
 void FallbackReader::addRegisters(unsigned buffer, bool reads, bool writes,

@@ -182,7 +182,7 @@ static int64_t tilesOf(linalg::LinalgOp op, ArrayRef<unsigned> loops,
 static bool paysToFuse(linalg::GenericOp op, int64_t tiles) {
   double count = 0;
   for (const Operations &operations : collectOperations(*op.getBody())) {
-    if (operations.kind == OperationKind::Special)
+    if (operations.unit() == OperationUnit::Special)
       return false;
     count += operations.count;
   }
@@ -450,7 +450,7 @@ static Workload describe(const WorkloadSource &source) {
             parts.prologues[factor] = collectOperations(*prologue.getBody());
         if (source.roundsAccumulator())
           parts.epilogue.insert(parts.epilogue.begin(),
-                                {OperationKind::Other, parts.accumulatorType,
+                                {OperationKind::Cast, parts.accumulatorType,
                                  toElementType(resultTypeOf(source))});
       });
   return workload;

@@ -156,8 +156,9 @@ void BlockDescriber::describeCopy(unsigned factor) {
   AstStatement &statement =
       ast.addStatement(factor == 0 ? "copy lhs" : "copy rhs");
   statement.add(view.prologueOperations(factor));
-  if (view.factor(factor).elementType != view.multipliedType())
-    statement[AstOperation::FloatOther] += 1;
+  ElementType type = view.factor(factor).elementType;
+  if (type != view.multipliedType())
+    statement.add({{OperationKind::Cast, type, view.multipliedType()}});
   unsigned role = numberOf(factor == 0 ? OperandRole::Lhs : OperandRole::Rhs);
   statement.accesses.push_back({addGlobal(role), true, false});
   if (const Computation *prologue = view.prologue(factor))

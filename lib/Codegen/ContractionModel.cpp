@@ -131,8 +131,10 @@ int64_t ftuner::pointsHeld(const Workload &workload, int64_t registers) {
   return registers / std::max<int64_t>(ofPoint, 1);
 }
 
-double ftuner::instructionsOf(OperationKind kind) {
-  return kind == OperationKind::Special ? kSpecialInstructions : 1;
+double ftuner::instructionsOf(const Operations &operations) {
+  return operations.count * (operations.unit() == OperationUnit::Special
+                                 ? kSpecialInstructions
+                                 : 1);
 }
 
 PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
@@ -140,7 +142,7 @@ PrologueWork ftuner::prologueWork(const Workload &workload, unsigned factor,
   ContractionView view(workload);
   PrologueWork work;
   for (const Operations &operations : view.prologueOperations(factor))
-    work.instructions += operations.count * instructionsOf(operations.kind);
+    work.instructions += instructionsOf(operations);
   unsigned other = view.space(1 - factor);
   std::optional<unsigned> vectorAxis = view.factor(factor).contiguousAxis();
   for (const Operand &operand : workload.operands) {

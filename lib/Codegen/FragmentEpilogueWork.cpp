@@ -60,6 +60,6 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
          llvm::is_contained(operand.axes, view.m)))
       instructions += runs * accessesOf(operand.elementBytes);
   for (const Operations &operations : view.epilogueOperations())
-    instructions += sums * operations.count * instructionsOf(operations.kind);
+    instructions += sums * instructionsOf(operations);
   return instructions;
 }

@@ -40,13 +40,19 @@ public:
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
     double score = 0;
-    scoreAll(program, {}, shape, score);
+    scoreEach(program, shape, score);
     return score;
   }
   void scoreAll(llvm::ArrayRef<Program> programs,
                 llvm::ArrayRef<const FamilyCosts *> costs,
                 llvm::ArrayRef<int64_t> shape,
-                llvm::MutableArrayRef<double> scores) override;
+                llvm::MutableArrayRef<double> scores) override {
+    std::vector<llvm::ArrayRef<int64_t>> shapes(programs.size(), shape);
+    scoreEach(programs, shapes, scores);
+  }
+  void scoreEach(llvm::ArrayRef<Program> programs,
+                 llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
+                 llvm::MutableArrayRef<double> scores) override;
   CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                          const Program &program) override;
   std::optional<ChoiceConfidence> confidence(double first,
@@ -88,10 +94,9 @@ Evaluator::Evaluator(const Workload &workload, const DeviceSpec &device,
     calibration.deviation = deviation->between;
 }
 
-void Evaluator::scoreAll(llvm::ArrayRef<Program> programs,
-                         llvm::ArrayRef<const FamilyCosts *>,
-                         llvm::ArrayRef<int64_t> shape,
-                         llvm::MutableArrayRef<double> scores) {
+void Evaluator::scoreEach(llvm::ArrayRef<Program> programs,
+                          llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
+                          llvm::MutableArrayRef<double> scores) {
   for (size_t first = 0; first < programs.size(); first += kBatch) {
     // The new ones, each once.
     std::vector<double *> places;
@@ -102,6 +107,7 @@ void Evaluator::scoreAll(llvm::ArrayRef<Program> programs,
     llvm::ArrayRef<Program> batch =
         programs.slice(first, std::min(kBatch, programs.size() - first));
     for (auto [index, program] : llvm::enumerate(batch)) {
+      llvm::ArrayRef<int64_t> shape = shapes[first + index];
       ProgramKey key = programNumbers(program);
       llvm::append_range(key, shape);
       auto [it, isNew] = known.try_emplace(std::move(key), 0.0);

@@ -32,20 +32,6 @@ private:
     return mean;
   }
 };
-
-class SiaCostModel final : public CostModel {
-public:
-  llvm::StringRef name() const override { return "sia"; }
-  OptionDecls options() const override {
-    return joined({siaOptions().decls(), metricOptions().decls()});
-  }
-
-  std::unique_ptr<CostEvaluator>
-  createEvaluator(const Workload &workload, const DeviceSpec &device,
-                  const CostModelOptions &options) const override {
-    return std::make_unique<Evaluator>(workload, device, options);
-  }
-};
 } // namespace
 
 const OptionTable<SiaOptions> &ftuner::siaOptions() {
@@ -66,7 +52,7 @@ const OptionTable<SiaOptions> &ftuner::siaOptions() {
 
 namespace ftuner {
 const CostModel &siaCostModel() {
-  static const SiaCostModel model;
+  static const SiaCostModel<Evaluator> model("sia");
   return model;
 }
 } // namespace ftuner

@@ -59,6 +59,26 @@ private:
   std::optional<ShapeMetrics> cached;
 };
 
+/// The cost model with that evaluator, a `SiaEvaluator`.
+template <typename Evaluator>
+class SiaCostModel final : public CostModel {
+public:
+  explicit SiaCostModel(llvm::StringLiteral name) : ownName(name) {}
+
+  llvm::StringRef name() const override { return ownName; }
+  OptionDecls options() const override {
+    return joined({siaOptions().decls(), metricOptions().decls()});
+  }
+  std::unique_ptr<CostEvaluator>
+  createEvaluator(const Workload &workload, const DeviceSpec &device,
+                  const CostModelOptions &options) const override {
+    return std::make_unique<Evaluator>(workload, device, options);
+  }
+
+private:
+  llvm::StringLiteral ownName;
+};
+
 } // namespace ftuner
 
 #endif // FTUNER_LIB_COSTMODEL_SIASUM_H

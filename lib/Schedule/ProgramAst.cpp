@@ -65,28 +65,40 @@ llvm::StringRef ftuner::nameOf(AstOperation operation) {
 // Trees
 //===----------------------------------------------------------------------===//
 
-void AstStatement::add(llvm::ArrayRef<Operations> workloadOperations,
-                       double times) {
-  for (const Operations &some : workloadOperations) {
-    bool isInt = isInteger(some.operandType);
-    AstOperation operation = AstOperation::FloatOther;
-    switch (some.kind) {
-    case OperationKind::MultiplyAdd:
-      operation =
-          isInt ? AstOperation::IntMultiplyAdd : AstOperation::FloatMultiplyAdd;
-      break;
-    case OperationKind::Arithmetic:
-      operation = isInt ? AstOperation::IntAdd : AstOperation::FloatAdd;
-      break;
-    case OperationKind::Special:
-      operation = isInt ? AstOperation::IntMath : AstOperation::FloatMath;
-      break;
-    case OperationKind::Other:
-      operation = isInt ? AstOperation::IntOther : AstOperation::FloatOther;
-      break;
-    }
-    (*this)[operation] += some.count * times;
+static AstOperation operationOf(const Operations &some) {
+  bool isInt = isInteger(some.operandType);
+  auto either = [isInt](AstOperation ofFloats, AstOperation ofInts) {
+    return isInt ? ofInts : ofFloats;
+  };
+  using Kind = AstOperation;
+  switch (some.kind) {
+  case OperationKind::MultiplyAdd:
+    return either(Kind::FloatMultiplyAdd, Kind::IntMultiplyAdd);
+  case OperationKind::Add:
+    return either(Kind::FloatAdd, Kind::IntAdd);
+  case OperationKind::Multiply:
+    return either(Kind::FloatMultiply, Kind::IntMultiply);
+  case OperationKind::Divide:
+    return either(Kind::FloatDivide, Kind::IntDivide);
+  case OperationKind::Extreme:
+  case OperationKind::Compare:
+    return either(Kind::FloatCompare, Kind::IntCompare);
+  case OperationKind::Function:
+    return either(Kind::FloatMath, Kind::IntMath);
+  case OperationKind::Bitwise:
+    return some.resultType == ElementType::I1 ? Kind::Boolean : Kind::IntOther;
+  case OperationKind::Select:
+    return Kind::Select;
+  case OperationKind::Cast:
+    return isInt && isInteger(some.resultType) ? Kind::IntOther
+                                               : Kind::FloatOther;
   }
+  llvm_unreachable("every kind is one of a statement's");
+}
+
+void AstStatement::add(llvm::ArrayRef<Operations> operations, double times) {
+  for (const Operations &some : operations)
+    (*this)[operationOf(some)] += some.count * times;
 }
 
 ProgramAst::Nest::Nest(ProgramAst &ast, llvm::ArrayRef<AstLoop> loops)
@@ -465,7 +477,7 @@ static void describeMerge(const Workload &workload, const KernelFamily &family,
     ProgramAst::Nest loop(ast, {{"slices", family.reduceSplit,
                                  LoopBinding::Unrolled, slices, 1, true}});
     AstStatement &sum = ast.addStatement("add slices");
-    sum[AstOperation::FloatAdd] = 1;
+    sum.add(workload.reduction()->state->operationsOfMerge());
     sum.accesses.push_back({from, true, false});
   }
   AstStatement &store = ast.addStatement("store sums");

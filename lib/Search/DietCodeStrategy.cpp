@@ -273,9 +273,15 @@ static DietCodeTuner::Timer timerOf(Measurer &measurer) {
 /// Has the cost model's predictions stand in.
 static DietCodeTuner::Timer predictionsOf(const SearchProblem &problem) {
   return [&](llvm::ArrayRef<MeasurementRequest> requests) {
+    std::vector<const KernelFamily *> families;
+    std::vector<llvm::ArrayRef<int64_t>> shapes;
+    for (const MeasurementRequest &request : requests) {
+      families.push_back(&request.family);
+      shapes.push_back(request.shape);
+    }
     std::vector<llvm::Expected<double>> times;
-    for (const MeasurementRequest &request : requests)
-      times.push_back(-problem.predict(request.family, request.shape).score);
+    for (double score : problem.predictEach(families, shapes))
+      times.push_back(-score);
     return times;
   };
 }

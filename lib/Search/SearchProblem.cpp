@@ -78,11 +78,32 @@ CostBreakdown SearchProblem::evaluate(const KernelFamily &family,
   return evaluator().evaluate(shape, programOf(family, shape));
 }
 
+static KernelFamily runningFamily(const Workload &workload,
+                                  const KernelFamily &family,
+                                  llvm::ArrayRef<int64_t> shape) {
+  return family.path().relaxed(family, alignmentOf(workload, shape));
+}
+
 CostBreakdown SearchProblem::predict(const KernelFamily &family,
                                      llvm::ArrayRef<int64_t> shape) const {
-  KernelFamily running =
-      family.path().relaxed(family, alignmentOf(workload, shape));
+  KernelFamily running = runningFamily(workload, family, shape);
   return predictor().evaluate(shape, programOf(running, shape));
+}
+
+std::vector<double> SearchProblem::predictEach(
+    llvm::ArrayRef<const KernelFamily *> families,
+    llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) const {
+  // Programs refer to them.
+  std::vector<KernelFamily> running;
+  running.reserve(families.size());
+  std::vector<Program> programs;
+  for (auto [family, shape] : llvm::zip_equal(families, shapes)) {
+    running.push_back(runningFamily(workload, *family, shape));
+    programs.push_back(programOf(running.back(), shape));
+  }
+  std::vector<double> scores(programs.size());
+  predictor().scoreEach(programs, shapes, scores);
+  return scores;
 }
 
 llvm::Error SearchProblem::check() const {

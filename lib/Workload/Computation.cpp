@@ -17,18 +17,18 @@ std::optional<unsigned> AffineForm::asAxis() const {
   return term->axis;
 }
 
-llvm::StringRef ftuner::nameOf(OperationKind kind) {
-  switch (kind) {
-  case OperationKind::MultiplyAdd:
+llvm::StringRef ftuner::nameOf(OperationUnit unit) {
+  switch (unit) {
+  case OperationUnit::MultiplyAdd:
     return "multiply-add";
-  case OperationKind::Arithmetic:
+  case OperationUnit::Arithmetic:
     return "arithmetic";
-  case OperationKind::Special:
+  case OperationUnit::Special:
     return "special";
-  case OperationKind::Other:
+  case OperationUnit::Other:
     return "other";
   }
-  llvm_unreachable("every kind has a name");
+  llvm_unreachable("every unit has a name");
 }
 
 llvm::StringRef ftuner::nameOf(Merge merge) {
@@ -51,17 +51,51 @@ llvm::StringRef ftuner::nameOf(Merge merge) {
   llvm_unreachable("every merge has a name");
 }
 
-double Operations::flops() const {
+std::vector<Operations> State::operationsOfMerge() const {
+  if (!mergeOperations.empty())
+    return mergeOperations;
+  OperationKind kind = OperationKind::Add;
+  if (merge == Merge::Product)
+    kind = OperationKind::Multiply;
+  else if (merge == Merge::Maximum || merge == Merge::Minimum)
+    kind = OperationKind::Extreme;
+  ElementType type = accumulators.front().type;
+  return {{kind, type, type}};
+}
+
+OperationUnit Operations::unit() const {
   switch (kind) {
   case OperationKind::MultiplyAdd:
+    return OperationUnit::MultiplyAdd;
+  case OperationKind::Divide:
+    return isInteger(operandType) ? OperationUnit::Arithmetic
+                                  : OperationUnit::Special;
+  case OperationKind::Function:
+    return OperationUnit::Special;
+  case OperationKind::Add:
+  case OperationKind::Multiply:
+  case OperationKind::Extreme:
+  case OperationKind::Bitwise:
+    return OperationUnit::Arithmetic;
+  case OperationKind::Compare:
+  case OperationKind::Select:
+  case OperationKind::Cast:
+    return OperationUnit::Other;
+  }
+  llvm_unreachable("every kind has a unit");
+}
+
+double Operations::flops() const {
+  switch (unit()) {
+  case OperationUnit::MultiplyAdd:
     return 2 * count;
-  case OperationKind::Arithmetic:
-  case OperationKind::Special:
+  case OperationUnit::Arithmetic:
+  case OperationUnit::Special:
     return count;
-  case OperationKind::Other:
+  case OperationUnit::Other:
     return 0;
   }
-  llvm_unreachable("every kind counts");
+  llvm_unreachable("every unit counts");
 }
 
 double ftuner::flopsOf(llvm::ArrayRef<Operations> operations) {
@@ -74,7 +108,7 @@ double ftuner::flopsOf(llvm::ArrayRef<Operations> operations) {
 double ftuner::specialsOf(llvm::ArrayRef<Operations> operations) {
   double count = 0;
   for (const Operations &entry : operations)
-    if (entry.kind == OperationKind::Special)
+    if (entry.unit() == OperationUnit::Special)
       count += entry.count;
   return count;
 }

@@ -441,7 +441,7 @@ Workload Workload::rowSums(SizeRange m, SizeRange r) {
   sum.axes = {0, 1};
   sum.reduce = {1};
   sum.reads = {Read::operand(0)};
-  sum.operations = {{OperationKind::Arithmetic}};
+  sum.operations = {{OperationKind::Add}};
   sum.state.emplace();
   values.name = "values";
   values.axes = {0};

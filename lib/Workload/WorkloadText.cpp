@@ -117,10 +117,25 @@ private:
       os << "[" << entry.dim << "by" << entry.indexOperand << "]";
   }
 
+  /// By the units that execute them: logs of measurements go by this text.
   void add(llvm::ArrayRef<Operations> operations) {
-    for (const Operations &entry : operations)
-      os << ";" << nameOf(entry.kind) << ":" << nameOf(entry.operandType) << ":"
-         << nameOf(entry.resultType) << "*"
+    std::vector<Operations> ofUnits;
+    for (const Operations &entry : operations) {
+      auto it = llvm::find_if(ofUnits, [&](const Operations &known) {
+        Operations one = entry;
+        one.kind = known.kind;
+        one.count = known.count;
+        return known.kind != entry.kind && known.unit() == entry.unit() &&
+               known == one;
+      });
+      if (it == ofUnits.end())
+        ofUnits.push_back(entry);
+      else
+        it->count += entry.count;
+    }
+    for (const Operations &entry : ofUnits)
+      os << ";" << nameOf(entry.unit()) << ":" << nameOf(entry.operandType)
+         << ":" << nameOf(entry.resultType) << "*"
          << llvm::format("%.17g", entry.count)
          << (entry.truncates ? "truncated" : "");
   }

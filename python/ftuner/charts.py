@@ -11,6 +11,7 @@ from html import escape
 #: pages. Series beyond them repeat the colours with other dashes.
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#8C6D00", "#3A87AD", "#555555")
 _DARK = ("#56B4E9", "#FF8A3D", "#2FD6A3", "#E39BC9", "#F0E442", "#9AD0F0", "#BBBBBB")
+_MARKS = ";stroke-width:6;stroke-linecap:round"
 _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 #: Sizes that lie further apart have a logarithmic axis, times likewise.
@@ -114,10 +115,11 @@ def lines(
     series: Sequence[Series],
     *,
     from_zero: bool = False,
+    has_marks: bool = False,
 ) -> str:
     """Lines over places that rise; logarithmic axes where values lie far apart.
 
-    With `from_zero` values are percent, from 0 to 1 at least.
+    With `from_zero` values are percent, from 0 to 1 at least; with `has_marks` each is a mark and no line joins them.
     """
     values = [v for one in series for v in one.values if v is not None]
     is_log_y = not from_zero and min(values) > 0 and max(values) > _LOGARITHMIC_TIMES * min(values)
@@ -136,10 +138,12 @@ def lines(
                 is_down = False
                 continue
             path += f"{'L' if is_down else 'M'}{x.place(place):.1f} {y.place(value):.1f}"
-            is_down = True
+            # A line without length, whose round ends are the mark.
+            path += "h0" if has_marks else ""
+            is_down = not has_marks
         if path:
             body.append(
-                f'<path class="line" style="{_stroke(one.number)}" d="{path}">'
+                f'<path class="line" style="{_stroke(one.number)}{_MARKS if has_marks else ""}" d="{path}">'
                 f"<title>{escape(one.label)}</title></path>"
             )
     return _frame(description, body)
@@ -163,6 +167,18 @@ def _grid(x: _Axis, y: _Axis, x_label: str, y_label: str) -> list[str]:
         f"{escape(y_label)}</text>"
     )
     return body
+
+
+def document(figure: str, series: Sequence[Series]) -> str:
+    """A figure as an SVG file of its own, with its style and the names of its lines."""
+    style = STYLE.replace("svg{", "svg{background:var(--page);", 1)
+    keys = "".join(
+        f'<path class="line" style="{_stroke(one.number)}" d="M450 {24 + 14 * i}h20"/>'
+        f'<text x="476" y="{28 + 14 * i}">{escape(one.label)}</text>'
+        for i, one in enumerate(series)
+    )
+    head, tail = figure.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).split(">", 1)
+    return f"{head}><style>{style}</style>{tail.replace('</svg>', keys + '</svg>')}\n"
 
 
 def ranks(description: str, columns: Sequence[str], series: Sequence[Series]) -> str:

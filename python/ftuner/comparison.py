@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import compiler, descriptions, judges, plans
+from . import compiler, descriptions, judges, outputs, plans
 from .errors import Error
 from .plans import Answer, State, Strategy
 
@@ -207,7 +207,7 @@ class Comparison:
             "entries": [vars(entry) for entry in self.entries],
             **more,
         }
-        return json.dumps(data, indent=1) + "\n"
+        return outputs.json_text(data)
 
     def csv(self) -> str:
         text = io.StringIO()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 import os
 import signal
 import stat
@@ -16,6 +18,19 @@ from .errors import Error
 
 # What stands for standard input and output where a file is asked for.
 STANDARD = "-"
+
+
+def json_text(value: Any) -> str:
+    """JSON of several lines. It has no NaN and no infinity: these are null."""
+
+    def valid(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: valid(of) for name, of in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [valid(of) for of in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(valid(value), indent=1, allow_nan=False) + "\n"
 
 
 def target_of(path: str) -> tuple[str, int]:

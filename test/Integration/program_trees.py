@@ -7,6 +7,9 @@ emitted kernel did: of random families of every path, layout and type, with slic
 of k and of rows, with two heights, and of fallback kernels of every form. At
 whole tiles the numbers are equal; a tile over the end counts whole in the tree.
 Bulk copies make no requests, so wgmma's loads are not compared.
+
+Paths of workloads and fallback kernels count operations alike: those of the same
+softmax and of the same sum, in f32 and in f64, which no workload takes.
 """
 
 import json
@@ -63,6 +66,37 @@ func.func @f(%x: tensor<?x?xf32> {ukernel.shape = ["R", "C"]}) -> tensor<?x?xf32
   %e = tensor.empty(%r, %c) : tensor<?x?xf32>
   %y = linalg.softmax dimension(1) ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
   return %y : tensor<?x?xf32>
+}
+"""
+
+# A sum of elements that have an operation of each kind behind them.
+OPERATIONS = """
+func.func @f(%x: tensor<?x?xf32> {ukernel.shape = ["R", "C"]}) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %e = tensor.empty(%r) : tensor<?xf32>
+  %o = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+      iterator_types = ["parallel", "reduction"]} ins(%x : tensor<?x?xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %s: f32):
+    %0 = math.exp %a : f32
+    %1 = math.tanh %a : f32
+    %2 = math.rsqrt %0 : f32
+    %3 = arith.mulf %1, %2 : f32
+    %4 = arith.divf %3, %0 : f32
+    %5 = arith.cmpf ogt, %a, %zero : f32
+    %6 = arith.select %5, %4, %1 : f32
+    %7 = arith.negf %6 : f32
+    %8 = arith.maximumf %7, %0 : f32
+    %9 = arith.fptosi %8 : f32 to i32
+    %10 = arith.addi %9, %9 : i32
+    %11 = arith.sitofp %10 : i32 to f32
+    %t = arith.addf %s, %11 : f32
+    linalg.yield %t : f32
+  } -> tensor<?xf32>
+  return %y : tensor<?xf32>
 }
 """
 
@@ -303,6 +337,40 @@ def run_fallbacks(h, length):
     return problems + [f"no statement {name}" for name in sorted(missing)]
 
 
+def operations_of(h, name, text):
+    """The operations of each statement that has some, by the kernel's number and its name."""
+    launches = trees_of(h, h.write(f"{name}.mlir", text), {"R": 64, "C": 512}, "--device=h200")
+    return {(number, statement["name"]): statement["operations"] for number, launch in enumerate(launches)
+            for tree in launch["trees"] for statement in tree["statements"] if statement["operations"]}
+
+
+def run_operations(h):
+    def added(*counts):
+        return {kind: sum(some.get(kind, 0) for some in counts) for kind in sorted(set().union(*counts))}
+
+    rows = operations_of(h, "softmax_f32", SOFTMAX)
+    apart = operations_of(h, "softmax_f64", SOFTMAX.replace("f32", "f64"))
+    # The fallback has a kernel for the maximum, the exponentials, the sum and the quotients; rows have the exponentials
+    # twice.
+    maximum, exponentials, total, quotients = apart.values()
+    expected = {"reduce reduction0": maximum, "reduce reduction1": added(exponentials, total),
+                "store map": added(exponentials, quotients)}
+    found = {name: counts for (_, name), counts in rows.items()}
+    problems = [f"softmax, {name}: rows have {found[name]}, fallback kernels {counts}"
+                for name, counts in expected.items() if found[name] != counts]
+    for name, kind in (("join reduction0", "float-compare"), ("join reduction1", "float-add")):
+        if found[name].keys() != {kind}:
+            problems.append(f"softmax, {name}: {found[name]}, expected {kind} alone")
+    reduce, = [counts for (_, name), counts in operations_of(h, "sum_f32", OPERATIONS).items() if "reduce" in name]
+    accumulate, = operations_of(h, "sum_f64", OPERATIONS.replace("f32", "f64")).values()
+    kinds = {"float-math": 3, "float-multiply": 1, "float-divide": 1, "float-compare": 2, "float-add": 2, "select": 1,
+             "float-other": 2, "int-add": 1}
+    for what, counts in (("rows", reduce), ("a fallback kernel", accumulate)):
+        if counts != kinds:
+            problems.append(f"sum: {what} has {counts}, expected {kinds}")
+    return problems
+
+
 def main():
     h, _ = harness.start(__doc__)
     layouts = [("n", "n"), ("n", "t"), ("t", "n"), ("t", "t")]
@@ -323,6 +391,7 @@ def main():
     h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8", [
         ("heights", {"M": 300, "N": 300, "K": 32}, lambda launch: len(launch["trees"]) == 2),
         ("slices", {"M": 64, "N": 64, "K": 1024}, lambda launch: launch["family"]["reduce_split"] > 1)])
+    h.add("operations", run_operations, h)
     h.add("rows", run_rows, h, "rows", {"R": 64, "C": 512}, ["--device=h200"])
     h.add("slices of rows", run_rows, h, "slices", {"R": 1, "C": 65536 * 4}, ["--device=h200"])
     for length in (64, 53, 1):

@@ -16,7 +16,7 @@ import pytest
 import ftuner
 from ftuner import compiler, locations, plotting
 from ftuner.cli.bench import parse_size_lists
-from ftuner.cli.common import UsageError
+from ftuner.cli.common import UsageError, print_json
 from ftuner.cli.running import relative_error
 from ftuner.trees import trees
 
@@ -64,6 +64,20 @@ def two_functions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sources") / "two.mlir"
     path.write_text(pointwise("f32"))
     return path
+
+
+def test_json_of_what_has_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN and infinities are null, at any depth, and the rest is as it was."""
+    infinity = float("inf")
+    print_json({"a": float("nan"), "b": [1.5, (-infinity, np.float64("nan"))], "c": {"d": infinity}, "e": "NaN"})
+    printed = capsys.readouterr().out
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    found = json.loads(printed, parse_constant=refuse)
+    assert found == {"a": None, "b": [1.5, [None, None]], "c": {"d": None}, "e": "NaN"}
+    assert printed == json.dumps(found, indent=1) + "\n"
 
 
 def test_version_and_help() -> None:

@@ -12,11 +12,12 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import ftuner
-from ftuner import comparison, comparison_page, comparison_text, explanation, judges
+from ftuner import charts, comparison, comparison_page, comparison_text, explanation, judges
 from ftuner import paper_comparison, papers, plans
 from ftuner.comparison import LATENCY, MEASURED, ROOFLINE, WHOLE, Comparison, Entry, Group
 from ftuner.plans import Strategy
@@ -130,6 +131,19 @@ def test_each_strategy_is_what_explain_says(source: Path, found: Comparison) -> 
         assert one.own_judges == [LATENCY]
     (group,) = found.groups
     assert sorted(group.ranks(LATENCY).values()) == [1, 2]
+
+
+def test_figures_in_files_of_their_own() -> None:
+    """They are XML, name their lines, and draw values that have no neighbour where these are marks."""
+    series = [charts.Series("a < b", [1.0, None, 3.0], 0), charts.Series("c", [None, 2.0, None], 1)]
+    for has_marks in (False, True):
+        text = charts.document(charts.lines("title", "x", "y", [1.0, 2.0, 3.0], series, has_marks=has_marks), series)
+        root = ElementTree.fromstring(text)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")][-2:] == ["a < b", "c"]
+        paths = [one.get("d", "") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "line"]
+        # Of each series, then its key. A place without a length is drawn by its round ends.
+        assert len(paths) == 4 and [path.count("h0") for path in paths] == ([2, 1, 0, 0] if has_marks else [0] * 4)
 
 
 def test_bytes_of_code() -> None:

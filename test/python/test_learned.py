@@ -326,6 +326,7 @@ def test_each_kind_is_judged_by_folds_that_are_held_out(tmp_path: Path, kind: st
 
 def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(__file__).parents[2] / "benchmarks" / "cpu" / "cdmpp_experiments.py"
+    monkeypatch.syspath_prepend(str(path.parent))
     spec = importlib.util.spec_from_file_location("cdmpp_experiments", path)
     assert spec is not None and spec.loader is not None
     experiments = importlib.util.module_from_spec(spec)
@@ -338,7 +339,7 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
         study.commit = commit
 
         def mean_of(card: str) -> dict[str, Any]:
-            ran.append((epochs, scale, study.tuning["epochs"], card))
+            ran.append((epochs, scale, experiments.TUNING["epochs"], card))
             return {"mean": float(epochs)}
 
         return study, lambda: experiments.State(study, "parts").part(mean_of, "t4")["mean"]
@@ -347,7 +348,7 @@ def test_parts_of_experiments_are_those_of_their_settings(tmp_path: Path, monkey
     assert run() == run() == 1 and len(ran) == 1
     study, run = study_of(25)
     assert run() == 25 and study.commits == {"first"}
-    study.tuning = experiments.SAMPLING_TUNING
+    monkeypatch.setitem(experiments.TUNING, "epochs", experiments.TUNING["epochs"] + 1)
     run()
     study_of(25, scale=0.5)[1]()
     assert len(ran) == len(set(ran)) == 4

@@ -271,7 +271,8 @@ static llvm::Expected<std::string> manifestText(const Options &options,
 }
 
 /// Reads `--size`: one shape, and a further one from each name on that is given
-/// again, with the sizes before it where it has none.
+/// again, with the sizes before it where it has none. Of measurements exactly
+/// one shape.
 static llvm::Expected<std::vector<NamedSizes>>
 parseSizes(const Options &options) {
   std::vector<NamedSizes> shapes;
@@ -294,27 +295,64 @@ parseSizes(const Options &options) {
     }
     shapes.back()[name.str()] = size;
   }
+  if (options.translation == Translation::Measurements) {
+    if (shapes.size() > 1)
+      return makeError(
+          "option --size: expected one shape to measure, but got " +
+          llvm::Twine(shapes.size()));
+    shapes.resize(1);
+  }
   return shapes;
 }
 
-/// Reads the input and plans its workloads.
-static llvm::Expected<OwningOpRef<ModuleOp>>
-readPlanned(const Options &options, const FTunerOptions &given,
-            llvm::ArrayRef<NamedSizes> sizes, tool::ModuleTool &moduleTool) {
+namespace {
+/// An input whose workloads are planned, and what the command line says of it.
+struct PlannedInput {
+  explicit PlannedInput(tool::Remarks remarks) : tool(remarks) {}
+
+  std::vector<NamedSizes> sizes;
+  /// What it was planned by.
+  FTunerOptions given;
+  /// What measurements are made by.
+  std::optional<SearchSetup> measuring;
+  tool::ModuleTool tool;
+  OwningOpRef<ModuleOp> module;
+};
+} // namespace
+
+static llvm::Expected<std::unique_ptr<PlannedInput>>
+readPlanned(const Options &options, const tool::PipelineCommandLine &pipeline) {
+  auto input = std::make_unique<PlannedInput>(options.remarks);
+  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
+  if (!sizes)
+    return sizes.takeError();
+  input->sizes = std::move(*sizes);
+  if (llvm::Error error = pipeline.apply(input->given))
+    return error;
+  bool measures = options.translation == Translation::Measurements;
+  if (measures) {
+    llvm::Expected<SearchSetup> setup = makeSearchSetup(input->given.search());
+    if (!setup)
+      return setup.takeError();
+    // For the plans nobody need measure.
+    if (!setup->options.measuring.isOn())
+      input->given.set("measurer", std::string());
+    input->measuring = std::move(*setup);
+  }
   if (options.progress)
-    moduleTool.showProgress();
-  auto module = moduleTool.readModule(options.input);
+    input->tool.showProgress();
+  auto module = input->tool.readModule(options.input);
   if (!module)
     return module.takeError();
+  input->module = std::move(*module);
   // Before the search, which takes long.
   auto checkSizes = [&](ModuleOp formed) {
-    return checkSizeNames(formed, sizes,
-                          /*withFunctions=*/options.translation !=
-                              Translation::Measurements);
+    return checkSizeNames(formed, input->sizes, /*withFunctions=*/!measures);
   };
-  if (llvm::Error error = moduleTool.plan(**module, given, checkSizes))
+  if (llvm::Error error =
+          input->tool.plan(*input->module, input->given, checkSizes))
     return error;
-  return module;
+  return input;
 }
 
 namespace {
@@ -345,28 +383,23 @@ static llvm::Expected<DeviceMeasurer> measurerFor(ModuleOp module,
 
 static llvm::Error explain(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
-  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
-  if (!sizes)
-    return sizes.takeError();
-  FTunerOptions given;
-  if (llvm::Error error = pipeline.apply(given))
-    return error;
-  tool::ModuleTool moduleTool(options.remarks);
-  auto module = readPlanned(options, given, *sizes, moduleTool);
-  if (!module)
-    return module.takeError();
+  llvm::Expected<std::unique_ptr<PlannedInput>> read =
+      readPlanned(options, pipeline);
+  if (!read)
+    return read.takeError();
+  PlannedInput &input = **read;
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
-    given.set("top-k", kListedPrograms);
-  moduleTool.beginStage("explanation");
-  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
+    input.given.set("top-k", kListedPrograms);
+  input.tool.beginStage("explanation");
+  llvm::Expected<SearchSetup> setup = makeSearchSetup(input.given.search());
   if (!setup)
     return setup.takeError();
-  OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);
-  llvm::Expected<DeviceMeasurer> measurer = measurerFor(**module, *setup);
+  OwningOpRef<ModuleOp> launching = input.tool.lowerToLaunches(*input.module);
+  llvm::Expected<DeviceMeasurer> measurer = measurerFor(*input.module, *setup);
   if (!measurer)
     return measurer.takeError();
   llvm::Expected<ModuleExplanation> explanation = explainModule(
-      **module, launching ? *launching : ModuleOp(), *setup, *sizes,
+      *input.module, launching ? *launching : ModuleOp(), *setup, input.sizes,
       measuringContext(*setup, measurer->measurer.get()), options.function);
   if (!explanation)
     return explanation.takeError();
@@ -385,23 +418,18 @@ static llvm::Error explain(const Options &options,
 
 static llvm::Error writeTrees(const Options &options,
                               const tool::PipelineCommandLine &pipeline) {
-  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
-  if (!sizes)
-    return sizes.takeError();
-  FTunerOptions given;
-  if (llvm::Error error = pipeline.apply(given))
-    return error;
-  tool::ModuleTool moduleTool(options.remarks);
-  auto module = readPlanned(options, given, *sizes, moduleTool);
-  if (!module)
-    return module.takeError();
-  moduleTool.beginStage("trees");
-  OwningOpRef<ModuleOp> launching = moduleTool.lowerToLaunches(**module);
+  llvm::Expected<std::unique_ptr<PlannedInput>> read =
+      readPlanned(options, pipeline);
+  if (!read)
+    return read.takeError();
+  PlannedInput &input = **read;
+  input.tool.beginStage("trees");
+  OwningOpRef<ModuleOp> launching = input.tool.lowerToLaunches(*input.module);
   if (!launching)
     return makeError("the module has no lowering: ftuner-opt --ftuner-compile "
                      "says why");
   llvm::Expected<ModuleTrees> trees =
-      describeModule(**module, *launching, *sizes);
+      describeModule(*input.module, *launching, input.sizes);
   if (!trees)
     return trees.takeError();
   std::string text;
@@ -415,29 +443,15 @@ static llvm::Error writeTrees(const Options &options,
 
 static llvm::Error measure(const Options &options,
                            const tool::PipelineCommandLine &pipeline) {
-  llvm::Expected<std::vector<NamedSizes>> sizes = parseSizes(options);
-  if (!sizes)
-    return sizes.takeError();
-  if (sizes->size() > 1)
-    return makeError("option --size: expected one shape to measure, but got " +
-                     llvm::Twine(sizes->size()));
-  sizes->resize(1);
-  FTunerOptions given;
-  if (llvm::Error error = pipeline.apply(given))
-    return error;
-  llvm::Expected<SearchSetup> setup = makeSearchSetup(given.search());
-  if (!setup)
-    return setup.takeError();
-  // For the plans nobody need measure.
-  if (!setup->options.measuring.isOn())
-    given.set("measurer", std::string());
-  tool::ModuleTool moduleTool(options.remarks);
-  auto module = readPlanned(options, given, *sizes, moduleTool);
-  if (!module)
-    return module.takeError();
-  moduleTool.beginStage("measurement");
-  llvm::Expected<std::string> text = tool::measureModule(
-      **module, *setup, sizes->front(), options.measure, options.programPath);
+  llvm::Expected<std::unique_ptr<PlannedInput>> read =
+      readPlanned(options, pipeline);
+  if (!read)
+    return read.takeError();
+  PlannedInput &input = **read;
+  input.tool.beginStage("measurement");
+  llvm::Expected<std::string> text =
+      tool::measureModule(*input.module, *input.measuring, input.sizes.front(),
+                          options.measure, options.programPath);
   if (!text)
     return text.takeError();
   return tool::writeOutput(options.output, *text);

@@ -71,8 +71,8 @@ llvm::Error checkBlockFits(const CodegenModel &path,
                            const KernelResources &needs,
                            const DeviceSpec &device);
 
-/// Instructions of an operation on one element.
-double instructionsOf(OperationKind kind);
+/// Instructions of operations for one point.
+double instructionsOf(const Operations &operations);
 
 /// Operations of what becomes of a contraction's factor, lhs (0) or rhs (1),
 /// and of its sums: `ContractionView`'s, of a workload that is known to be one.

@@ -110,6 +110,14 @@ public:
     for (size_t i = 0; i < programs.size(); ++i)
       scores[i] = scoreWith(costs[i], shape, programs[i]);
   }
+  /// The scores of many programs, of a shape for each. `programs`, `shapes` and
+  /// `scores` are of one size.
+  virtual void scoreEach(llvm::ArrayRef<Program> programs,
+                         llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
+                         llvm::MutableArrayRef<double> scores) {
+    for (size_t i = 0; i < programs.size(); ++i)
+      scores[i] = score(shapes[i], programs[i]);
+  }
   /// A score with its parts.
   virtual CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                                  const Program &program) = 0;

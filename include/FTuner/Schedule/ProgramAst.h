@@ -127,8 +127,7 @@ struct AstStatement {
   double operator[](AstOperation operation) const {
     return operations[static_cast<size_t>(operation)];
   }
-  /// Adds what a computation says of its points. Kinds of a workload are
-  /// coarser: sums stand for products and extremes, functions for quotients.
+  /// Adds what a computation says of its points.
   void add(llvm::ArrayRef<Operations> operations, double times = 1);
 };
 

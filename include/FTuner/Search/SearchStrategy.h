@@ -170,6 +170,10 @@ struct SearchProblem {
   /// the family's accesses, it is priced with narrower ones.
   CostBreakdown predict(const KernelFamily &family,
                         llvm::ArrayRef<int64_t> shape) const;
+  /// The scores of many such predictions, of a shape for each family.
+  std::vector<double>
+  predictEach(llvm::ArrayRef<const KernelFamily *> families,
+              llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) const;
 
   /// Says what is wrong with the problem itself (workload, options).
   llvm::Error check() const;

@@ -19,15 +19,29 @@
 
 namespace ftuner {
 
-/// Operations, apart by the units of a device that execute them.
-enum class OperationKind {
+/// Units of a device that execute operations.
+enum class OperationUnit {
   MultiplyAdd, ///< a · b + c: two floating-point operations
   Arithmetic,  ///< sums, products, extremes
   Special,     ///< quotients, roots, transcendental functions
   Other        ///< casts, comparisons, choices: they count for nothing
 };
 /// "multiply-add", "arithmetic", "special", "other".
-llvm::StringRef nameOf(OperationKind kind);
+llvm::StringRef nameOf(OperationUnit unit);
+
+/// Operations, apart by what they compute.
+enum class OperationKind {
+  MultiplyAdd,
+  Add, ///< differences and negations, too
+  Multiply,
+  Divide, ///< remainders, too
+  Extreme,
+  Function, ///< what the dialect math has
+  Bitwise,
+  Compare,
+  Select,
+  Cast
+};
 
 /// Operations of one kind for each point.
 struct Operations {
@@ -39,6 +53,7 @@ struct Operations {
   /// being rounded.
   bool truncates = false;
 
+  OperationUnit unit() const;
   double flops() const;
   bool operator==(const Operations &other) const {
     return kind == other.kind && operandType == other.operandType &&
@@ -108,6 +123,10 @@ struct State {
   /// The computation whose state scales this one whenever it moves, such as the
   /// maximum of attention's row; none where the state depends on no other.
   std::optional<unsigned> correctedBy = std::nullopt;
+
+  /// Of a merge of two states: `mergeOperations`, or without these the one
+  /// operation that `merge` is (a sum where it says nothing of it).
+  std::vector<Operations> operationsOfMerge() const;
 };
 
 /// One computation of a nest. It has a point for each point of its axes that

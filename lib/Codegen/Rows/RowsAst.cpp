@@ -202,9 +202,7 @@ void RowsDescriber::describeReduction(unsigned number) {
     // lanes.
     AstStatement &join = ast.addStatement("join " + reduction.name);
     double rounds = 2 * llvm::Log2_64(layout.slots());
-    join.add(state.mergeOperations, rounds);
-    if (state.mergeOperations.empty())
-      join[AstOperation::FloatAdd] += rounds;
+    join.add(state.operationsOfMerge(), rounds);
     join.add(state.finalize);
     join.accesses.push_back({buffer, true, true});
     if (schedule.warps > 1) {
@@ -283,9 +281,7 @@ void RowsDescriber::describeMerge(unsigned number) {
   ProgramAst::Nest slices(ast, {{"slice", layout.slices, LoopBinding::Unrolled,
                                  std::nullopt, 1, /*isReduction=*/true}});
   AstStatement &merge = ast.addStatement("merge " + reduction.name);
-  merge.add(state.mergeOperations);
-  if (state.mergeOperations.empty())
-    merge[AstOperation::FloatAdd] += 1;
+  merge.add(state.operationsOfMerge());
   AstAccess access{from, true, false};
   access.apart.push_back({ast.openLoops().back(), 1});
   merge.accesses.push_back(std::move(access));

@@ -20,6 +20,7 @@ from .common import (
     Inputs,
     UsageError,
     add_function,
+    add_sizes,
     add_source,
     check_size_names,
     choose_function,
@@ -57,13 +58,7 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     add_function(parser)
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="NAME=SIZES",
-        help="sizes to time (see below)",
-    )
+    add_sizes(parser, "sizes to time (see below)", metavar="NAME=SIZES")
     parser.add_argument("--repeat", type=int, default=5, help="rounds of each size (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(

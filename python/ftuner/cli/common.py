@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -146,6 +145,11 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
+def add_sizes(parser: argparse.ArgumentParser, help: str, metavar: str = "NAME=NUMBER") -> None:
+    """`--size`, as often as there are sizes: the texts of `options.size`, for `parse_sizes` or `parse_shapes`."""
+    parser.add_argument("--size", action="append", default=[], metavar=metavar, help=help)
+
+
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     """`--size`: one number for each name."""
     pairs = parse_pairs(_items(texts), "--size")
@@ -265,7 +269,8 @@ class Inputs:
 
 def _read_tensor(path: str) -> Any:
     try:
-        return np.ascontiguousarray(np.load(path, allow_pickle=False))
+        # Reading a large file at once, nothing would end the program meanwhile. "c" leaves the file as it is.
+        return np.ascontiguousarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except OSError as error:
         raise Error(f"cannot read the array '{path}': {error.strerror or error}") from error
     except (ValueError, EOFError) as error:  # NumPy takes it for pickled objects.
@@ -319,7 +324,7 @@ def to_executor(args: Sequence[Any], options: argparse.Namespace) -> list[Any]:
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=1))
+    print(outputs.json_text(value), end="")
 
 
 def write_text(path: str, text: str) -> None:

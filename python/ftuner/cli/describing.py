@@ -7,7 +7,7 @@ from typing import Any
 
 from ..progress import Progress
 from ..trees import trees_data, trees_text
-from .common import UsageError, add_source, parse_shapes, print_json
+from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
 
 _EPILOG = """\
 examples:
@@ -24,13 +24,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     add_source(parser)
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="a dynamic size; a name that is given again begins a further call",
-    )
+    add_sizes(parser, "a dynamic size; a name that is given again begins a further call")
     parser.add_argument("--json", action="store_true", help="docs/program-trees.md describes it")
     parser.add_argument(
         "--features", action="store_true", help="with --json: the numbers of each statement, too"

@@ -8,7 +8,7 @@ from typing import Any
 from .. import plotting, timeline
 from ..explanation import explain, explain_data
 from ..progress import Progress
-from .common import UsageError, add_source, parse_shapes, print_json
+from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 
 _EPILOG = """\
@@ -30,13 +30,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     add_source(parser)
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="a size of the shape; a name that is given again begins a further shape",
-    )
+    add_sizes(parser, "a size of the shape; a name that is given again begins a further shape")
     parser.add_argument("--json", action="store_true", help="docs/explain.md describes it")
     parser.add_argument(
         "--plot",

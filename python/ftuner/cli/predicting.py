@@ -9,7 +9,7 @@ from .. import prediction
 from ..progress import Progress
 from ..tables import table
 from ..timeline import Timeline
-from .common import UsageError, add_source, parse_shapes, print_json
+from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 
 _EPILOG = """\
@@ -35,13 +35,7 @@ def add_parser(commands: Any) -> None:
         help="the size called batch, batch_size, B or N that is the first dimension of an argument, else the first dimension "
         "of the first tensor",
     )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="a size of the model; a name that is given again begins a further call",
-    )
+    add_sizes(parser, "a size of the model; a name that is given again begins a further call")
     parser.add_argument("--function", help="its name, where the source has several")
     parser.add_argument("--json", action="store_true", help="docs/replay.md describes it")
     add_timeline(parser)

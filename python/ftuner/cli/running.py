@@ -22,6 +22,7 @@ from ..signature import Signature
 from .common import (
     Inputs,
     add_function,
+    add_sizes,
     add_source,
     check_size_names,
     choose_function,
@@ -47,13 +48,7 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     add_function(parser)
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="a size by the name of its symbol, or as ARGUMENT.DIMENSION=NUMBER",
-    )
+    add_sizes(parser, "a size by the name of its symbol, or as ARGUMENT.DIMENSION=NUMBER")
     parser.add_argument(
         "--check", action="store_true", help="compare with upstream's lowering to loops in float64"
     )
@@ -104,9 +99,7 @@ def _report(
             error, tolerance = errors[index]
             ok = bool(error <= tolerance)
             is_right &= ok
-            # JSON has no infinity.
-            entry["relative_error"] = error if np.isfinite(error) else None
-            entry |= {"tolerance": tolerance, "ok": ok}
+            entry |= {"relative_error": error, "tolerance": tolerance, "ok": ok}
         if files:
             entry["file"] = files[index]
         entries.append(entry)

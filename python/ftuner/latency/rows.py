@@ -17,7 +17,7 @@ import dataclasses
 import os
 import re
 import zlib
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -324,6 +324,16 @@ def check_prices(table: Table, launches: Launches, rows: Any = slice(None)) -> N
             f"expected a kernel that takes at most {MOST_TIME:.10g} us, "
             f"but the model predicts {microseconds[launch]:.3g} us",
         )
+
+
+_Arrays = TypeVar("_Arrays")
+
+
+def rows_of(arrays: _Arrays, rows: Any) -> _Arrays:
+    """A dataclass of arrays with those rows (a mask, indices or a slice) of each; what is no array stays."""
+    values = {field.name: getattr(arrays, field.name) for field in dataclasses.fields(arrays)}  # type: ignore[arg-type]
+    taken = {name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
+    return dataclasses.replace(arrays, **taken)  # type: ignore[type-var]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -35,12 +35,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Collection, Iterable, Iterator, Sequence
+import math
+from typing import Any, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error
 from .model import Array, Launches, model
 from .rows import MOST_EXTENT, Devices, Rows, check_prices, read_folds, read_times
 from .table import Table
@@ -114,6 +114,15 @@ class VendorTile:
             return (4, 1) if self.rows > self.columns else (1, 4)
         return 2, 2
 
+    @property
+    def groups_along(self) -> tuple[int, int]:
+        """Groups of four warps of wgmma along rows and columns: one, or two for large tiles, along
+        the axis of their 64 rows as far as there are so many."""
+        groups = 2 if self.rows * self.columns >= 128 * 128 else 1
+        along = min(groups, max((self.columns if self.is_across else self.rows) // 64, 1))
+        beside = groups // along
+        return (beside, along) if self.is_across else (along, beside)
+
     def part(self, dtype: str) -> dict[str, Any]:
         """The fields of a block that its tile determines."""
         size, operations, _ = TYPES[dtype]
@@ -122,10 +131,9 @@ class VendorTile:
         instructions = self.rows * self.columns * fragments / (_ROWS * _COLUMNS)
         copied = (self.rows + self.columns) * self.step_bytes
         if self.is_warpgroup:
-            # One or two groups of four warps multiply, a warp of four more copies by TMA:
-            # nothing is loaded into registers. Instructions are m64n(others).
-            groups = 2 if self.rows * self.columns >= 128 * 128 else 1
-            warps = 4 * groups
+            # Groups of four warps multiply, a warp of four more copies by TMA: nothing is loaded
+            # into registers. Instructions are m64n(others).
+            warps = 4 * math.prod(self.groups_along)
             long, others = (self.rows, self.columns)[:: -1 if self.is_across else 1]
             # Each group reads all others for its 64 rows.
             read = self.step_bytes * (long + others * long / 64)
@@ -289,6 +297,26 @@ def launches_of(
         sum_bytes=batch * m * n * 4 * np.where(split > 1, split, 0),
     )
     return model().launches(figures, device, [part], grid)
+
+
+def tiles_of(
+    launches: Launches, dtype: str, is_across: npt.NDArray[np.bool_] | bool
+) -> tuple[list[VendorTile], npt.NDArray[np.int64]]:
+    """The tiles of launches that `launches_of` describes, whatever their clusters, and the one of each.
+
+    `is_across`: whether wgmma's 64 rows lie along the columns.
+    """
+    part = dict(zip(model().part_fields, launches.parts[:, -1].T))
+    grid = dict(zip(model().grid_fields, launches.grids.T))
+    rows, columns, step_bytes = grid["tile_y"], grid["tile_x"], part["k_tile"] * TYPES[dtype][0]
+    stages = (part["shared_memory_bytes"] - 1024) // ((rows + columns) * step_bytes)
+    is_warpgroup = part["is_warpgroup"] > 0
+    fields = [rows, columns, step_bytes, stages, is_warpgroup, is_warpgroup & is_across]
+    every, which = np.unique(np.stack(fields, axis=1).astype(np.int64), axis=0, return_inverse=True)
+    return [
+        VendorTile(y, x, step, stages, bool(group), is_across=bool(across))
+        for y, x, step, stages, group, across in every.tolist()
+    ], which.reshape(-1)
 
 
 def _next_smaller(tile: int, others: Iterable[int]) -> float:

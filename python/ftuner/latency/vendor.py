@@ -131,7 +131,8 @@ def _predict(
     for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
         batch, m, n, k = sizes[some].T
         if dtype == "f32":
-            launches, row = fma_choices(found, batch, m, n, k)
+            kernels, row = fma_choices(found, batch, m, n, k)
+            launches = fma_launches(found, kernels, (batch[row], m[row], n[row], k[row]))
         else:
             launches, row = token_rows.choices_of(
                 [found.figures], 0, dtype, library, (m, n, k), batch
@@ -141,10 +142,17 @@ def _predict(
     return times
 
 
+def fma_launches(
+    device: Device, kernels: FmaKernels, sizes: tuple[Array, Array, Array, Array]
+) -> Launches:
+    """Launches of kernels on the device, one for each product of batch × M × N × K."""
+    return launches_of(kernels, sizes, [device.figures], np.zeros(len(sizes[0]), np.int64))
+
+
 def fma_choices(
     device: Device, batch: Array, m: Array, n: Array, k: Array
-) -> tuple[Launches, npt.NDArray[np.int64]]:
-    """All launches that f32 products may be, and the product of each."""
+) -> tuple[FmaKernels, npt.NDArray[np.int64]]:
+    """All kernels that f32 products may be of, and the product of each."""
     of = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]
     choices: list[Any] = list(itertools.product(dict.fromkeys(of.tiles + of.batched), _SPLITS))
     tile_m, tile_n, slices, split = np.array([(*tile, s) for tile, s in choices], float).T
@@ -172,5 +180,4 @@ def fma_choices(
         split=split[which],
         has_sums=split[which] > 1,
     )
-    sizes = (batch[row], m[row], n[row], k[row])
-    return launches_of(kernels, sizes, [device.figures], np.zeros(len(row), np.int64)), row
+    return kernels, row

@@ -43,6 +43,10 @@ _ROWS = re.compile(r"maxwell|^sgemm")
 _ROW_MAJOR = re.compile(r"xmma")
 
 
+# Elements along K of a step, of each group of warps.
+STEP = 8
+
+
 class KernelName(NamedTuple):
     """What a kernel's name says. None: it does not."""
 
@@ -118,6 +122,13 @@ class FmaKernels:
     split: Any
     has_sums: Any
 
+    @property
+    def thread_tile(self) -> tuple[Any, Any]:
+        """A thread's accumulators along tile_m and tile_n: as square as can be."""
+        sums = np.maximum(self.tile_m * self.tile_n * self.slices // self.threads, 1)
+        own_m = np.minimum(2 ** np.ceil(np.log2(sums) / 2), self.tile_m)
+        return own_m, np.clip(sums // own_m, 1, self.tile_n)
+
 
 def launches_of(
     kernels: FmaKernels,
@@ -135,8 +146,7 @@ def launches_of(
     # Parts and grid.
     warps = kernels.threads / 32
     accumulators = tile_m * tile_n * slices / kernels.threads
-    thread_m = 2 ** np.ceil(np.log2(accumulators) / 2)
-    thread_n = accumulators / thread_m
+    thread_m, thread_n = kernels.thread_tile
     length = k / split
     loads = (thread_m + thread_n) / 4
     load_store = np.array([one["load_store_lanes"] for one in figures])[device]
@@ -144,12 +154,12 @@ def launches_of(
         warps=warps,
         registers_per_thread=24 + accumulators + 2 * (thread_m + thread_n),
         shared_memory_bytes=64 * (tile_m + tile_n) * slices,
-        k_tile=8,
-        fma=warps * 8 * accumulators,
+        k_tile=STEP,
+        fma=warps * STEP * accumulators,
         **NO_TENSOR,
-        other_instructions=warps * 8 * (loads + 0.5),
-        loaded_registers=warps * 8 * (thread_m + thread_n),
-        shared_cycles=warps * 8 * loads * np.maximum(2, 32 / load_store),
+        other_instructions=warps * STEP * (loads + 0.5),
+        loaded_registers=warps * STEP * (thread_m + thread_n),
+        shared_cycles=warps * STEP * loads * np.maximum(2, 32 / load_store),
         global_lines=0,
         l2_bytes=32 * (tile_m + tile_n) * slices,
         is_pipelined=1,
@@ -157,7 +167,7 @@ def launches_of(
         direct_registers=0,
         spilled_registers=0,
         count=blocks_x * blocks_y * batch * split,
-        steps=np.ceil(length / (8 * slices)),
+        steps=np.ceil(length / (STEP * slices)),
     )
     # Steps read 32 bytes of rows that are contiguous along K, else a row of the tile.
     lhs_run = 32 * slices
@@ -269,16 +279,8 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         flop=flop,
         extra={
             **size,
-            "tile_m": tile_m,
-            "tile_n": tile_n,
-            "threads": kernels.threads,
-            "split": split,
             "op": op,
-            "layout": layouts,
-            "slices": slices,
-            "stages": kernels.stages,
-            "is_row_major": is_row_major,
-            "has_sums": kernels.has_sums,
+            **vars(kernels),
         },
     )
     rows = rows[is_known] if not is_known.all() else rows

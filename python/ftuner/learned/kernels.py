@@ -7,12 +7,13 @@ structure are one tree (`trees.Tree`), of which the features are made at once.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ..latency.model import ProgramTree
+from ..latency.rows import rows_of
 from .trees import BATCH, K, M, N, Tree, loop
 
 Numbers = npt.NDArray[np.int64]
@@ -45,21 +46,6 @@ def trees_of(
     return found
 
 
-def _rows_of(kernels: Any, rows: Any) -> Any:
-    """A table of kernels with those rows of its arrays."""
-    return dataclasses.replace(
-        kernels,
-        **{
-            field.name: value[rows]
-            for field in dataclasses.fields(kernels)
-            if isinstance(value := getattr(kernels, field.name), np.ndarray)
-        },
-    )
-
-
-_Kernels = TypeVar("_Kernels")
-
-
 @dataclasses.dataclass
 class _Tiles:
     """Kernels of products by tiles of the output: a row of each array for each.
@@ -78,10 +64,6 @@ class _Tiles:
     depth: Numbers
     stages: Numbers
     split: Numbers
-
-    def __getitem__(self: _Kernels, rows: Any) -> _Kernels:
-        result: _Kernels = _rows_of(self, rows)
-        return result
 
     @property
     def blocks(self) -> Numbers:
@@ -121,7 +103,7 @@ class Products(_Tiles):
             self.is_batched, self.slices > 1, self.split > 1, self.has_sums & (self.split > 1), self.is_rhs_along_k,
             self.is_lhs_along_m, self.has_bias,
         )  # fmt: skip
-        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_product(tree, self[rows], *key))
+        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_product(tree, rows_of(self, rows), *key))
 
 
 def copy_loops(
@@ -273,7 +255,7 @@ class TensorProducts(_Tiles):
 
     def trees(self) -> list[list[ProgramTree]]:
         structure = (self.batch > 1, self.split > 1, self.is_warpgroup, self.is_across)
-        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_tensor(tree, self[rows], *key))
+        return trees_of(structure, self.blocks, lambda tree, rows, key: _describe_tensor(tree, rows_of(self, rows), *key))
 
 
 def _describe_tensor(tree: Tree, p: TensorProducts, batched: int, split: int, grouped: int, across: int) -> None:

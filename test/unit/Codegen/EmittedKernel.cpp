@@ -61,7 +61,7 @@ Workload EmittedCase::workload() const {
       workload.operands[factor].elementType = *prologue.type;
       workload.operands[factor].elementBytes = bytesOf(*prologue.type);
       parts.prologues[factor].push_back(
-          {OperationKind::Other, *prologue.type, storedType(multiplied), 1});
+          {OperationKind::Cast, *prologue.type, storedType(multiplied), 1});
     }
     unsigned space = factor == 0 ? matmulAxes.m : matmulAxes.n;
     int64_t sums = 0;
@@ -78,7 +78,7 @@ Workload EmittedCase::workload() const {
       ++sums;
     }
     if (sums > 0)
-      parts.prologues[factor].push_back({OperationKind::Arithmetic,
+      parts.prologues[factor].push_back({OperationKind::Add,
                                          storedType(multiplied),
                                          storedType(multiplied), double(sums)});
   }

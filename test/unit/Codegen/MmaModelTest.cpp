@@ -56,8 +56,8 @@ TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
                                ElementType::F16);
   changeContraction(scaled, [](ContractionParts &parts) {
     parts.prologues[1] = {
-        {OperationKind::Other, ElementType::I8, ElementType::F16, 1},
-        {OperationKind::Arithmetic, ElementType::F16, ElementType::F16, 1}};
+        {OperationKind::Cast, ElementType::I8, ElementType::F16, 1},
+        {OperationKind::Add, ElementType::F16, ElementType::F16, 1}};
   });
   EXPECT_EQ(refusal(scaled, "a100"), "");
   auto family = [](int64_t stages) {
@@ -81,7 +81,7 @@ TEST_F(MmaModelTest, PrologueTakesCopiesThroughRegisters) {
   EXPECT_NE(refusal(rounded, "a100"), "");
   auto castFrom = [&](ElementType type) {
     changeContraction(rounded, [&](ContractionParts &parts) {
-      parts.prologues[1] = {{OperationKind::Other, type, ElementType::F16, 1}};
+      parts.prologues[1] = {{OperationKind::Cast, type, ElementType::F16, 1}};
     });
   };
   castFrom(ElementType::F32);
@@ -510,7 +510,7 @@ TEST_F(MmaModelTest, CountsEpilogues) {
   // 128 sums of a lane, in pairs to shared memory and back in fours.
   EXPECT_GT(plain, 4 * (128 / 2 + 128 / 4));
   changeContraction(workload, [](ContractionParts &parts) {
-    parts.epilogue.push_back({OperationKind::Arithmetic});
+    parts.epilogue.push_back({OperationKind::Add});
   });
   EXPECT_EQ(model.work(workload, family, 0, device).epilogueInstructions,
             plain + 4 * 128);

@@ -65,6 +65,16 @@ TEST_F(CostModelTest, ManyProgramsScoreAsEachAlone) {
     evaluator->scoreAll(programs, costs, shape, scores);
     for (size_t i = 0; i < programs.size(); ++i)
       EXPECT_EQ(scores[i], evaluator->score(shape, programs[i]));
+
+    Shape taller = shape;
+    ++taller[0];
+    std::vector<llvm::ArrayRef<int64_t>> shapes = {shape, taller, taller};
+    programs[1].partition = partitionShape(other, taller);
+    programs[2].partition = partitionShape(family, taller);
+    evaluator->scoreEach(programs, shapes, scores);
+    auto fresh = model->createEvaluator(workload, device, options);
+    for (size_t i = 0; i < programs.size(); ++i)
+      EXPECT_EQ(scores[i], fresh->score(shapes[i], programs[i]));
   }
 }
 

@@ -109,7 +109,7 @@ TEST_F(MeasureTest, KeysTellWhatBecomesOfFactors) {
   });
   // And of sums.
   add([](ContractionParts &parts) {
-    parts.epilogue = {{OperationKind::Special}};
+    parts.epilogue = {{OperationKind::Function}};
   });
   EXPECT_EQ(keys.size(), 4u);
 }

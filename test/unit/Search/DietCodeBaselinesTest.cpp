@@ -40,6 +40,65 @@ static std::optional<double> statistic(const Plan &plan, llvm::StringRef name) {
   return std::nullopt;
 }
 
+namespace {
+/// A cost model that is asked for one program at a time.
+class SinglyAsked final : public CostModel {
+public:
+  explicit SinglyAsked(const CostModel &model) : model(model) {}
+
+  llvm::StringRef name() const override { return model.name(); }
+  bool predictsTime() const override { return model.predictsTime(); }
+  std::optional<Prefilter>
+  prefilter(const CostModelOptions &options) const override {
+    return model.prefilter(options);
+  }
+  std::unique_ptr<CostEvaluator>
+  createEvaluator(const Workload &workload, const DeviceSpec &device,
+                  const CostModelOptions &options) const override {
+    struct Evaluator final : CostEvaluator {
+      std::unique_ptr<CostEvaluator> asked;
+      double score(llvm::ArrayRef<int64_t> shape,
+                   const Program &program) override {
+        return asked->score(shape, program);
+      }
+      CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
+                             const Program &program) override {
+        return asked->evaluate(shape, program);
+      }
+    };
+    auto evaluator = std::make_unique<Evaluator>();
+    evaluator->asked = model.createEvaluator(workload, device, options);
+    return evaluator;
+  }
+
+private:
+  const CostModel &model;
+};
+} // namespace
+
+// Programs that are predicted together have the times that each has alone.
+TEST_F(DietCodeBaselinesTest, PredictionsInBatchesGiveTheSamePlan) {
+  auto planBy = [&](const CostModel &model, const char *mode) {
+    SearchProblem of{dense, device, paths, model, {}};
+    of.options.own["trials"] = int64_t(16);
+    of.options.own["dietcode-mode"] = std::string(mode);
+    return llvm::cantFail(solve(of, *findSearchStrategy("dietcode")));
+  };
+  const CostModel &learned = *findCostModel("learned");
+  for (const char *mode : {"joint", "bucket"}) {
+    Plan together = planBy(learned, mode);
+    Plan singly = planBy(SinglyAsked(learned), mode);
+    EXPECT_EQ(together.families, singly.families) << mode;
+    ASSERT_EQ(together.entries.size(), singly.entries.size()) << mode;
+    for (auto [a, b] : llvm::zip_equal(together.entries, singly.entries))
+      EXPECT_EQ(a.family, b.family) << mode;
+    ASSERT_EQ(together.predictions.size(), singly.predictions.size()) << mode;
+    for (auto [a, b] :
+         llvm::zip_equal(together.predictions, singly.predictions))
+      EXPECT_EQ(a.microseconds, b.microseconds) << mode;
+  }
+}
+
 static const char *const modes[] = {"per-shape", "largest", "loop-partitioning",
                                     "bucket", "global-padding"};
 

@@ -120,8 +120,8 @@ TEST_F(OperatorWorkloadTest, OfASumWithoutCasts) {
   )mlir");
   EXPECT_EQ(workload.reduction()->state->merge, Merge::Sum);
   EXPECT_EQ(workload.reduction()->operations,
-            std::vector{operationsOf(OperationKind::Arithmetic,
-                                     ElementType::I32, ElementType::I32, 1)});
+            std::vector{operationsOf(OperationKind::Add, ElementType::I32,
+                                     ElementType::I32, 1)});
   EXPECT_TRUE(workload.axes[1].range.isOpen());
   EXPECT_EQ(workload.find(OperandRole::Init), nullptr);
 }
@@ -238,11 +238,11 @@ TEST_F(OperatorWorkloadTest, OfAContractionWithEpilogue) {
   EXPECT_EQ(workload.operands[4].elementType, ElementType::F64);
   EXPECT_EQ(workload.reduction()->operations, std::vector{Operations()});
   EXPECT_EQ(workload.epilogue()->operations,
-            (std::vector{operationsOf(OperationKind::Other, ElementType::F64,
+            (std::vector{operationsOf(OperationKind::Cast, ElementType::F64,
                                       ElementType::F32, 1),
-                         operationsOf(OperationKind::Arithmetic,
-                                      ElementType::F32, ElementType::F32, 2),
-                         operationsOf(OperationKind::Special, ElementType::F32,
+                         operationsOf(OperationKind::Add, ElementType::F32,
+                                      ElementType::F32, 2),
+                         operationsOf(OperationKind::Function, ElementType::F32,
                                       ElementType::F32, 1)}));
 }
 

@@ -17,10 +17,10 @@ static std::string errorOf(const Workload &workload) {
 }
 
 static Operations special(double count) {
-  return {OperationKind::Special, ElementType::F32, ElementType::F32, count};
+  return {OperationKind::Function, ElementType::F32, ElementType::F32, count};
 }
 static Operations arithmetic(double count) {
-  return {OperationKind::Arithmetic, ElementType::F32, ElementType::F32, count};
+  return {OperationKind::Add, ElementType::F32, ElementType::F32, count};
 }
 
 /// Y[m, r] = e^(X - mx) / s.
@@ -349,6 +349,55 @@ TEST(Nest, AProductHasItsPrologueAndEpilogueAsComputations) {
   std::string before = workload.fingerprint(FingerprintOf::Kernels);
   changeContraction(workload);
   EXPECT_EQ(workload.fingerprint(FingerprintOf::Kernels), before);
+}
+
+TEST(Nest, AMergeIsWhatItSaysOrTheOperationItIs) {
+  auto of = [](Merge merge, std::vector<Operations> operations = {}) {
+    State state;
+    state.merge = merge;
+    state.accumulators.front().type = ElementType::F16;
+    state.mergeOperations = std::move(operations);
+    std::vector<OperationKind> kinds;
+    for (const Operations &some : state.operationsOfMerge()) {
+      EXPECT_EQ(some.count, 1);
+      kinds.push_back(some.kind);
+    }
+    return kinds;
+  };
+  using Kinds = std::vector<OperationKind>;
+  EXPECT_EQ(of(Merge::Sum), Kinds{OperationKind::Add});
+  EXPECT_EQ(of(Merge::Product), Kinds{OperationKind::Multiply});
+  EXPECT_EQ(of(Merge::Maximum), Kinds{OperationKind::Extreme});
+  EXPECT_EQ(of(Merge::Minimum), Kinds{OperationKind::Extreme});
+  EXPECT_EQ(of(Merge::Sum, {special(1)}), Kinds{OperationKind::Function});
+}
+
+// Logs of measurements go by fingerprints.
+TEST(Nest, FingerprintsNameUnits) {
+  auto of = [](std::vector<Operations> operations) {
+    Workload workload =
+        Workload::rowSums(SizeRange::fixed(8), SizeRange::fixed(8));
+    workload.computations.front().operations = std::move(operations);
+    std::string text = workload.fingerprint(FingerprintOf::Kernels);
+    size_t begin = text.find(';'), end = text.find(";sum");
+    return text.substr(begin, end - begin);
+  };
+  auto some = [](OperationKind kind, ElementType type = ElementType::F32) {
+    return Operations{kind, type, type, 1};
+  };
+  EXPECT_EQ(of({some(OperationKind::Add), some(OperationKind::Divide),
+                some(OperationKind::Extreme), some(OperationKind::Select),
+                some(OperationKind::Function),
+                some(OperationKind::Add, ElementType::F16)}),
+            ";arithmetic:f32:f32*2;special:f32:f32*2;other:f32:f32*1"
+            ";arithmetic:f16:f16*1");
+  // Quotients of integers are arithmetic.
+  EXPECT_EQ(of({some(OperationKind::Divide, ElementType::I32),
+                some(OperationKind::Bitwise, ElementType::I32)}),
+            ";arithmetic:i32:i32*2");
+  // What is one kind stays apart, as where a sum is rounded before its body.
+  EXPECT_EQ(of({some(OperationKind::Cast), some(OperationKind::Cast)}),
+            ";other:f32:f32*1;other:f32:f32*1");
 }
 
 TEST(Nest, FingerprintsTellKernelsAndSearchesApart) {

@@ -149,6 +149,32 @@ void ftuner::addOperands(ukernel::OperatorOpInterface op, Workload &workload) {
 // Computations
 //===----------------------------------------------------------------------===//
 
+/// Of an operation of the dialects arith and math.
+static OperationKind kindOf(Operation &op) {
+  if (isa<math::FmaOp>(op))
+    return OperationKind::MultiplyAdd;
+  if (isa<math::MathDialect>(op.getDialect()))
+    return OperationKind::Function;
+  if (isa<CastOpInterface>(op))
+    return OperationKind::Cast;
+  return llvm::TypeSwitch<Operation *, OperationKind>(&op)
+      .Case<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::AddIOp,
+            arith::SubIOp>([](auto) { return OperationKind::Add; })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [](auto) { return OperationKind::Multiply; })
+      .Case<arith::DivFOp, arith::RemFOp, arith::DivSIOp, arith::DivUIOp,
+            arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp,
+            arith::RemSIOp, arith::RemUIOp>(
+          [](auto) { return OperationKind::Divide; })
+      .Case<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+            arith::MinNumFOp, arith::MaxSIOp, arith::MaxUIOp, arith::MinSIOp,
+            arith::MinUIOp>([](auto) { return OperationKind::Extreme; })
+      .Case<arith::CmpFOp, arith::CmpIOp>(
+          [](auto) { return OperationKind::Compare; })
+      .Case([](arith::SelectOp) { return OperationKind::Select; })
+      .Default([](auto) { return OperationKind::Bitwise; });
+}
+
 std::optional<Operations> ftuner::operationsOf(Operation &op) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
           op.getDialect()) ||
@@ -164,16 +190,7 @@ std::optional<Operations> ftuner::operationsOf(Operation &op) {
     if (isa<FloatType>(getElementTypeOrSelf(type)))
       operandType = type;
   result.operandType = toElementType(operandType);
-  if (isa<math::FmaOp>(op))
-    result.kind = OperationKind::MultiplyAdd;
-  else if (isa<CastOpInterface, arith::CmpFOp, arith::CmpIOp, arith::SelectOp>(
-               op))
-    result.kind = OperationKind::Other;
-  else if (isa<math::MathDialect>(op.getDialect()) ||
-           isa<arith::DivFOp, arith::RemFOp>(op))
-    result.kind = OperationKind::Special;
-  else
-    result.kind = OperationKind::Arithmetic;
+  result.kind = kindOf(op);
   return result;
 }
 

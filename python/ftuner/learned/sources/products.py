@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any, Iterable, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,8 +12,9 @@ from ... import descriptions
 from ...latency import token_rows, vendor, vendor_rows
 from ...latency.fit import fit_timing
 from ...latency.model import Array, Launches, ProgramTree, model
-from ...latency.rows import MOST_EXTENT, Rows, read_folds, read_times
+from ...latency.rows import MOST_EXTENT, Rows, read_folds, read_times, rows_of
 from ...latency.table import Table
+from ...latency.vendor_rows import STEP, FmaKernels
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers, Products, TensorProducts
 from . import Cards, Found, Source, pieces, stem
@@ -39,51 +43,66 @@ def _vendor(table: Table, cards: Cards) -> Found:
     is_fit = rows.is_fit
     left_out["below twice the launch floor"] = int((~is_fit).sum())
     rows = rows[is_fit]
-    whole = {
-        name: rows.extra[name].astype(np.int64)
-        for name in ("B", "M", "N", "K", "tile_m", "tile_n", "threads", "slices", "stages", "split")
-    }
+    sizes = [rows.extra[name].astype(np.int64) for name in "BMNK"]
     operator = rows.extra["op"].astype(str)
-    is_row_major = rows.extra["is_row_major"].astype(bool)
-    own_x, own_y = thread_tile(whole["tile_m"], whole["tile_n"], whole["slices"], whole["threads"])
-
-    def along(m: npt.NDArray[np.int64], n: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """A name's first extent lies along N in column-major kernels."""
-        return np.where(is_row_major, m, n)
-
-    kernels = Products(
-        batch=whole["B"],
-        m=whole["M"],
-        n=whole["N"],
-        k=whole["K"],
-        tile_m=along(whole["tile_m"], whole["tile_n"]),
-        tile_n=along(whole["tile_n"], whole["tile_m"]),
-        own_m=along(own_x, own_y),
-        own_n=along(own_y, own_x),
-        threads=whole["threads"],
-        depth=np.full(len(rows), 8),
-        stages=whole["stages"],
-        slices=whole["slices"],
-        split=whole["split"],
-        has_sums=rows.extra["has_sums"].astype(bool),
-        is_rhs_along_k=rows.extra["layout"] == "tn",
-        is_lhs_along_m=np.zeros(len(rows), bool),
-        has_bias=operator == "linear",
-        is_batched=operator == "bmm",
+    kernels = FmaKernels(**{field.name: rows.extra[field.name] for field in dataclasses.fields(FmaKernels)})
+    products = fma_products(
+        kernels, sizes, kernels.layout == "tn", np.zeros(len(rows), bool), operator == "linear", operator == "bmm"
     )
     data = Dataset.make(
-        kernels.trees(),
+        products.trees(),
         rows.microseconds,
         rows.device,
         cards.devices.names,
         vectors(cards.devices),
-        key=shape_keys(operator, "f32", whole["B"], whole["M"], whole["N"], whole["K"]),
+        key=shape_keys(operator, "f32", *sizes),
         fold=rows.fold,
         predicted=predictions(rows),
         operator=operator,
         source=stem(table.path),
     )
     return Found(data, {why: count for why, count in left_out.items() if count})
+
+
+def fma_products(
+    kernels: FmaKernels, sizes: Sequence[Numbers], is_rhs_along_k: npt.NDArray[np.bool_],
+    is_lhs_along_m: npt.NDArray[np.bool_], has_bias: npt.NDArray[np.bool_], is_batched: npt.NDArray[np.bool_],
+    element_bytes: int = 4,
+) -> Products:  # fmt: skip
+    """Kernels without tensor cores that `vendor_rows` describes, of products of the sizes batch × M × N × K."""
+
+    def whole(values: Any) -> Numbers:
+        return np.asarray(values).astype(np.int64)
+
+    def along(first: Any, second: Any) -> tuple[Numbers, Numbers]:
+        """Along M and N: a name's first extent lies along N in column-major kernels."""
+        is_row_major = np.asarray(kernels.is_row_major, bool)
+        return whole(np.where(is_row_major, first, second)), whole(np.where(is_row_major, second, first))
+
+    batch, m, n, k = sizes
+    tile_m, tile_n = along(kernels.tile_m, kernels.tile_n)
+    own_m, own_n = along(*kernels.thread_tile)
+    return Products(
+        batch=batch,
+        m=m,
+        n=n,
+        k=k,
+        tile_m=tile_m,
+        tile_n=tile_n,
+        depth=np.full(len(m), STEP),
+        stages=whole(kernels.stages),
+        split=whole(kernels.split),
+        own_m=own_m,
+        own_n=own_n,
+        threads=whole(kernels.threads),
+        slices=whole(kernels.slices),
+        has_sums=np.asarray(kernels.has_sums, bool),
+        is_rhs_along_k=is_rhs_along_k,
+        is_lhs_along_m=is_lhs_along_m,
+        has_bias=has_bias,
+        is_batched=is_batched,
+        element_bytes=element_bytes,
+    )
 
 
 # Rows whose choices of kernels are made at once: all of them are in memory then.
@@ -149,38 +168,28 @@ def tensor_kernels(
 ) -> TensorProducts:
     """Kernels of launches that `token_rows` describes: `batch` of M × N × K each. `is_new`: of the library of 2026."""
     batch = np.ones(len(launches), np.int64) if batch is None else batch
-    part = dict(zip(model().part_fields, launches.parts[:, -1].T))
-    grid = dict(zip(model().grid_fields, launches.grids.T))
     size, _, output = token_rows.TYPES[dtype]
-    whole = {name: values.astype(np.int64) for name, values in {**part, **grid}.items() if np.isfinite(values).all()}
-    tile_m, tile_n, depth = whole["tile_y"], whole["tile_x"], whole["k_tile"]
-    is_warpgroup = part["is_warpgroup"] > 0
-    is_across = is_warpgroup & is_new
-    warps = whole["warps"] - 4 * is_warpgroup
-    is_tall = tile_m > tile_n
-    longest = np.maximum(tile_m, tile_n)
-    # As `token_rows.VendorTile.warps_along` has them.
-    long_warps = np.where(warps == 8, 4, np.where(longest > 128, 4, 2))
-    other_warps = np.maximum(warps // long_warps, 1)
-    groups = np.maximum(warps // 4, 1)
-    # Groups lie along their 64 rows, as far as there are so many.
-    long = np.where(is_across, tile_n, tile_m)
-    along = np.minimum(groups, np.maximum(long // 64, 1))
-    beside = groups // along
+    tiles, which = token_rows.tiles_of(launches, dtype, is_new)
+
+    def each(values: Iterable[int]) -> Numbers:
+        return np.array([*values], np.int64)[which]
+
+    warps = [one.groups_along if one.is_warpgroup else one.warps_along for one in tiles]
+    problems = launches.grids[:, model().grid_fields.index("problems")].astype(np.int64)
     return TensorProducts(
         batch=batch,
         m=sizes[0].astype(np.int64),
         n=sizes[1].astype(np.int64),
         k=sizes[2].astype(np.int64),
-        tile_m=tile_m,
-        tile_n=tile_n,
-        warps_m=np.where(is_warpgroup, np.where(is_across, beside, along), np.where(is_tall, long_warps, other_warps)),
-        warps_n=np.where(is_warpgroup, np.where(is_across, along, beside), np.where(is_tall, other_warps, long_warps)),
-        depth=depth,
-        stages=np.maximum((whole["shared_memory_bytes"] - 1024) // ((tile_m + tile_n) * depth * size), 1),
-        split=np.maximum(whole["problems"] // batch, 1),
-        is_warpgroup=is_warpgroup,
-        is_across=is_across,
+        tile_m=each(one.rows for one in tiles),
+        tile_n=each(one.columns for one in tiles),
+        warps_m=each(along for along, _ in warps),
+        warps_n=each(along for _, along in warps),
+        depth=each(one.step_bytes // size for one in tiles),
+        stages=each(one.stages for one in tiles),
+        split=np.maximum(problems // batch, 1),
+        is_warpgroup=each(one.is_warpgroup for one in tiles) > 0,
+        is_across=each(one.is_across for one in tiles) > 0,
         element_bytes=size,
         output_bytes=output,
     )
@@ -207,50 +216,18 @@ def taken_for(
     if dtype == "f16":
         launches, row = token_rows.choices_of([device.figures], 0, dtype, "2023", (m, n, k), batch)
     else:
-        launches, row = vendor.fma_choices(device, batch, m, n, k)
+        fma, row = vendor.fma_choices(device, batch, m, n, k)
+        launches = vendor.fma_launches(device, fma, (batch[row], m[row], n[row], k[row]))
     times = model().predict(launches, device.constants)
     # The fastest of each product: rows come in any order.
     order = np.lexsort((times, row))
     first = order[np.searchsorted(row[order], np.arange(size))]
-    launches, predicted = launches[first], times[first]
+    predicted = times[first]
     if dtype == "f16":
-        return tensor_kernels(launches, (m, n, k), dtype, False, sizes[0]).trees(), predicted
-    part = dict(zip(model().part_fields, launches.parts[:, -1].T))
-    grid = dict(zip(model().grid_fields, launches.grids.T))
-
-    def whole(values: Array) -> Numbers:
-        return np.round(values).astype(np.int64)
-
-    is_row_major = np.full(size, device.capability >= 9)
-    tile_x, tile_y, threads = whole(grid["tile_x"]), whole(grid["tile_y"]), whole(32 * part["warps"])
-    slices = np.maximum(whole(part["shared_memory_bytes"] / (64 * (tile_x + tile_y))), 1)
-    own_x, own_y = thread_tile(tile_x, tile_y, slices, threads)
-    kernels = Products(
-        *sizes,
-        tile_m=np.where(is_row_major, tile_x, tile_y),
-        tile_n=np.where(is_row_major, tile_y, tile_x),
-        own_m=np.where(is_row_major, own_x, own_y),
-        own_n=np.where(is_row_major, own_y, own_x),
-        threads=threads,
-        depth=np.full(size, 8),
-        stages=whole(1 + 1 / part["exposed_loads"]),
-        slices=slices,
-        split=np.maximum(whole(k / grid["reduce_length"]), 1),
-        has_sums=grid["second_kernels"] > 0,
-        is_rhs_along_k=rhs_k,
-        is_lhs_along_m=lhs_m,
-        has_bias=is_linear,
-        is_batched=sizes[0] > 1,
-        element_bytes=4 if dtype == "f32" else 2,
-    )
+        return tensor_kernels(launches[first], (m, n, k), dtype, False, sizes[0]).trees(), predicted
+    element_bytes = 4 if dtype == "f32" else 2
+    kernels = fma_products(rows_of(fma, first), sizes, rhs_k, lhs_m, is_linear, sizes[0] > 1, element_bytes)
     return kernels.trees(), predicted if dtype == "f32" else np.full(size, np.nan)
-
-
-def thread_tile(tile_x: Numbers, tile_y: Numbers, slices: Numbers, threads: Numbers) -> tuple[Numbers, Numbers]:
-    """A thread's accumulators along x and y, as the latency model has them: as square as can be."""
-    sums = np.maximum(tile_x * tile_y * slices // threads, 1)
-    own_x = np.minimum(2 ** np.ceil(np.log2(sums) / 2).astype(np.int64), tile_x)
-    return own_x, np.clip(sums // own_x, 1, tile_y)
 
 
 def _deepbench(table: Table, cards: Cards) -> Found:
