@@ -504,12 +504,16 @@ def _variants(
     first = next(iter(variants))
 
     def variant_of(card: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
+        changes = dict(changes)
+        # Microseconds of the unit of labels.
+        unit = changes.pop("unit", 1.0)
         data = study.dataset("tuned", TUNED) if is_tuned else study.products.data
         of = data.device == data.device_names.index(card)
         learned = data.select(study.pick(of & (data.fold != 0), 800, seed))
         judged = data.select(study.pick(of & (data.fold == 0), 800, seed))
-        trained = training.train(learned, network.SMALL, study.options(seed=seed, batch=64, **changes))
-        return errors(trained.predict(judged), judged)
+        labels = dataclasses.replace(learned, microseconds=learned.microseconds / unit)
+        trained = training.train(labels, network.SMALL, study.options(seed=seed, batch=64, **changes))
+        return errors(trained.predict(judged) * unit, judged)
 
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for seed in range(options.repeats):
@@ -553,8 +557,10 @@ POSITIONS: dict[str, dict[str, Any]] = {
 
 
 def transforms(study: Study, options: argparse.Namespace) -> list[str]:
-    kinds = ("box-cox", "yeo-johnson", "quantile", "none")
-    return _variants(study, options, "Transforms of labels", {kind: {"transform": kind} for kind in kinds})
+    variants: dict[str, dict[str, Any]] = {kind: {"transform": kind} for kind in ("box-cox", "yeo-johnson", "quantile", "none")}
+    # Of labels much greater than 1 both power transforms are alike.
+    variants["yeo-johnson of ms"] = {"transform": "yeo-johnson", "unit": 1e3}
+    return _variants(study, options, "Transforms of labels", variants)
 
 
 def losses(study: Study, options: argparse.Namespace) -> list[str]:
