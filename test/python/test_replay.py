@@ -107,6 +107,30 @@ def test_the_host_issues_launches() -> None:
     assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
+def test_kernels_of_a_launch_differ() -> None:
+    """As if each of them were a launch."""
+
+    def end(turn: tuple[float, ...], turns: int, interval: float, gap: float = 0.0) -> float:
+        arguments = (turns * sum(turn), [()], 1, gap, interval, [turns * len(turn)], [turn])
+        return replay.makespan(replay.replay(replay.assign([arguments[0]], *arguments[1:]), gap, interval))
+
+    # A product, and the kernel that sums its slices once it is issued.
+    assert end((37.0, 3.0), 1, 37) == 77 and end((20.0, 3.0), 1, 20) == 43
+    assert end((3.0, 20.0), 1, 20) == 60
+    random = np.random.default_rng(3)
+    for _ in range(300):
+        turn = tuple(random.choice([0.5, 2.0, 9.0, 30.0], random.integers(1, 4)).tolist())
+        turns = int(random.integers(1, 5))
+        gap, interval = random.choice([0.0, 1.5]), random.choice([0.0, 1.0, 7.0, 12.0])
+        kernels = [*turn] * turns
+        chain = [(i - 1,) if i else () for i in range(len(kernels))]
+        assert end(turn, turns, interval, gap) == pytest.approx(makespan(kernels, chain, 1, gap, interval))
+    with pytest.raises(ValueError, match="launch 0: turns of .* do not make up 3 kernels of 5.0"):
+        replay.assign([5.0], [()], 1, kernels=[3], turns=[(2.0, 3.0)])
+    with pytest.raises(ValueError, match="do not make up"):
+        replay.assign([6.0], [()], 1, kernels=[2], turns=[(2.0, 3.0)])
+
+
 # --- explanations --------------------------------------------------------------------
 
 
@@ -165,6 +189,15 @@ def test_a_timeline_of_an_explanation() -> None:
     assert issued.latency == 32 and issued.host == 32 and issued.sum == 21
     assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
     assert "host" not in one.text(None)
+    # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
+    told = explained()
+    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [{"name": "second_kernel", "us": 3.0, "share": 0.3}]
+    (apart,) = timeline.timelines(told, launch_interval=4)
+    assert apart.launches[1].turn == (7, 3) and apart.placed[1].end == 18
+    (slow,) = timeline.timelines(told, launch_interval=9)
+    assert slow.placed[1].start == 18 and slow.placed[1].end == 30
+    (alike,) = timeline.timelines(explained(), launch_interval=9)
+    assert alike.launches[1].turn == () and alike.placed[1].end == 32
     data = issued.as_json()
     assert data["launch_interval_us"] == 4 and data["host_us"] == 32 and data["launches"][2]["issue_us"] == 12
     (two,) = timeline.timelines(explained(), streams=2)
