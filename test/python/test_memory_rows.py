@@ -93,8 +93,7 @@ def test_elements_one_by_one_take_longer() -> None:
         alike = model().predict(launches_of("relu", "2023", where[:2], where[2], figures, device), constants)
         return float(strided[0] / alike[0])
 
-    # A copy of permuted heads on an A100 takes 221 us, 27 of them of the host, where elements in their order are predicted
-    # to take 180.
+    # A copy of permuted heads on an A100 took 221 us, 27 of them of the host; elements in their order are predicted at 180.
     assert 1.1 < slower(32768, 4) < 1.3
     # In 16 bits, which nobody measured, instructions count for more.
     assert slower(32768, 2) > slower(32768, 4)
