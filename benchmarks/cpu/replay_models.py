@@ -69,6 +69,8 @@ HOST_SHARE = 0.9
 OFFSETS = {"v100": 18.6, "p100": 20.8, "a100": 26.7}
 #: Elementwise operators by the tensors that they move, where all lie alike.
 IN_ORDER = {"add": 3, "relu": 2, "gelu": 2}
+#: Bytes and bounds of columns of the table of softmax.
+LEAST_SOFTMAX, COLUMNS = 1e8, (1024, 1536, 2048, 4096)
 #: Of attention_encoder.
 ATTENTION_CARD = "h100"
 
@@ -168,6 +170,26 @@ class Learned:
         return types.SimpleNamespace(name=self.name, times=times)
 
 
+def table_of_softmax(options, report):
+    """Softmax of memory_ops_f32, long enough to compare with that of models, by columns."""
+    latency = {card: Latency(device) for card, device in CARDS.items()}
+    ratios = {}
+    for row in read_rows(options.data / "memory_ops_f32.csv.gz"):
+        rows, columns, card = int(row["rows"]), int(row["cols"]), row["device"]
+        if row["op"] != "softmax" or card not in CARDS or 8 * rows * columns < LEAST_SOFTMAX:
+            continue
+        took = float(row["latency_us"])
+        time = latency[card].memory(Operator("softmax", "softmax", (rows, columns))) + OFFSETS[card]
+        most = next((most for most in COLUMNS if columns <= most), None)
+        if most is not None:
+            ratios.setdefault((card, most), []).append((time / took, 8e-3 * rows * columns / (took - OFFSETS[card])))
+    report.line(f"\nSoftmax of memory_ops_f32 from {LEAST_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
+                "measured, geometric mean; median of the GB/s measured without it")
+    report.table(["card", "columns up to", "rows", "predicted over measured", "GB/s"], [
+        [card, most, len(of), error(math.exp(sum(math.log(ratio) for ratio, _ in of) / len(of)), 1),
+         f"{np.median([speed for _, speed in of]):.0f}"] for (card, most), of in sorted(ratios.items())])
+
+
 def operators_part(options, report):
     """Models of model_ops_f32; the mean error of each predictor."""
     models = {}
@@ -242,6 +264,7 @@ def operators_part(options, report):
         [card, len(of), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*of))] for card, of in bandwidths.items()])
     report.line("\nSoftmax: predicted over measured")
     report.table(["card", "model", "batch", "columns", "GB", "measured ms", names[0]], softmax)
+    table_of_softmax(options, report)
     if not consistent:  # There is no mean error.
         return []
     return [sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)

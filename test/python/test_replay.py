@@ -14,6 +14,7 @@ import pytest
 
 import ftuner
 from ftuner import compiler, prediction, timeline, work
+from ftuner.latency import vendor
 from ftuner.learned import replay
 
 from commands import run_command
@@ -510,12 +511,38 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
     # Three times 4 and three of nothing, with a gap between any two that happen.
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
-    assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
-    assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5
+    kernels = models.kernels_of([linear, nothing], [4.0, 0.0])
+    assert models.replayed(kernels, 0) == 12
+    assert models.replayed(kernels, 5) == 12 + 2 * 5
     # Issued every 6 the last one of three begins at 18; what has no elements is not issued.
-    assert models.replayed([linear, nothing], [4.0, 0.0], 0, 6) == 18 + 4
-    assert models.launch_interval([linear, nothing], [4.0, 0.0], 22) == pytest.approx(6, abs=1e-4)
-    assert models.launch_interval([linear, nothing], [4.0, 0.0], 12) == 0
+    assert models.replayed(kernels, 0, 6) == 18 + 4
+    assert models.launch_interval(kernels, 22) == pytest.approx(6, abs=1e-4)
+    assert models.launch_interval(kernels, 12) == 0
+    # Of the 4 a second kernel takes 3.
+    assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [1, 3, 1, 3, 1, 3, 5, 5, 5]
+
+
+def test_second_kernels_of_products() -> None:
+    """Few tokens leave SMs without work unless the vendor's library slices K, whose sums are a kernel of 3 µs at least."""
+    products = [(1, 32, 768, 3072), (1, 4096, 4096, 4096), (12, 128, 128, 64)]
+    for dtype in ("f32", "tf32", "f16"):
+        times, seconds = vendor.predict("a100", dtype, products), vendor.second_kernels("a100", dtype, products)
+        assert times is not None and seconds is not None
+        assert 3 <= seconds[0] < times[0] and (seconds[1:] == 0).all()
+    assert vendor.second_kernels("p100", "bf16", products) is None
+
+
+def test_each_framework_has_a_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """benchmarks/cpu/replay_models.py"""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+    rows = ["device,framework,dtype,batch,seq,implementation,latency_ms", "t4,tensorflow,f16,1,32,ft,2", "t4,pytorch,f16,1,32,ft,1",
+            "t4,tensorflow,f16,1,32,xla,3", "a10,pytorch,f16,1,32,ft,4", "t4,pytorch,f16,1,32,ft_no_padding,5"]  # fmt: skip
+    (tmp_path / "bert_encoder.csv").write_text("\n".join(rows) + "\n")
+    assert models.encoder_cases(tmp_path) == {
+        ("t4", "f16", "ft", "ft, tensorflow"): {(1, 32): 2.0}, ("t4", "f16", "ft", "ft, pytorch"): {(1, 32): 1.0},
+        ("t4", "f16", "xla", "xla"): {(1, 32): 3.0},
+    }  # fmt: skip
 
 
 def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
