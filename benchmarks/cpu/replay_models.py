@@ -280,6 +280,9 @@ def fitted_attention(options, report):
     attention, count, off = fused_attention.fit(options.data, measured_on)
     report.line(f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
                 f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}")
+    ratios = fused_attention.spread(options.data)
+    report.line(f"Of {len(ratios)} shapes of these the slowest framework takes {np.median(ratios):.2f} times as long as the fastest in "
+                f"the median, {np.percentile(ratios, 90):.2f} in 9 of 10 at most, and {ratios.max():.2f} at most")
     for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
         checked, off, ratio = fused_attention.check(attention, options.data, vendor.device_of(
             descriptions.resolve("a100-80gb").text), "a100", kernel)
@@ -311,12 +314,17 @@ def encoder_part(options, report):
     """BERT-base of bert_encoder; the mean error of each card and type."""
     attention = fitted_attention(options, report)
     cases = encoder_cases(options.data)
-    gap, intervals, rows, errors = options.gaps[0], [], {}, {}
+    gap, intervals, rows, errors, shares = options.gaps[0], [], {}, {}, {}
     for (card, dtype, name, column), measured in sorted(cases.items()):
         predictor = Latency(ENCODER_CARDS[card], dtype, attention)
         layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
         kernels = {sizes: kernels_of(layer, predictor.times(layer), predictor.seconds(layer)) * encoder_layers.LAYERS
                    for sizes, layer in layers.items()}
+        for sizes, layer in layers.items():
+            times = predictor.times(layer)
+            of_attention = sum(time for operator, time in zip(layer, times) if operator.what == "attention")
+            if of_attention:
+                shares.setdefault(sizes[1], []).append(of_attention / sum(times))
         least = min(measured, key=math.prod)
         interval = launch_interval(kernels[least], 1000 * measured[least], gap)
         alone = {sizes: replayed(kernels[sizes], gap) / 1000 for sizes in measured}
@@ -336,6 +344,8 @@ def encoder_part(options, report):
                 of.setdefault((f"{column}, host ahead", which), []).append((alone[sizes] + ahead) / time - 1)
     names = [*dict.fromkeys(column for name in encoder_layers.IMPLEMENTATIONS
                             for (_, _, of, column) in sorted(cases) if of == name)]
+    report.line("Predicted share of fused attention in the kernels of a layer, by tokens of a sequence: " + ", ".join(
+        f"{tokens}: {min(of):.1%} to {max(of):.1%}" for tokens, of in sorted(shares.items())))
     report.line("\nHost: operators of a layer, kernels of it with those that sum slices, ms measured of one sequence of 32 tokens, "
                 "the launch interval in µs at which the replay takes as long, and the ms ahead of the first kernel that would make "
                 "it as long without an interval")
