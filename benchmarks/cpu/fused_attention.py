@@ -47,6 +47,24 @@ def _columns(rows, *names):
     return np.array([[float(row[name]) for name in names] for row in rows]).T
 
 
+def _fitted_rows(data):
+    return [row for row in predicted.read_rows(data / "attention_encoder.csv.gz")
+            if int(row["head_dim"]) == HEAD_DIM and int(row["seq"]) <= MOST_TOKENS and float(row["latency_us"]) >= FLOOR]
+
+
+def spread(data):
+    """Times of the slowest over the fastest framework, for each shape of the fitted rows that several of them have."""
+    times = {}
+    for row in _fitted_rows(data):
+        times.setdefault((row["heads"], row["batch"], row["seq"]), []).append((row["framework"], float(row["latency_us"])))
+    fastest = []
+    for of in times.values():
+        by = {name: min(time for other, time in of if other == name) for name, _ in of}
+        if len(by) > 1:
+            fastest.append(max(by.values()) / min(by.values()))
+    return np.array(fastest)
+
+
 def fit(data, device):
     """Constants from attention_encoder (H100, no mask), and how far that is off these rows.
 
@@ -54,8 +72,7 @@ def fit(data, device):
     """
     from scipy.optimize import least_squares
 
-    rows = [row for row in predicted.read_rows(data / "attention_encoder.csv.gz")
-            if int(row["head_dim"]) == HEAD_DIM and int(row["seq"]) <= MOST_TOKENS and float(row["latency_us"]) >= FLOOR]
+    rows = _fitted_rows(data)
     heads, batch, tokens, measured = _columns(rows, "heads", "batch", "seq", "latency_us")
 
     def ratio(constants):

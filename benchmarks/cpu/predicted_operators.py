@@ -61,6 +61,15 @@ class Latency:
                 times[i] = self.memory(operator)
         return times
 
+    def seconds(self, operators):
+        """Of these times those of second kernels, which sum the slices of products."""
+        from ftuner.latency import vendor
+
+        seconds = np.zeros(len(operators))
+        products = [i for i, operator in enumerate(operators) if operator.what == "product"]
+        seconds[products] = vendor.second_kernels(self.device, self.dtype, [operators[i].extents for i in products], "2023")
+        return seconds
+
     def memory(self, operator):
         from ftuner.latency import memory_rows
         from ftuner.latency.model import model
@@ -74,24 +83,30 @@ class Latency:
         return model().predict(launches, self.found.constants)[0]
 
 
-def replayed(operators, times, gap=0.0, interval=0.0):
-    """Microseconds of the operators one behind the other on one stream, issued by a host every `interval`."""
+def kernels_of(operators, times, seconds=None):
+    """Microseconds of the kernels that operators are, in their order; `seconds` as in `Latency.seconds`."""
+    parts = zip(operators, times, np.zeros(len(operators)) if seconds is None else seconds)
+    return [kernel for operator, time, second in parts for _ in range(operator.times) if time > 0
+            for kernel in ((time - second, second) if second else (time,))]
+
+
+def replayed(durations, gap=0.0, interval=0.0):
+    """Microseconds of kernels one behind the other on one stream, issued by a host every `interval`."""
     from ftuner.learned import replay
 
-    durations = [time for operator, time in zip(operators, times) for _ in range(operator.times) if time > 0]
     after = [(i - 1,) if i else () for i in range(len(durations))]
     launches = replay.assign(durations, after, 1, gap, interval)
     return replay.makespan(replay.replay(launches, gap, interval))
 
 
-def launch_interval(operators, times, measured, gap=0.0):
+def launch_interval(durations, measured, gap=0.0):
     """The host's launch interval at which the replay takes as long as measured; 0 where the kernels alone take longer."""
     low, high = 0.0, measured
-    if replayed(operators, times, gap) >= measured:
+    if replayed(durations, gap) >= measured:
         return 0.0
     while high - low > 1e-6 * measured:
         middle = (low + high) / 2
-        low, high = (middle, high) if replayed(operators, times, gap, middle) < measured else (low, middle)
+        low, high = (middle, high) if replayed(durations, gap, middle) < measured else (low, middle)
     return high
 
 

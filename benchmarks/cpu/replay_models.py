@@ -6,24 +6,29 @@ DATA is the folder of published tables (docs/replay.md), which are not part of t
 * `operators`: models of model_ops_f32 (NeuSight; PyTorch in f32, one stream, every operator a kernel of a library). Beside
   the measured forward pass stand the sum of the measured operators, and the replay of the predicted ones: products by the
   model of the vendor's library (ftuner.latency.vendor), softmax, layer norm and elementwise operators by that of memory-bound
-  kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards. Models whose
-  measured operators do not add up to the forward pass within --consistent are listed apart.
+  kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards, but for that of
+  operands that do not lie alike, which these models' rows gave: a column has the errors without it. Models whose measured
+  operators do not add up to the forward pass within --consistent are listed apart.
 * `encoder`: the twelve layers of BERT-base of bert_encoder (FasterTransformer's guide), from lists of the operators that
   implementations launch (encoder_layers.py), by the same models, and fused attention by one that is fitted to
   attention_encoder (fused_attention.py). The launch interval of the host is fitted to the smallest row of an implementation,
-  card and type, which is not judged.
+  framework, card and type, which is not judged. Rows of devices without a description (A10), and of sequences without their
+  padding, are left out.
 * `compiled`: BERT-base, BERT-large and GPT-2 at the sizes of end_to_end_v100 (the numbers of the FTuner paper), compiled by
   FTuner and replayed by the times that --cost-model predicts. The published times are of other kernels, measured; the
   difference is no error of a prediction.
 
 --predictor FILE, of `ftuner learn train` on rows of the same libraries, with --dataset FILE, of `ftuner learn data
 model_ops_f32.csv.gz`, adds its times of products; all else keeps those of `latency`. --write FILE writes
-what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0.
+what is printed, with the date and the commit before it. Exits with 1 where a mean error is above --goal, unless --goal 0: of
+the models of `operators` that are not apart, by each predictor without gaps (the first of --gaps), and of the rows of
+`encoder` that are judged, for each card and type.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import os
@@ -37,7 +42,7 @@ import encoder_layers
 import fused_attention
 import reports
 import workloads
-from predicted_operators import Latency, Operator, error, launch_interval, mean, read_rows, replayed
+from predicted_operators import Latency, Operator, error, kernels_of, launch_interval, mean, read_rows, replayed
 
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
@@ -58,6 +63,14 @@ PARTS = ("operators", "encoder", "compiled")
 LEARNED = re.compile(r"(linear|bmm) ")
 #: The implementation whose errors are also listed with the host's time ahead of the kernels.
 AHEAD = "xla"
+#: Above this share of the replay, issuing all kernels is what takes the time.
+HOST_SHARE = 0.9
+#: Microseconds of the host in measured operators: docs/latency-memory.md, "offset of the host".
+OFFSETS = {"v100": 18.6, "p100": 20.8, "a100": 26.7}
+#: Elementwise operators by the tensors that they move, where all lie alike.
+IN_ORDER = {"add": 3, "relu": 2, "gelu": 2}
+#: Bytes and bounds of columns of the table of softmax.
+LEAST_SOFTMAX, COLUMNS = 1e8, (1024, 1536, 2048, 4096)
 #: Of attention_encoder.
 ATTENTION_CARD = "h100"
 
@@ -157,12 +170,33 @@ class Learned:
         return types.SimpleNamespace(name=self.name, times=times)
 
 
+def table_of_softmax(options, report):
+    """Softmax of memory_ops_f32, long enough to compare with that of models, by columns."""
+    latency = {card: Latency(device) for card, device in CARDS.items()}
+    ratios = {}
+    for row in read_rows(options.data / "memory_ops_f32.csv.gz"):
+        rows, columns, card = int(row["rows"]), int(row["cols"]), row["device"]
+        if row["op"] != "softmax" or card not in CARDS or 8 * rows * columns < LEAST_SOFTMAX:
+            continue
+        took = float(row["latency_us"])
+        time = latency[card].memory(Operator("softmax", "softmax", (rows, columns))) + OFFSETS[card]
+        most = next((most for most in COLUMNS if columns <= most), None)
+        if most is not None:
+            ratios.setdefault((card, most), []).append((time / took, 8e-3 * rows * columns / (took - OFFSETS[card])))
+    report.line(f"\nSoftmax of memory_ops_f32 from {LEAST_SOFTMAX / 1e9:g} GB on: predicted with the offset of the host over "
+                "measured, geometric mean; median of the GB/s measured without it")
+    report.table(["card", "columns up to", "rows", "predicted over measured", "GB/s"], [
+        [card, most, len(of), error(math.exp(sum(math.log(ratio) for ratio, _ in of) / len(of)), 1),
+         f"{np.median([speed for _, speed in of]):.0f}"] for (card, most), of in sorted(ratios.items())])
+
+
 def operators_part(options, report):
     """Models of model_ops_f32; the mean error of each predictor."""
     models = {}
     for row in read_rows(options.data / "model_ops_f32.csv.gz"):
         models.setdefault((row["device"], row["model"], int(row["batch"]), int(row["seq"])), []).append(row)
-    consistent, apart, by_kind = [], [], {}
+    consistent, apart, by_kind, in_order = [], [], {}, []
+    strided, softmax, bandwidths = [], [], {}
     names = []
     learned = Learned(options) if options.predictor else None
     for key, rows in models.items():
@@ -171,21 +205,36 @@ def operators_part(options, report):
         l2_bytes = latency.found.figures["l2_bytes"] * latency.found.constants["stream_l2_share"]
         operators = [operator_of(row, l2_bytes) for row in rows if row["op"] != "end_to_end"]
         measured = sum(operator.times * operator.measured_us for operator in operators)
+        is_consistent = abs(measured / end - 1) <= options.consistent
         cells, errors = [], []
         for predictor in [latency, *([learned.of(key[1], latency)] if learned else [])]:
             times = predictor.times(operators)
             if predictor.name not in names:
                 names.append(predictor.name)
             for gap in options.gaps:
-                total = replayed(operators, times, gap)
+                total = replayed(kernels_of(operators, times), gap)
                 cells.append(error(total, end))
                 errors.append(total / end - 1)
             for operator, time in zip(operators, times):
                 total = by_kind.setdefault((key[0], kind_of(operator)), {}).setdefault(predictor.name, [0.0, 0.0])
                 total[0] += operator.times * time
                 total[1] += operator.times * operator.measured_us
+        times = latency.times(operators)
+        alike = latency.times([dataclasses.replace(operator, what="relu") if operator.what == "strided" else operator
+                               for operator in operators])
+        if is_consistent:
+            in_order.append((key[0], replayed(kernels_of(operators, alike)) / end - 1))
+        for operator, time, other in zip(operators, times, alike):
+            took = operator.measured_us
+            if operator.what == "strided":
+                strided.append((is_consistent, *(math.log((one + OFFSETS[key[0]]) / took) for one in (time, other))))
+            if operator.what == "softmax":
+                size = 8 * math.prod(operator.extents) / 1e9
+                softmax.append([*key[:3], operator.extents[1], f"{size:.2f}", f"{took / 1000:.2f}", error(time, took)])
+            if operator.what in IN_ORDER and took >= 1000:
+                moved = 4 * IN_ORDER[operator.what] * math.prod(operator.extents) / 1e3
+                bandwidths.setdefault(key[0], []).append((moved / took, moved / time))
         row = [*key, f"{end / 1000:,.1f}", error(measured, end), *cells]
-        is_consistent = abs(measured / end - 1) <= options.consistent
         (consistent if is_consistent else apart).append((row, [measured / end - 1, *errors]))
     predicted = [f"{name}, gaps of {gap:g} µs" for name in names for gap in options.gaps]
     header = ["card", "model", "batch", "T", "measured ms", "sum of measured operators", *predicted]
@@ -194,9 +243,10 @@ def operators_part(options, report):
     means = [mean([errors[i] for _, errors in consistent]) for i in range(1 + len(predicted))]
     report.line(f"\nMean error of {len(consistent)} models: " + ", ".join(
         f"{name} {value}" for name, value in zip(header[5:], means)))
-    report.table(["mean error", "models", *header[5:]], [
-        [card, len(of), *(mean([errors[i] for errors in of]) for i in range(len(header) - 5))]
-        for card in CARDS for of in [[errors for row, errors in consistent if row[0] == card]]])
+    report.table(["mean error", "models", *header[5:], f"{names[0]}, all elements in their order"], [
+        [card, len(of), *(mean([errors[i] for errors in of]) for i in range(len(header) - 5)),
+         mean([value for one, value in in_order if card in (one, "all")])]
+        for card in [*CARDS, "all"] for of in [[errors for row, errors in consistent if card in (row[0], "all")]]])
     report.line(f"\nApart: measured operators are off by more than {options.consistent:.0%}")
     report.table(header, [row for row, _ in apart])
     report.line("\nPredicted over measured time of operators, all models of a card together")
@@ -204,6 +254,17 @@ def operators_part(options, report):
         [card, kind, f"{next(iter(totals.values()))[1] / sum(next(iter(t.values()))[1] for (c, _), t in by_kind.items() if c == card):.1%}",
          *(error(*totals[name]) if totals[name][0] else "0" for name in names)]
         for (card, kind), totals in sorted(by_kind.items())])
+    report.line("\nOperators whose operands do not lie alike: mean |log(predicted + offset of the host over measured)| by single "
+                "elements, whose constant was fitted to such rows, and as elements in their order")
+    report.table(["models", "rows", "single elements", "in their order"], [
+        [name, len(of), *(mean([values[i] for values in of]) for i in (1, 2))]
+        for name, of in (("all", strided), ("not apart", [values for values in strided if values[0]]))])
+    report.line("\nElementwise operators in their order of at least 1 ms: GB/s")
+    report.table(["card", "operators", "measured", "predicted"], [
+        [card, len(of), *(f"{min(values):.0f} to {max(values):.0f}" for values in zip(*of))] for card, of in bandwidths.items()])
+    report.line("\nSoftmax: predicted over measured")
+    report.table(["card", "model", "batch", "columns", "GB", "measured ms", names[0]], softmax)
+    table_of_softmax(options, report)
     if not consistent:  # There is no mean error.
         return []
     return [sum(abs(errors[1 + i * len(options.gaps)]) for _, errors in consistent) / len(consistent)
@@ -219,6 +280,9 @@ def fitted_attention(options, report):
     attention, count, off = fused_attention.fit(options.data, measured_on)
     report.line(f"\nFused attention: {attention.start:.0f} cycles for a block and {attention.score:.3f} for each score, fitted to "
                 f"{count} rows of attention_encoder ({ATTENTION_CARD}, heads of {fused_attention.HEAD_DIM}), mean error {off:.1%}")
+    ratios = fused_attention.spread(options.data)
+    report.line(f"Of {len(ratios)} shapes of these the slowest framework takes {np.median(ratios):.2f} times as long as the fastest in "
+                f"the median, {np.percentile(ratios, 90):.2f} in 9 of 10 at most, and {ratios.max():.2f} at most")
     for kernel in ("flash_attention", "vllm_flash_attn", "trtllm"):
         checked, off, ratio = fused_attention.check(attention, options.data, vendor.device_of(
             descriptions.resolve("a100-80gb").text), "a100", kernel)
@@ -227,53 +291,79 @@ def fitted_attention(options, report):
     return attention
 
 
-def encoder_part(options, report):
-    """BERT-base of bert_encoder."""
-    attention = fitted_attention(options, report)
+def encoder_cases(data):
+    """Milliseconds of bert_encoder by card, type and implementation, and by batch and tokens.
+
+    An implementation of several frameworks, each with a host of its own, is one for each.
+    """
+    rows = [row for row in read_rows(data / "bert_encoder.csv")
+            if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS]
+    frameworks = {}
+    for row in rows:
+        frameworks.setdefault(row["implementation"], set()).add(row["framework"])
     cases = {}
-    for row in read_rows(options.data / "bert_encoder.csv"):
-        if row["device"] in ENCODER_CARDS and row["implementation"] in encoder_layers.IMPLEMENTATIONS:
-            key = (row["device"], row["dtype"], row["implementation"])
-            sizes = (int(row["batch"]), int(row["seq"]))
-            of = cases.setdefault(key, {})
-            of[sizes] = min(float(row["latency_ms"]), of.get(sizes, math.inf))
-    gap, intervals, rows, errors = options.gaps[0], [], {}, {}
-    for (card, dtype, name), measured in sorted(cases.items()):
+    for row in rows:
+        name = row["implementation"]
+        column = f"{name}, {row['framework']}" if len(frameworks[name]) > 1 else name
+        of = cases.setdefault((row["device"], row["dtype"], name, column), {})
+        of[int(row["batch"]), int(row["seq"])] = float(row["latency_ms"])
+    return cases
+
+
+def encoder_part(options, report):
+    """BERT-base of bert_encoder; the mean error of each card and type."""
+    attention = fitted_attention(options, report)
+    cases = encoder_cases(options.data)
+    gap, intervals, rows, errors, shares = options.gaps[0], [], {}, {}, {}
+    for (card, dtype, name, column), measured in sorted(cases.items()):
         predictor = Latency(ENCODER_CARDS[card], dtype, attention)
         layers = {sizes: encoder_layers.layer_of(name, dtype, *sizes) for sizes in measured}
-        times = {sizes: [*predictor.times(layer)] * encoder_layers.LAYERS for sizes, layer in layers.items()}
-        kernels = {sizes: layer * encoder_layers.LAYERS for sizes, layer in layers.items()}
+        kernels = {sizes: kernels_of(layer, predictor.times(layer), predictor.seconds(layer)) * encoder_layers.LAYERS
+                   for sizes, layer in layers.items()}
+        for sizes, layer in layers.items():
+            times = predictor.times(layer)
+            of_attention = sum(time for operator, time in zip(layer, times) if operator.what == "attention")
+            if of_attention:
+                shares.setdefault(sizes[1], []).append(of_attention / sum(times))
         least = min(measured, key=math.prod)
-        interval = launch_interval(kernels[least], times[least], 1000 * measured[least], gap)
-        alone = {sizes: replayed(kernels[sizes], times[sizes], gap) / 1000 for sizes in measured}
+        interval = launch_interval(kernels[least], 1000 * measured[least], gap)
+        alone = {sizes: replayed(kernels[sizes], gap) / 1000 for sizes in measured}
         ahead = max(0.0, measured[least] - alone[least])
-        intervals.append([card, dtype, name, len(layers[least]), f"{measured[least]:.2f}", f"{interval:.1f}", f"{ahead:.2f}"])
+        intervals.append([card, dtype, column, len(layers[least]), len(kernels[least]) // encoder_layers.LAYERS,
+                          f"{measured[least]:.2f}", f"{interval:.1f}", f"{ahead:.2f}"])
         for sizes, time in measured.items():
-            total = replayed(kernels[sizes], times[sizes], gap, interval) / 1000
-            is_fitted = sizes == least
-            rows.setdefault((card, dtype, *sizes), {})[name] = (
-                f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({'fitted' if is_fitted else error(total, time)})")
-            if not is_fitted:
-                part = math.prod(sizes) >= options.busy_tokens
-                of = errors.setdefault((card, dtype), {})
-                of.setdefault((name, part), []).append(total / time - 1)
-                of.setdefault((f"{name}, host ahead", part), []).append((alone[sizes] + ahead) / time - 1)
-    names = encoder_layers.IMPLEMENTATIONS
-    report.line("\nHost: launches of a layer, ms measured of one sequence of 32 tokens, the launch interval in µs at which the "
-                "replay takes as long, and the ms ahead of the first kernel that would make it as long without an interval")
-    report.table(["card", "type", "implementation", "launches", "ms", "interval", "ahead"], intervals)
+            total = replayed(kernels[sizes], gap, interval) / 1000
+            is_of_host = len(kernels[sizes]) * interval / 1000 > HOST_SHARE * total
+            says = "fitted" if sizes == least else f"{error(total, time)}{', host' if is_of_host else ''}"
+            rows.setdefault((card, dtype, *sizes), {})[column] = f"{time:.2f}: {alone[sizes]:.2f}, {total:.2f} ({says})"
+            if sizes == least:
+                continue
+            of = errors.setdefault((card, dtype), {})
+            for which in ("all", *(() if is_of_host else ("kernels",))):
+                of.setdefault((column, which), []).append(total / time - 1)
+                of.setdefault((f"{column}, host ahead", which), []).append((alone[sizes] + ahead) / time - 1)
+    names = [*dict.fromkeys(column for name in encoder_layers.IMPLEMENTATIONS
+                            for (_, _, of, column) in sorted(cases) if of == name)]
+    report.line("Predicted share of fused attention in the kernels of a layer, by tokens of a sequence: " + ", ".join(
+        f"{tokens}: {min(of):.1%} to {max(of):.1%}" for tokens, of in sorted(shares.items())))
+    report.line("\nHost: operators of a layer, kernels of it with those that sum slices, ms measured of one sequence of 32 tokens, "
+                "the launch interval in µs at which the replay takes as long, and the ms ahead of the first kernel that would make "
+                "it as long without an interval")
+    report.table(["card", "type", "implementation", "operators", "kernels", "ms", "interval", "ahead"], intervals)
     report.line("\nBERT-base, twelve layers (bert_encoder): measured ms: predicted ms of the kernels alone, and with the host (its "
-                "error)")
+                f"error; host: issuing the kernels takes more than {HOST_SHARE:.0%} of that)")
     report.table(["card", "type", "batch", "T", *names], [
         [*key, *(of.get(name, "–") for name in names)] for key, of in sorted(rows.items())])
     ahead = f"{AHEAD}, host ahead"
-    for is_busy, where in ((True, f"from {options.busy_tokens} tokens on"), (False, f"of fewer than {options.busy_tokens} tokens")):
-        report.line(f"\nMean error {where}, without the rows that the host's interval was fitted to")
+    for which, where in (("all", "all rows but those that the host's interval was fitted to"),
+                         ("kernels", "of these, rows whose time is not the host's")):
+        report.line(f"\nMean error: {where}")
         report.table(["card", "type", *names, "all", ahead], [
-            [*key, *(mean(of.get((name, is_busy), [])) for name in names),
-             mean([value for name in names for value in of.get((name, is_busy), [])]), mean(of.get((ahead, is_busy), []))]
+            [*key, *(mean(of.get((name, which), [])) for name in names),
+             mean([value for name in names for value in of.get((name, which), [])]), mean(of.get((ahead, which), []))]
             for key, of in sorted(errors.items())])
-    return []
+    return [sum(map(abs, judged)) / len(judged)
+            for of in errors.values() for judged in [[value for name in names for value in of.get((name, "all"), [])]]]
 
 
 def compiled_part(options, report):
@@ -318,8 +408,6 @@ def main():
                         help="behind each operator (default: 0 and 5)")
     parser.add_argument("--consistent", type=float, default=0.12, metavar="SHARE",
                         help="how far measured operators may be off the forward pass (default: 0.12)")
-    parser.add_argument("--busy-tokens", type=int, default=1024, metavar="N",
-                        help="with fewer tokens the host is slower than the kernels (default: 1024)")
     parser.add_argument("--goal", type=float, default=0.12, metavar="SHARE", help="of mean errors (default: 0.12)")
     parser.add_argument("--predictor", metavar="FILE")
     parser.add_argument("--dataset", metavar="FILE")

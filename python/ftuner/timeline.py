@@ -43,6 +43,7 @@ class Launch:
         kernels: how many kernels run: one for each turn of a loop around it, and a second one where slices are summed. Without
             any it has no gap.
         time: predicted microseconds of all of them; None where the work does not follow from the sizes.
+        second: those of a second kernel in them, of one turn.
         after: launches that have to end before, by their numbers.
         is_in_open_loop: in a loop whose turns are not known, of which one counts.
     """
@@ -59,6 +60,15 @@ class Launch:
     after: tuple[int, ...]
     is_fallback: bool
     is_in_open_loop: bool
+    second: float = 0.0
+
+    @property
+    def turn(self) -> tuple[float, ...]:
+        """Microseconds of the kernels of a turn; none where they are alike or not known."""
+        if not self.second or not self.kernels or self.time is None:
+            return ()
+        of_turn = self.time / (self.kernels // 2)
+        return of_turn - self.second, self.second
 
 
 @dataclass(frozen=True)
@@ -352,11 +362,12 @@ def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> 
             shape = dict(zip(item["axes"], extents))
             program = _program(workloads.get(item["workload"]), extents)
         blocks = value(item["blocks"]) if is_fallback else None
-        kernels = 1
+        kernels, second = 1, 0.0
+        time = item["predicted_us"][number]
         if program is not None:
             blocks = program["metrics"]["blocks"]
-            kernels = 2 if program["reduce_split"] > 1 else 1
-        time = item["predicted_us"][number]
+            if program["reduce_split"] > 1:
+                kernels, second = 2, _second_kernel(program)
         launches.append(
             Launch(
                 name=item["kernel"] if is_fallback else item["workload"],
@@ -372,9 +383,19 @@ def _launches(data: Mapping[str, Any], work: Mapping[str, Any], number: int) -> 
                 after=tuple(item["after"]),
                 is_fallback=is_fallback,
                 is_in_open_loop=turns is None,
+                second=second,
             )
         )
     return launches
+
+
+def _second_kernel(program: Mapping[str, Any]) -> float:
+    """Predicted microseconds of the kernel that sums slices; 0 where the cost model does not tell them apart.
+
+    Slices of rows are no sums: each of their launches passes over the rows.
+    """
+    terms = () if program["path"] == "rows" else program.get("predicted_terms") or ()
+    return next((float(term["us"]) for term in terms if term["name"] == "second_kernel"), 0.0)
 
 
 def _program(workload: Mapping[str, Any] | None, extents: Sequence[int | None]) -> Any:
@@ -393,6 +414,7 @@ def _place(
         gap,
         launch_interval,
         [launch.kernels for launch in launches],
+        [launch.turn for launch in launches],
     )
     found: list[Placed | None] = [None] * len(launches)
     for item in replay.replay(queued, gap, launch_interval):

@@ -93,9 +93,10 @@ def test_elements_one_by_one_take_longer() -> None:
         alike = model().predict(launches_of("relu", "2023", where[:2], where[2], figures, device), constants)
         return float(strided[0] / alike[0])
 
-    # A copy of permuted heads on an A100 takes 221 us where elements in their order would take 180.
+    # A copy of permuted heads on an A100 took 221 us, 27 of them of the host; elements in their order are predicted at 180.
     assert 1.1 < slower(32768, 4) < 1.3
-    assert 1.6 < slower(32768, 2) < 2.2
+    # In 16 bits, which nobody measured, instructions count for more.
+    assert slower(32768, 2) > slower(32768, 4)
 
 
 def test_bytes_tell_the_size_of_an_element(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import ftuner
 from ftuner import compiler, prediction, timeline, work
+from ftuner.latency import vendor
 from ftuner.learned import replay
 
 from commands import run_command
@@ -107,6 +108,30 @@ def test_the_host_issues_launches() -> None:
     assert [(item.launch, item.start) for item in replay.replay(launches, interval=1)] == [(0, 1), (1, 2), (2, 3), (3, 4)]
 
 
+def test_kernels_of_a_launch_differ() -> None:
+    """As if each of them were a launch."""
+
+    def end(turn: tuple[float, ...], turns: int, interval: float, gap: float = 0.0) -> float:
+        arguments = (turns * sum(turn), [()], 1, gap, interval, [turns * len(turn)], [turn])
+        return replay.makespan(replay.replay(replay.assign([arguments[0]], *arguments[1:]), gap, interval))
+
+    # A product, and the kernel that sums its slices once it is issued.
+    assert end((37.0, 3.0), 1, 37) == 77 and end((20.0, 3.0), 1, 20) == 43
+    assert end((3.0, 20.0), 1, 20) == 60
+    random = np.random.default_rng(3)
+    for _ in range(300):
+        turn = tuple(random.choice([0.5, 2.0, 9.0, 30.0], random.integers(1, 4)).tolist())
+        turns = int(random.integers(1, 5))
+        gap, interval = random.choice([0.0, 1.5]), random.choice([0.0, 1.0, 7.0, 12.0])
+        kernels = [*turn] * turns
+        chain = [(i - 1,) if i else () for i in range(len(kernels))]
+        assert end(turn, turns, interval, gap) == pytest.approx(makespan(kernels, chain, 1, gap, interval))
+    with pytest.raises(ValueError, match="launch 0: turns of .* do not make up 3 kernels of 5.0"):
+        replay.assign([5.0], [()], 1, kernels=[3], turns=[(2.0, 3.0)])
+    with pytest.raises(ValueError, match="do not make up"):
+        replay.assign([6.0], [()], 1, kernels=[2], turns=[(2.0, 3.0)])
+
+
 # --- explanations --------------------------------------------------------------------
 
 
@@ -165,6 +190,15 @@ def test_a_timeline_of_an_explanation() -> None:
     assert issued.latency == 32 and issued.host == 32 and issued.sum == 21
     assert "the host issues a kernel every 4 µs, all of them in 32.0 µs" in issued.text(0)
     assert "host" not in one.text(None)
+    # Of the product's 10 the sums take 3: issued until 8 and 12, it ends at 15 + 3.
+    told = explained()
+    told["workloads"][0]["shapes"][0]["program"]["predicted_terms"] = [{"name": "second_kernel", "us": 3.0, "share": 0.3}]
+    (apart,) = timeline.timelines(told, launch_interval=4)
+    assert apart.launches[1].turn == (7, 3) and apart.placed[1].end == 18
+    (slow,) = timeline.timelines(told, launch_interval=9)
+    assert slow.placed[1].start == 18 and slow.placed[1].end == 30
+    (alike,) = timeline.timelines(explained(), launch_interval=9)
+    assert alike.launches[1].turn == () and alike.placed[1].end == 32
     data = issued.as_json()
     assert data["launch_interval_us"] == 4 and data["host_us"] == 32 and data["launches"][2]["issue_us"] == 12
     (two,) = timeline.timelines(explained(), streams=2)
@@ -343,6 +377,9 @@ def test_predict(source: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     several = ("--device=v100,a100", "--size=T=8,T=16", "--max-kernels=2", "--trace", trace)
     lines = ok("predict", source, *several).splitlines()
+    assert lines[0] == "matmul, predicted by latency"
+    issued = ok("predict", source, *several[:3], "--streams=2", "--gap=3", "--launch-interval=7").splitlines()
+    assert issued[0] == "matmul, predicted by latency, 2 streams, gaps of 3 µs, a kernel issued every 7 µs"
     assert lines[1].split()[:2] == ["device", "T"]
     assert [line.split()[:2] for line in lines[2:]] == [[card, size] for card in ("v100", "a100") for size in ("8", "16")]
     assert check_trace(json.loads(trace.read_text()))["M"] == 8
@@ -477,12 +514,38 @@ def test_whole_models_of_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator("add", "(8, 64)", "[[8, 64], [8, 64]]").what == "add"
     # Three times 4 and three of nothing, with a gap between any two that happen.
     nothing = operator("attn_drop", "(8, 64)", "[[8, 64]]")
-    assert models.replayed([linear, nothing], [4.0, 0.0], 0) == 12
-    assert models.replayed([linear, nothing], [4.0, 0.0], 5) == 12 + 2 * 5
+    kernels = models.kernels_of([linear, nothing], [4.0, 0.0])
+    assert models.replayed(kernels, 0) == 12
+    assert models.replayed(kernels, 5) == 12 + 2 * 5
     # Issued every 6 the last one of three begins at 18; what has no elements is not issued.
-    assert models.replayed([linear, nothing], [4.0, 0.0], 0, 6) == 18 + 4
-    assert models.launch_interval([linear, nothing], [4.0, 0.0], 22) == pytest.approx(6, abs=1e-4)
-    assert models.launch_interval([linear, nothing], [4.0, 0.0], 12) == 0
+    assert models.replayed(kernels, 0, 6) == 18 + 4
+    assert models.launch_interval(kernels, 22) == pytest.approx(6, abs=1e-4)
+    assert models.launch_interval(kernels, 12) == 0
+    # Of the 4 a second kernel takes 3.
+    assert models.kernels_of([linear, batched], [4.0, 5.0], [3.0, 0.0]) == [1, 3, 1, 3, 1, 3, 5, 5, 5]
+
+
+def test_second_kernels_of_products() -> None:
+    """Few tokens leave SMs without work unless the vendor's library slices K, whose sums are a kernel of 3 µs at least."""
+    products = [(1, 32, 768, 3072), (1, 4096, 4096, 4096), (12, 128, 128, 64)]
+    for dtype in ("f32", "tf32", "f16"):
+        times, seconds = vendor.predict("a100", dtype, products), vendor.second_kernels("a100", dtype, products)
+        assert times is not None and seconds is not None
+        assert 3 <= seconds[0] < times[0] and (seconds[1:] == 0).all()
+    assert vendor.second_kernels("p100", "bf16", products) is None
+
+
+def test_each_framework_has_a_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """benchmarks/cpu/replay_models.py"""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "cpu"))
+    models = importlib.import_module("replay_models")
+    rows = ["device,framework,dtype,batch,seq,implementation,latency_ms", "t4,tensorflow,f16,1,32,ft,2", "t4,pytorch,f16,1,32,ft,1",
+            "t4,tensorflow,f16,1,32,xla,3", "a10,pytorch,f16,1,32,ft,4", "t4,pytorch,f16,1,32,ft_no_padding,5"]  # fmt: skip
+    (tmp_path / "bert_encoder.csv").write_text("\n".join(rows) + "\n")
+    assert models.encoder_cases(tmp_path) == {
+        ("t4", "f16", "ft", "ft, tensorflow"): {(1, 32): 2.0}, ("t4", "f16", "ft", "ft, pytorch"): {(1, 32): 1.0},
+        ("t4", "f16", "xla", "xla"): {(1, 32): 3.0},
+    }  # fmt: skip
 
 
 def test_operands_that_repeat(monkeypatch: pytest.MonkeyPatch) -> None:

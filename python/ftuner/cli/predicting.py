@@ -100,4 +100,8 @@ def _table(found: list[Timeline]) -> str:
     if any(one.unknown for one in found):
         header.append("launches not in it")
     first = found[0]
-    return f"{first.function}, predicted by {first.cost_model}\n" + table(rows, header)
+    how = [f", {first.streams} streams"] if first.streams > 1 else []
+    how += [f", gaps of {first.gap:g} µs"] if first.gap else []
+    how += [f", a kernel issued every {first.launch_interval:g} µs"] if first.launch_interval else []
+    title = f"{first.function}, predicted by {first.cost_model}{''.join(how)}"
+    return f"{title}\n{table(rows, header)}"

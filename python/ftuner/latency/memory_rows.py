@@ -70,8 +70,8 @@ TWO_SUMS = 2560
 # Warp instructions for an element of each lane, by what is computed.
 _PER_ELEMENT = {"add": 6.0, "pow": 26.0, "relu": 6.0, "gelu": 39.0, "silu_mul": 70.0}
 # The same of PyTorch's kernels for operands that do not lie alike: each element is loaded by itself, from a place that takes a
-# division for each dimension. So rounded 34 rows of model_ops_f32 are predicted with 5.6 % of error: copies of permuted tensors
-# and adds of masks on V100, P100 and A100 (docs/latency-memory.md).
+# division for each dimension. Fitted to rows of model_ops_f32, copies of permuted tensors and adds of masks on V100, P100 and
+# A100, and rounded (docs/latency-memory.md has the errors).
 _STRIDED = 70.0
 # Of these the share that the f32 lanes execute.
 _ARITHMETIC = 0.6

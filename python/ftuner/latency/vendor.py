@@ -110,15 +110,27 @@ def predict(
     Returns None where nothing is known: 16-bit products on a device whose tensor cores do not take them. Raises
     `Error` for a device that is not valid.
     """
-    text = descriptions.resolve(device).text
-    return _predict(text, dtype, tuple(tuple(product) for product in products), library)
+    found = _predict(descriptions.resolve(device).text, dtype, _key(products), library)
+    return None if found is None else found[0]
+
+
+def second_kernels(
+    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str = "2026"
+) -> Array | None:
+    """Of the microseconds of `predict`, those of a second kernel that sums slices; 0 where there is none."""
+    found = _predict(descriptions.resolve(device).text, dtype, _key(products), library)
+    return None if found is None else found[1]
+
+
+def _key(products: Sequence[Product]) -> tuple[Product, ...]:
+    return tuple((batch, m, n, k) for batch, m, n, k in products)
 
 
 @functools.lru_cache(maxsize=256)
 def _predict(
-    text: str, dtype: str, products: tuple[tuple[int, ...], ...], library: str
-) -> Array | None:
-    """The same for the text of a description. Layers of a model ask alike."""
+    text: str, dtype: str, products: tuple[Product, ...], library: str
+) -> tuple[Array, Array] | None:
+    """Times and those of second kernels for the text of a description. Layers of a model ask alike."""
     found = device_of(text)
     if dtype == "tf32" and not found.figures["tf32_rate"]:
         dtype = "f32"
@@ -127,7 +139,7 @@ def _predict(
         if not found.figures[rate] or (dtype == "bf16" and found.capability < _BF16):
             return None
     sizes = np.array(products, float).reshape(-1, 4)
-    times = np.full(len(sizes), np.inf)
+    times, second = np.full(len(sizes), np.inf), np.zeros(len(sizes))
     for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
         batch, m, n, k = sizes[some].T
         if dtype == "f32":
@@ -137,9 +149,13 @@ def _predict(
             launches, row = token_rows.choices_of(
                 [found.figures], 0, dtype, library, (m, n, k), batch
             )
-        np.minimum.at(times, some[row], model().predict(launches, found.constants))
-    times.flags.writeable = False
-    return times
+        terms = model().explain(launches, found.constants)
+        # The last for each product is its fastest.
+        order = np.argsort(-terms["total"], kind="stable")
+        times[some[row[order]]] = terms["total"][order]
+        second[some[row[order]]] = terms["second_kernel"][order]
+    times.flags.writeable = second.flags.writeable = False
+    return times, second
 
 
 def fma_launches(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import math
 from typing import Sequence
 
 
@@ -12,10 +13,11 @@ class Launch:
     """One launch, or several kernels one behind the other that count as one.
 
     Attributes:
-        duration: microseconds of all its kernels together, each of them alike.
+        duration: microseconds of all its kernels together.
         queue: the queue that it is of.
         after: launches that it waits for.
         kernels: how many kernels it is. One without any does not happen: no gap is behind it, and the host issues nothing.
+        turn: microseconds of the kernels of a turn, which repeat until there are so many kernels; alike where it is empty.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Launch:
     queue: int = 0
     after: tuple[int, ...] = ()
     kernels: int = 1
+    turn: tuple[float, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,19 +48,26 @@ def _issues(kernels: Sequence[int], interval: float) -> list[float]:
     return begins
 
 
-def _end(
-    start: float, duration: float, kernels: int, issue: float, gap: float, interval: float
-) -> float:
+def _end(start: float, launch: Launch, issue: float, gap: float, interval: float) -> float:
     """When a launch ends whose first kernel starts then.
 
     Each of its kernels starts behind the one before, and its gap, and once it is issued: kernel i, from 0 on, at
-    `issue` + (i + 1) `interval`. Either the device or the host is the slower one throughout, so the first start or the last
-    issue decides.
+    `issue` + (i + 1) `interval`. So the end is the latest of those that follow from the first start and from each issue,
+    with all kernels from that one on behind it. From turn to turn this grows or falls by the same, so the first and the last
+    turn decide.
     """
-    device = start + duration + max(0, kernels - 1) * gap
-    if interval == 0 or kernels <= 1:
+    count = launch.kernels
+    device = start + launch.duration + max(0, count - 1) * gap
+    if interval == 0 or count <= 1:
         return device
-    return max(device, issue + kernels * interval + duration / kernels)
+    turn = launch.turn or (launch.duration / count,)
+    ends = [device]
+    for first in {0, count - len(turn)}:
+        rest = launch.duration * (count - first) / count
+        for number, duration in enumerate(turn, first):
+            ends.append(issue + (number + 1) * interval + rest + (count - 1 - number) * gap)
+            rest -= duration
+    return max(ends)
 
 
 def assign(
@@ -67,13 +77,15 @@ def assign(
     gap: float = 0.0,
     interval: float = 0.0,
     kernels: Sequence[int] | None = None,
+    turns: Sequence[tuple[float, ...]] | None = None,
 ) -> list[Launch]:
     """Launches on so many queues, each of which runs its launches in their order, as a stream of CUDA does.
 
     A launch follows, on its queue, one that it waits for and that is the last there, the later one to end; where there is
     none it goes to the queue that is free first. With one queue this is the order of the launches. `after` has only
-    earlier launches. `gap` and `interval` are as in `replay`, and `kernels`, 1 where there are none, as in `Launch`.
-    Raises ValueError where `after` has others, and for no queue.
+    earlier launches. `gap` and `interval` are as in `replay`, and `kernels`, 1 where there are none, and `turns`, those of
+    `turn`, as in `Launch`. Raises ValueError where `after` has others, for turns that do not make up a launch, and for no
+    queue.
     """
     if queues < 1:
         raise ValueError(f"queues: expected at least 1, but got {queues}")
@@ -99,8 +111,11 @@ def assign(
         )
         before = last[queue]
         every = sorted({*waits, *(() if before is None else (before,))})
-        assigned.append(Launch(str(number), duration, queue, tuple(every), count))
-        ends = _end(max(free[queue], soonest), duration, count, issues[number], gap, interval)
+        turn = () if turns is None else turns[number]
+        if turn and (count % len(turn) or not math.isclose(sum(turn) * (count // len(turn)), duration)):
+            raise ValueError(f"launch {number}: turns of {turn} do not make up {count} kernels of {duration} in all")
+        assigned.append(Launch(str(number), duration, queue, tuple(every), count, turn))
+        ends = _end(max(free[queue], soonest), assigned[-1], issues[number], gap, interval)
         end.append(ends + (gap if count else 0.0))
         free[queue], last[queue] = end[-1], number
     return assigned
@@ -139,7 +154,7 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
         _, number = heapq.heappop(queues[queue])
         launch = launches[number]
         start = max(time[queue], ready[number])
-        end = _end(start, launch.duration, launch.kernels, issues[number], gap, interval)
+        end = _end(start, launch, issues[number], gap, interval)
         placed.append(Placed(number, start, end, issues[number]))
         time[queue] = after = end + (gap if launch.kernels else 0.0)
         for follower in followers[number]:
