@@ -117,27 +117,32 @@ private:
       os << "[" << entry.dim << "by" << entry.indexOperand << "]";
   }
 
-  /// By the units that execute them: logs of measurements go by this text.
+  /// Of kernels by the units that execute them: logs of measurements go by this
+  /// text. Searches tell what is computed apart, since program trees do.
   void add(llvm::ArrayRef<Operations> operations) {
-    std::vector<Operations> ofUnits;
+    std::vector<Operations> apart;
     for (const Operations &entry : operations) {
-      auto it = llvm::find_if(ofUnits, [&](const Operations &known) {
+      auto it = llvm::find_if(apart, [&](const Operations &known) {
         Operations one = entry;
         one.kind = known.kind;
         one.count = known.count;
-        return known.kind != entry.kind && known.unit() == entry.unit() &&
-               known == one;
+        return what == FingerprintOf::Kernels && known.kind != entry.kind &&
+               known.unit() == entry.unit() && known == one;
       });
-      if (it == ofUnits.end())
-        ofUnits.push_back(entry);
+      if (it == apart.end())
+        apart.push_back(entry);
       else
         it->count += entry.count;
     }
-    for (const Operations &entry : ofUnits)
-      os << ";" << nameOf(entry.unit()) << ":" << nameOf(entry.operandType)
+    for (const Operations &entry : apart) {
+      os << ";" << nameOf(entry.unit());
+      if (what == FingerprintOf::Search)
+        os << "." << static_cast<int>(entry.kind);
+      os << ":" << nameOf(entry.operandType)
          << ":" << nameOf(entry.resultType) << "*"
          << llvm::format("%.17g", entry.count)
          << (entry.truncates ? "truncated" : "");
+    }
   }
 
   void add(const Computation &computation) {

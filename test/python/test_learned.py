@@ -493,6 +493,50 @@ def test_boosted_trees_learn_a_device_of_few_tasks(tmp_path: Path) -> None:
         transfer.tune(trained, *twins)
     with pytest.raises(ftuner.Error, match="expected programs of the source, and tasks"):
         transfer.tune(trained, source, tasks.select(np.zeros(len(tasks), bool)))
+    with pytest.raises(ftuner.Error, match="another transform than quantiles"):
+        transfer.tune(boosted.train(source, "quantile", rounds=2), source, tasks)
+    # Times far beyond the source's are not cut off.
+    slow = dataclasses.replace(tasks, microseconds=1e4 * tasks.microseconds)
+    assert np.median(transfer.tune(trained, source, slow).predict(slow) / slow.microseconds) == pytest.approx(1, rel=0.3)
+
+
+def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
+    data = dataset.read([write_rows(tmp_path / "rows.csv", factor=2, shapes=20)], Devices())
+    names = ["v100", "a100", "like the a100"]
+    vectors = np.stack([data.device_vectors[data.device_names.index(name)] for name in ("v100", "a100", "a100")])
+    # As two cards of one maker have: the same number of SMs.
+    vectors[2, 1:] += 0.25
+    source = data.select(data.device == data.device_names.index("v100"))
+
+    def on(card: int, factor: float) -> dataset.Dataset:
+        return dataclasses.replace(
+            source, device=np.full(len(source), card), device_names=names, device_vectors=vectors,
+            microseconds=factor * source.microseconds, task_names=[f"{name} {card}" for name in source.task_names],
+        )  # fmt: skip
+
+    known, first, second = on(0, 1), on(1, 3), on(2, 10)
+    few = np.arange(len(source)) < 32
+    trained = boosted.train(known, rounds=40)
+    one = transfer.tune(trained, known, first.select(few))
+    pooled = boosted.train(
+        dataset.Dataset.concatenate([known, *[first.select(few)] * transfer.WEIGHT]), labels=one.labels
+    )
+    # A device that nobody measured is not taken for one that has some of its figures.
+    assert (one.predict(second) == pooled.predict(second)).all()
+    assert (one.predict(first) != pooled.predict(first)).any()
+    both = transfer.tune(trained, known, dataset.Dataset.concatenate([first.select(few), second.select(few)]))
+    for judged in (known, first, second):
+        assert np.abs(both.predict(judged) / judged.microseconds - 1).mean() < 0.2
+    assert both.provenance is not None and both.provenance.devices == {"v100": len(source), "a100": 32, "like the a100": 32}
+    # Tuned again, what is known of the first device has to be among the rows.
+    with pytest.raises(ftuner.Error, match="each device of the predictor, but there are none on a100"):
+        transfer.tune(one, known, second.select(few))
+    again = transfer.tune(one, dataset.Dataset.concatenate([known, first.select(few)]), second.select(few))
+    assert again.provenance is not None and again.provenance.devices == both.provenance.devices
+    for judged in (known, first, second):
+        assert np.abs(again.predict(judged) / judged.microseconds - 1).mean() < 0.2
+    again.save(str(tmp_path / "again"))
+    assert (kinds.load(tmp_path / "again").predict(second) == again.predict(second)).all()
 
 
 def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

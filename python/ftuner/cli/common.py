@@ -269,8 +269,12 @@ class Inputs:
 
 def _read_tensor(path: str) -> Any:
     try:
-        # Reading a large file at once, nothing would end the program meanwhile. "c" leaves the file as it is.
-        return np.ascontiguousarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        # Reading a large file at once, nothing would end the program meanwhile. "c": what the program writes stays out of the
+        # file. Others must not shorten it meanwhile.
+        array = np.load(path, mmap_mode="c", allow_pickle=False)
+        if not isinstance(array, np.ndarray):  # Of a .npz file.
+            raise ValueError("several arrays")
+        return np.ascontiguousarray(array)
     except OSError as error:
         raise Error(f"cannot read the array '{path}': {error.strerror or error}") from error
     except (ValueError, EOFError) as error:  # NumPy takes it for pickled objects.

@@ -46,7 +46,7 @@ DEVICE_FIGURES = (
 MEASURED, SYNTHETIC = "measured", "synthetic"
 KNOWN, PROXY = "known", "proxy"
 
-FORMAT, VERSION = "ftuner-dataset", 1
+FORMAT, VERSION = "ftuner-dataset", 2
 # Rows whose features are copied at once.
 _CHUNK = 20000
 

@@ -59,8 +59,16 @@ class Labels:
             mean=float(mean),
             deviation=float(deviation),
             shift=float(1 - least) if kind != "none" else 0.0,
-            least=max(float(labels.min()) / BEYOND, 1e-3),
-            greatest=min(float(labels.max()) * BEYOND, 1e12),
+            least=np.inf,
+            greatest=0.0,
+        ).widened(labels)
+
+    def widened(self, labels: Array) -> Labels:
+        """The same with bounds for predictions of these labels, too."""
+        return dataclasses.replace(
+            self,
+            least=min(self.least, max(float(labels.min()) / BEYOND, 1e-3)),
+            greatest=max(self.greatest, min(float(labels.max()) * BEYOND, 1e12)),
         )
 
     def _raw(self, labels: Array) -> Array:

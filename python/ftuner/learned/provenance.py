@@ -122,7 +122,8 @@ class Provenance:
             ),
             feature_ranges=ranges,
             golden=Golden(
-                [*self.golden.trees, *more.golden.trees], np.concatenate([self.golden.device, more.golden.device])
+                [*self.golden.trees[:GOLDEN_ROWS], *more.golden.trees],
+                np.concatenate([self.golden.device[:GOLDEN_ROWS], more.golden.device]),
             ),
             deviations={},
         )

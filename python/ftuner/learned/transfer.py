@@ -13,8 +13,7 @@ decisions on figures of devices does. For other devices the pooled trees hold al
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +23,18 @@ from ..latency.model import model
 from . import boosted
 from .boosted import BoostedTrees
 from .dataset import DEVICE_FIGURES, Dataset, require_predictions
+from .provenance import Provenance
 
 Array = npt.NDArray[np.float64]
 # Nodes of a tree × fields (boosted.BoostedTrees).
 Nodes = npt.NDArray[np.float32]
+Figures = npt.NDArray[np.float32]
 
 # How often each task counts among the programs that pooled trees are trained on.
 WEIGHT = 5
 _FOLDS = 5
-# How much a combination is drawn to the mean.
-_RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+# How much a combination is drawn to the mean; of equals the first.
+_RIDGES = (10.0, 1.0, 1e-1, 1e-2, 1e-3)
 # Small trees, for some ten programs and more.
 _SMALL: dict[str, Any] = dict(max_iter=30, learning_rate=0.1, max_leaf_nodes=6, min_samples_leaf=5, l2_regularization=1.0)
 # Figures of devices are equal up to it (they are logarithms).
@@ -43,27 +44,41 @@ _SAME = 1e-3
 def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) -> BoostedTrees:
     """Trees that know the devices of `tasks`, measured programs of few shapes; `source` is what `trained` was trained on.
 
-    Raises `Error` without programs of the source or tasks, for devices that figures do not tell apart, and for corrections
-    of what `latency` does not predict.
+    Raises `Error` without programs of the source or tasks, for a source that lacks a device that `trained` knows, for labels by
+    quantiles, for devices that figures do not tell apart, and for corrections of what `latency` does not predict.
     """
     if not len(source) or not len(tasks):
         raise Error("expected programs of the source, and tasks")
     if trained.corrects:
         require_predictions(source)
         require_predictions(tasks)
+    if trained.labels.kind == "quantile":
+        raise Error("expected labels by another transform than quantiles, which end with those of the source")
     every = Dataset.concatenate([source, *[tasks] * WEIGHT])
-    pooled = boosted.train(every, corrects=trained.corrects, seed=seed, labels=trained.labels)
+    vectors = {every.device_names[card]: every.device_vectors[card] for card in np.unique(every.device)}
+    known = trained.provenance.devices if trained.provenance else {}
+    if missing := [name for name, rows in known.items() if rows and name not in vectors]:
+        raise Error(f"expected programs of the source on each device of the predictor, but there are none on {', '.join(missing)}")
+    targets = {card: tasks.device_names[card] for card in np.unique(tasks.device).tolist()}
+    for name in targets.values():
+        _check_apart(name, vectors)
+    labels = trained.labels.widened(_learned(trained, tasks))
+    pooled = boosted.train(every, corrects=trained.corrects, seed=seed, labels=labels)
     trees = list(pooled.nodes)
-    for card in np.unique(tasks.device):
-        name, vector = tasks.device_names[card], tasks.device_vectors[card]
-        others = {of: other for of, other in zip(every.device_names, every.device_vectors) if of != name}
-        tests = _tests(name, vector, others)
+    for card, name in targets.items():
+        vector = vectors[name]
         constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
         # Half of what pooled trees say, and half of what stacked ones do.
-        trees = [_if(tests, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
-        trees += [_if(tests, _scaled(nodes, 0.5), _leaf(0)) for nodes in (*stacked, _leaf(constant - pooled.base))]
-    provenance = trained.provenance.extended(tasks, _learned(trained, tasks)) if trained.provenance else None
-    return dataclasses.replace(trained, base=pooled.base, nodes=boosted.packed(trees), provenance=provenance)
+        trees = [_on(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
+        trees += [_on(vector, _scaled(nodes, 0.5), _leaf(0)) for nodes in (*stacked, _leaf(constant - pooled.base))]
+    provenance = Provenance.of(source, _learned(trained, source)).extended(tasks, _learned(trained, tasks))
+    return BoostedTrees(labels, pooled.base, boosted.packed(trees), trained.corrects, provenance)
+
+
+def _check_apart(name: str, vectors: dict[str, Figures]) -> None:
+    for other, vector in vectors.items():
+        if other != name and (np.abs(vector - vectors[name]) <= 2 * _SAME).all():
+            raise Error(f"expected figures that tell the device '{name}' from '{other}', but they have the same")
 
 
 def _learned(trained: BoostedTrees, data: Dataset) -> Array:
@@ -83,12 +98,17 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
         of[:, -len(DEVICE_FIGURES) :] = vector
     said = np.stack([trained.sums(of) for of in on_source], 1)
     wanted = trained.labels.forward(_learned(trained, own))
-    fold = np.random.default_rng(seed).permutation(len(own)) % _FOLDS
+    # Programs of a task are in one fold, unless there are hardly any tasks.
+    tasks, unit = np.unique(own.task, return_inverse=True)
+    if len(tasks) < _FOLDS:
+        unit = np.arange(len(own))
+    count = int(unit.max()) + 1
+    fold = (np.random.default_rng(seed).permutation(count) % _FOLDS)[unit]
 
     def error(ridge: float) -> float:
-        """Squared error of combinations, of each program by one that other folds gave."""
+        """Squared error of combinations, of each program by one that other folds gave; 0 where there are hardly any."""
         found = 0.0
-        for number in np.unique(fold) if len(own) > 1 else ():
+        for number in range(_FOLDS) if count >= _FOLDS else ():
             is_out = fold == number
             weights, constant = _combination(said[~is_out], wanted[~is_out], ridge)
             found += float(((constant + said[is_out] @ weights - wanted[is_out]) ** 2).sum())
@@ -131,7 +151,7 @@ def _scaled(nodes: Nodes, factor: float) -> Nodes:
     return nodes * np.array([1, 1, 1, 1, factor], np.float32)
 
 
-def _resolved(nodes: Nodes, vector: npt.NDArray[np.float32]) -> Nodes:
+def _resolved(nodes: Nodes, vector: Figures) -> Nodes:
     """The tree on a device with these figures: it asks for none."""
     first_figure = len(model().program_features())
 
@@ -154,34 +174,17 @@ def _resolved(nodes: Nodes, vector: npt.NDArray[np.float32]) -> Nodes:
     return np.stack(found)
 
 
-def _tests(
-    name: str, vector: npt.NDArray[np.float32], others: dict[str, npt.NDArray[np.float32]]
-) -> list[tuple[int, float]]:
-    """Inputs and their values that tell the device from others."""
-    found = []
-    while others:
-        apart = {
-            figure: [other for other, of in others.items() if abs(of[figure] - vector[figure]) > 2 * _SAME]
-            for figure in range(len(vector))
-        }
-        figure = max(apart, key=lambda figure: len(apart[figure]))
-        if not apart[figure]:
-            raise Error(f"expected figures that tell the device '{name}' from '{min(others)}', but they have the same")
-        found.append((len(model().program_features()) + figure, float(vector[figure])))
-        others = {other: of for other, of in others.items() if other not in apart[figure]}
-    return found
+def _on(vector: Figures, then: Nodes, otherwise: Nodes) -> Nodes:
+    """One tree on a device with these figures, and the other one elsewhere.
 
-
-def _if(tests: Sequence[tuple[int, float]], then: Nodes, otherwise: Nodes) -> Nodes:
-    """One tree where all inputs have these values, and the other one elsewhere."""
-    if not tests:
-        return then
-    head = 2 * len(tests)
-    to_otherwise = head + len(then)
+    All figures are asked for: a device that nobody measured may have most of them, too.
+    """
+    first_figure = len(model().program_features())
+    to_otherwise = 2 * len(vector) + len(then)
     nodes: list[list[float]] = []
-    for input_, value in tests:
+    for input_, value in enumerate(vector.tolist(), first_figure):
         place = len(nodes)
         nodes.append([input_, value + _SAME, place + 1, to_otherwise, 0])
         nodes.append([input_, value - _SAME, to_otherwise, place + 2, 0])
     shift = np.array([0, 0, 1, 1, 0], np.float32)
-    return np.concatenate([np.array(nodes, np.float32), then + head * shift, otherwise + to_otherwise * shift])
+    return np.concatenate([np.array(nodes, np.float32), then + len(nodes) * shift, otherwise + to_otherwise * shift])
