@@ -138,9 +138,8 @@ private:
       os << ";" << nameOf(entry.unit());
       if (what == FingerprintOf::Search)
         os << "." << static_cast<int>(entry.kind);
-      os << ":" << nameOf(entry.operandType)
-         << ":" << nameOf(entry.resultType) << "*"
-         << llvm::format("%.17g", entry.count)
+      os << ":" << nameOf(entry.operandType) << ":" << nameOf(entry.resultType)
+         << "*" << llvm::format("%.17g", entry.count)
          << (entry.truncates ? "truncated" : "");
     }
   }
