@@ -150,10 +150,10 @@ class Learned:
     name = "learned"
 
     def __init__(self, options):
+        from ftuner.learned import kinds
         from ftuner.learned.dataset import Dataset
-        from ftuner.learned.training import Trained
 
-        data, trained = Dataset.load(options.dataset), Trained.load(options.predictor)
+        data, trained = Dataset.load(options.dataset), kinds.load(options.predictor)
         data = data.select(np.array([bool(LEARNED.match(data.task_names[task])) for task in data.task]))
         self.known = {}
         for row, time in enumerate(trained.predict(data)):
