@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import hashlib
 import importlib.util
+import io
 import json
 import math
 import sys
@@ -166,10 +168,13 @@ def write_rows(path: Path, factor: float, shapes: int = 10) -> str:
 
 
 def learn(*arguments: str, code: int = 0) -> str:
-    """Runs `ftuner learn`; what it printed, or its errors."""
-    result = run_command("learn", *arguments, environment={"OMP_NUM_THREADS": "1"})
-    assert result.returncode == code, result.stderr
-    return str(result.stderr if code else result.stdout)
+    """Runs `ftuner learn` within this process; what it printed, or its errors."""
+    output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        returned = main(["learn", *arguments])
+    assert returned == code, errors.getvalue()
+    output.flush()
+    return errors.getvalue() if code else output.buffer.getvalue().decode()
 
 
 def test_a_correction_learns_what_the_latency_model_lacks(tmp_path: Path) -> None:
@@ -539,13 +544,7 @@ def test_boosted_trees_of_several_devices_hold_on_each(tmp_path: Path) -> None:
     assert (kinds.load(tmp_path / "again").predict(second) == again.predict(second)).all()
 
 
-def test_commands_tune_and_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def learn(*arguments: str, code: int = 0) -> str:
-        """The same within this process."""
-        assert main(["learn", *arguments]) == code
-        output = capsys.readouterr()
-        return output.err if code else output.out
-
+def test_commands_tune_and_sample(tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "rows.csv", factor=1.5, shapes=12)
     with open(rows, newline="") as file:
         every = list(csv.DictReader(file))
