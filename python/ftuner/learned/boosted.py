@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import Error
 from ..latency.model import model
 from . import files
-from .dataset import DEVICE_FIGURES, Dataset, require_predictions
+from .dataset import DEVICE_FIGURES, Dataset, require_predictions, targets
 from .labels import Labels
 from .provenance import Provenance
 
@@ -127,12 +127,10 @@ def train(
     """
     if len(data) < 2:
         raise Error(f"expected two programs at least to train on, but got {len(data)}")
-    if corrects:
-        require_predictions(data)
-    targets = data.microseconds / data.predicted if corrects else data.microseconds
-    labels = labels or Labels.fit(targets, transform)
-    base, trees = grown(inputs(data), labels.forward(targets), max_iter=rounds, random_state=seed)
-    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.of(data, targets))
+    learned = targets(data, corrects)
+    labels = labels or Labels.fit(learned, transform)
+    base, trees = grown(inputs(data), labels.forward(learned), max_iter=rounds, random_state=seed)
+    return BoostedTrees(labels, base, packed(trees), corrects, Provenance.of(data, learned))
 
 
 def grown(

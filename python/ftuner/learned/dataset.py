@@ -340,6 +340,17 @@ def require_predictions(data: Dataset) -> None:
         )
 
 
+def targets(data: Dataset, corrects: bool) -> npt.NDArray[np.float64]:
+    """What predictors learn of each program: microseconds, or, if it `corrects`, ratios to what `latency` predicts.
+
+    Raises `Error` for ratios to predictions that there are not.
+    """
+    if not corrects:
+        return data.microseconds
+    require_predictions(data)
+    return np.asarray(data.microseconds / data.predicted)
+
+
 def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_timed: bool = True) -> Dataset:
     """Measured programs of this compiler; if not `is_timed`, a column of times is not read, and need not be there."""
     loaded = model()

@@ -16,7 +16,7 @@ from ..errors import Error
 from ..latency.model import ProgramTree
 from . import files
 from .checkpoint import Checkpoint
-from .dataset import DEVICE_FIGURES, Dataset, require_predictions
+from .dataset import DEVICE_FIGURES, Dataset, require_predictions, targets
 from .encoding import positional_encoding
 from .labels import KINDS, Labels
 from .moments import central_moment_discrepancy
@@ -313,8 +313,7 @@ def train(
     """
     if len(data) < 2:
         raise Error(f"expected two programs at least to train on, but got {len(data)}")
-    if options.corrects:
-        require_predictions(data)
+    learned = targets(data, options.corrects)
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
     architecture = dataclasses.replace(architecture, device_figures=len(DEVICE_FIGURES))
@@ -324,15 +323,14 @@ def train(
     rows_of = np.concatenate(
         [tree.features if options.structure else tree.features.mean(0, keepdims=True) for of in data.trees for tree in of]
     )
-    targets = data.microseconds / data.predicted if options.corrects else data.microseconds
-    labels = Labels.fit(targets, options.transform)
+    labels = Labels.fit(learned, options.transform)
     # Devices that rows are of, each once.
     devices = data.device_vectors[np.unique(data.device)]
     trained = Trained(
         predictor, labels, *_standard(rows_of), *_standard(devices), options.positions, options.corrects,
-        options.structure, Provenance.of(data, targets),
+        options.structure, Provenance.of(data, learned),
     )  # fmt: skip
-    wanted = torch.from_numpy(labels.forward(targets).astype(np.float32))
+    wanted = torch.from_numpy(labels.forward(learned).astype(np.float32))
     packed = trained.pack(data)
     optimizer = torch.optim.Adam(predictor.parameters(), lr=options.rate, weight_decay=options.decay)
     size = min(options.batch, len(data))
@@ -497,8 +495,8 @@ def finetune(
     is_known = np.ones(len(data), bool)
     is_known[of_target] = False
     times = np.where(is_known, data.microseconds, 1.0)
-    targets = times / np.where(is_known, data.predicted, 1.0) if tuned.corrects else times
-    wanted = torch.from_numpy(tuned.labels.forward(targets).astype(np.float32))
+    learned = times / np.where(is_known, data.predicted, 1.0) if tuned.corrects else times
+    wanted = torch.from_numpy(tuned.labels.forward(learned).astype(np.float32))
     size = min(options.batch, len(source))
     steps = -(-len(source) // size) * options.epochs
     optimizer = torch.optim.Adam(predictor.parameters(), lr=options.rate, weight_decay=options.decay)
@@ -534,7 +532,7 @@ def finetune(
         if target is not None:
             tuned.provenance = tuned.provenance.adapted(target)
         if labelled is not None and len(labelled):
-            tuned.provenance = tuned.provenance.extended(labelled, targets[of_labelled])
+            tuned.provenance = tuned.provenance.extended(labelled, targets(labelled, tuned.corrects))
     return tuned
 
 

@@ -22,7 +22,7 @@ from ..errors import Error
 from ..latency.model import model
 from . import boosted
 from .boosted import BoostedTrees
-from .dataset import DEVICE_FIGURES, Dataset, require_predictions
+from .dataset import DEVICE_FIGURES, Dataset, targets
 from .provenance import Provenance
 
 Array = npt.NDArray[np.float64]
@@ -49,9 +49,7 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
     """
     if not len(source) or not len(tasks):
         raise Error("expected programs of the source, and tasks")
-    if trained.corrects:
-        require_predictions(source)
-        require_predictions(tasks)
+    of_source, of_tasks = (targets(part, trained.corrects) for part in (source, tasks))
     if trained.labels.kind == "quantile":
         raise Error("expected labels by another transform than quantiles, which end with those of the source")
     every = Dataset.concatenate([source, *[tasks] * WEIGHT])
@@ -59,19 +57,19 @@ def tune(trained: BoostedTrees, source: Dataset, tasks: Dataset, seed: int = 0) 
     known = trained.provenance.devices if trained.provenance else {}
     if missing := [name for name, rows in known.items() if rows and name not in vectors]:
         raise Error(f"expected programs of the source on each device of the predictor, but there are none on {', '.join(missing)}")
-    targets = {card: tasks.device_names[card] for card in np.unique(tasks.device).tolist()}
-    for name in targets.values():
+    names = {card: tasks.device_names[card] for card in np.unique(tasks.device).tolist()}
+    for name in names.values():
         _check_apart(name, vectors)
-    labels = trained.labels.widened(_learned(trained, tasks))
+    labels = trained.labels.widened(of_tasks)
     pooled = boosted.train(every, corrects=trained.corrects, seed=seed, labels=labels)
     trees = list(pooled.nodes)
-    for card, name in targets.items():
+    for card, name in names.items():
         vector = vectors[name]
         constant, stacked = _stack(trained, source, tasks.select(tasks.device == card), seed)
         # Half of what pooled trees say, and half of what stacked ones do.
         trees = [_on(vector, _scaled(_resolved(nodes, vector), 0.5), nodes) for nodes in trees]
         trees += [_on(vector, _scaled(nodes, 0.5), _leaf(0)) for nodes in (*stacked, _leaf(constant - pooled.base))]
-    provenance = Provenance.of(source, _learned(trained, source)).extended(tasks, _learned(trained, tasks))
+    provenance = Provenance.of(source, of_source).extended(tasks, of_tasks)
     return BoostedTrees(labels, pooled.base, boosted.packed(trees), trained.corrects, provenance)
 
 
@@ -79,11 +77,6 @@ def _check_apart(name: str, vectors: dict[str, Figures]) -> None:
     for other, vector in vectors.items():
         if other != name and (np.abs(vector - vectors[name]) <= 2 * _SAME).all():
             raise Error(f"expected figures that tell the device '{name}' from '{other}', but they have the same")
-
-
-def _learned(trained: BoostedTrees, data: Dataset) -> Array:
-    """Microseconds, or ratios to `latency`."""
-    return data.microseconds / data.predicted if trained.corrects else data.microseconds
 
 
 # Stacking ----------------------------------------------------------------------------------------------------------------
@@ -97,7 +90,7 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
     for of, vector in zip(on_source, vectors):
         of[:, -len(DEVICE_FIGURES) :] = vector
     said = np.stack([trained.sums(of) for of in on_source], 1)
-    wanted = trained.labels.forward(_learned(trained, own))
+    wanted = trained.labels.forward(targets(own, trained.corrects))
     # Programs of a task are in one fold, unless there are hardly any tasks.
     tasks, unit = np.unique(own.task, return_inverse=True)
     if len(tasks) < _FOLDS:
