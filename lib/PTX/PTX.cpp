@@ -242,8 +242,8 @@ static void prepareSymbols(llvm::Module &module, StringRef entry,
       global.setLinkage(llvm::GlobalValue::ExternalLinkage);
       global.setAlignment(
           std::max(sharedAlignment, global.getAlign().valueOrOne()));
-      if (llvm::GlobalVariable *first =
-              module.getNamedGlobal(kDynamicSharedName)) {
+      llvm::GlobalVariable *first = module.getNamedGlobal(kDynamicSharedName);
+      if (first && first != &global) {
         first->setAlignment(std::max(*first->getAlign(), *global.getAlign()));
         global.replaceAllUsesWith(first);
         global.eraseFromParent();

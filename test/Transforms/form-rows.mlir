@@ -804,6 +804,46 @@ func.func @many_dimensions(%x: tensor<2x2x2x2x2x9xf32>) -> (tensor<2x2x2x2x2xf32
 
 // -----
 
+// The sizes of what was tried go, too, though they lie behind the operator, with
+// the one that reads it.
+#all = affine_map<(a, b, c, d, e, r) -> (a, b, c, d, e, r)>
+#row = affine_map<(a, b, c, d, e, r) -> (a, b, c, d, e)>
+#id = affine_map<(a, b, c, d, e) -> (a, b, c, d, e)>
+// CHECK-LABEL: func.func @dynamic_dimensions
+// CHECK-COUNT-2: linalg.fill
+// CHECK: linalg.generic
+// CHECK: linalg.generic
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @dynamic_dimensions(%x: tensor<?x2x2x2x2x9xf32>) -> (tensor<?x2x2x2x2xf32>, tensor<?x2x2x2x2xi64>) {
+  %least = arith.constant 0xFF800000 : f32
+  %first = arith.constant 0 : i64
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x2x2x2x2x9xf32>
+  %e = tensor.empty(%n) : tensor<?x2x2x2x2xf32>
+  %p = tensor.empty(%n) : tensor<?x2x2x2x2xi64>
+  %zv = linalg.fill ins(%least : f32) outs(%e : tensor<?x2x2x2x2xf32>) -> tensor<?x2x2x2x2xf32>
+  %zp = linalg.fill ins(%first : i64) outs(%p : tensor<?x2x2x2x2xi64>) -> tensor<?x2x2x2x2xi64>
+  %r:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%x : tensor<?x2x2x2x2x9xf32>) outs(%zv, %zp : tensor<?x2x2x2x2xf32>, tensor<?x2x2x2x2xi64>) {
+  ^bb0(%a: f32, %best: f32, %at: i64):
+    %i = linalg.index 5 : index
+    %j = arith.index_cast %i : index to i64
+    %m = arith.maximumf %a, %best : f32
+    %c = arith.cmpf ogt, %a, %best : f32
+    %k = arith.select %c, %j, %at : i64
+    linalg.yield %m, %k : f32, i64
+  } -> (tensor<?x2x2x2x2xf32>, tensor<?x2x2x2x2xi64>)
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%r#0 : tensor<?x2x2x2x2xf32>) outs(%e : tensor<?x2x2x2x2xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %q = math.exp %a : f32
+    linalg.yield %q : f32
+  } -> tensor<?x2x2x2x2xf32>
+  return %y, %r#1 : tensor<?x2x2x2x2xf32>, tensor<?x2x2x2x2xi64>
+}
+
+// -----
+
 // Loops that are no neighbours: the inner ones first, in f32 where sums are
 // narrower, then the outer one, which rounds.
 #all = affine_map<(n, c, h, w) -> (n, c, h, w)>

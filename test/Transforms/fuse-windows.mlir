@@ -120,3 +120,27 @@ func.func @others(%x: tensor<2x16x32xf32>, %w: tensor<?xf32>, %k: tensor<3x32x4x
   %c = linalg.conv_1d_nwc_wcf {dilations = dense<1> : vector<1xi64>, strides = dense<1> : vector<1xi64>} ins(%x, %k : tensor<2x16x32xf32>, tensor<3x32x4xf32>) outs(%o : tensor<2x14x4xf32>) -> tensor<2x14x4xf32>
   return %r, %c : tensor<2x?x32xf32>, tensor<2x14x4xf32>
 }
+
+// -----
+
+// A window of windows: each is an operator of its own, since the second one is
+// no elementwise operator when the first one looks for one.
+// CHECK-LABEL: func.func @windows_of_windows
+// CHECK: %[[INNER:.*]] = linalg.generic {{.*}}ukernel.window
+// CHECK: linalg.generic {{.*}}ukernel.window
+// CHECK: tensor.extract %[[INNER]]
+func.func @windows_of_windows(%x: tensor<?x7xf32>, %w: tensor<?xf32>, %v: tensor<3xf32>, %k: tensor<3xf32>, %e: tensor<?x3xf32>, %o: tensor<?xf32>) -> tensor<?xf32> {
+  %y = linalg.generic {indexing_maps = [affine_map<(b, j, k) -> (b, 2 * j + k)>, affine_map<(b, j, k) -> (k)>, affine_map<(b, j, k) -> (b, j)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %k : tensor<?x7xf32>, tensor<3xf32>) outs(%e : tensor<?x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %m = arith.maximumf %a, %old : f32
+    linalg.yield %m : f32
+  } -> tensor<?x3xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i + j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%y, %w, %v : tensor<?x3xf32>, tensor<?xf32>, tensor<3xf32>) outs(%o : tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %old: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.mulf %p, %c : f32
+    %s = arith.addf %q, %old : f32
+    linalg.yield %s : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}

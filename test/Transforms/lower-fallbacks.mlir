@@ -103,7 +103,7 @@ func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %
 // -----
 
 // A scalar that the host stores; a copy; a constant that one kernel reads, and
-// one that several read.
+// one that something else than a kernel reads, too.
 // CHECK-LABEL: func.func @memory(
 // CHECK:         %[[BUFFER:.*]] = memref.alloc() : memref<4xf32>
 // CHECK:         ukernel.launch @memory_fallback_0::@memory_fallback_0 {{.*}} args(%[[BUFFER]] : memref<4xf32>)
@@ -111,7 +111,8 @@ func.func @half(%x: memref<?xf16, strided<[?], offset: ?>>, %y: memref<?xf16>, %
 // CHECK:         ukernel.launch @memory_fallback_1::@memory_fallback_1 {{.*}} args(%[[ELEMENT]], %{{.*}}, f32)
 // CHECK:         ukernel.launch @memory_fallback_2::@memory_fallback_2
 // CHECK:         ukernel.launch @memory_fallback_3::@memory_fallback_3 {{.*}} args(%[[BUFFER]], %{{.*}})
-// CHECK:         ukernel.launch @memory_fallback_4::@memory_fallback_4 {{.*}} args(%[[BUFFER]], %{{.*}})
+// CHECK:         %[[HALF:.*]] = memref.subview %[[BUFFER]]
+// CHECK:         ukernel.launch @memory_fallback_4::@memory_fallback_4 {{.*}} args(%[[HALF]], %{{.*}})
 // CHECK-NOT:   memref.global
 // CHECK:       gpu.module @memory_fallback_0
 // CHECK:         memref.global "private" constant @data0 {{.*}} dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
@@ -130,8 +131,59 @@ func.func @memory(%x: memref<4xf32>, %y: memref<4xf32>, %i: index, %v: f32)
   %shared = memref.get_global @shared : memref<4xf32>
   // expected-remark @below {{fallback}}
   memref.copy %shared, %x : memref<4xf32> to memref<4xf32>
+  %half = memref.subview %shared[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
+  %of_y = memref.subview %y[0] [2] [1] : memref<4xf32> to memref<2xf32, strided<[1]>>
   // expected-remark @below {{fallback}}
-  memref.copy %shared, %y : memref<4xf32> to memref<4xf32>
+  memref.copy %half, %of_y : memref<2xf32, strided<[1]>> to memref<2xf32, strided<[1]>>
+  return
+}
+
+// -----
+
+// A small constant lies in the module of each kernel that reads it.
+// CHECK-LABEL: func.func @small(
+// CHECK-NOT:     memref.alloc
+// CHECK:       gpu.module @small_fallback_0
+// CHECK:         memref.global "private" constant @data0 {{.*}} dense<[1.000000e+00, 2.000000e+00]>
+// CHECK:       gpu.module @small_fallback_1
+// CHECK:         memref.global "private" constant @data0 {{.*}} dense<[1.000000e+00, 2.000000e+00]>
+memref.global "private" constant @two : memref<2xf32> = dense<[1.0, 2.0]>
+func.func @small(%x: memref<2xf32>, %y: memref<2xf32>)
+    attributes {ukernel.abi_type = (tensor<2xf32>, tensor<2xf32>) -> ()} {
+  %two = memref.get_global @two : memref<2xf32>
+  // expected-remark @below {{fallback}}
+  linalg.add ins(%two, %two : memref<2xf32>, memref<2xf32>) outs(%x : memref<2xf32>)
+  // expected-remark @below {{fallback}}
+  memref.copy %two, %y : memref<2xf32> to memref<2xf32>
+  return
+}
+
+// -----
+
+// Two constants at the begin of the function that are copied: the buffer of the
+// second is not made at the first, which is erased.
+// CHECK-LABEL: func.func @large(
+// CHECK-DAG:     %[[FOURS:.*]] = memref.alloc() : memref<1025xf32>
+// CHECK-DAG:     %[[FIVES:.*]] = memref.alloc() : memref<1026xf32>
+// CHECK-COUNT-6: ukernel.launch
+// CHECK-NOT:     ukernel.launch
+// CHECK:         return
+memref.global "private" constant @fours : memref<1025xf32> = dense<4.0>
+memref.global "private" constant @fives : memref<1026xf32> = dense<5.0>
+func.func @large(%x: memref<1025xf32>, %y: memref<1026xf32>, %z: memref<1025xf32>, %w: memref<1026xf32>)
+    attributes {ukernel.abi_type = (tensor<1025xf32>, tensor<1026xf32>, tensor<1025xf32>, tensor<1026xf32>) -> ()} {
+  // expected-remark @below {{fallback}}
+  %fours = memref.get_global @fours : memref<1025xf32>
+  // expected-remark @below {{fallback}}
+  %fives = memref.get_global @fives : memref<1026xf32>
+  // expected-remark @below {{fallback}}
+  memref.copy %fours, %x : memref<1025xf32> to memref<1025xf32>
+  // expected-remark @below {{fallback}}
+  memref.copy %fives, %y : memref<1026xf32> to memref<1026xf32>
+  // expected-remark @below {{fallback}}
+  memref.copy %fours, %z : memref<1025xf32> to memref<1025xf32>
+  // expected-remark @below {{fallback}}
+  memref.copy %fives, %w : memref<1026xf32> to memref<1026xf32>
   return
 }
 

@@ -1,8 +1,9 @@
 //===- LowerFallbacks.cpp - Simple kernels for the rest ---------*- C++ -*-===//
 //
 // Everything in a host function that reads or writes elements of buffers and is
-// no workload becomes a kernel: linalg ops, copies, stores of scalars, and
-// constants, which a kernel copies from its own module to the workspace.
+// no workload becomes a kernel: linalg ops, copies, stores of scalars. A
+// constant lies in the modules of the kernels that read it; a large one that
+// several read, and one that a workload reads, is copied to the workspace.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Kernel/Fallback/FallbackKernels.h"
@@ -10,6 +11,7 @@
 
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 
@@ -39,26 +41,45 @@ namespace ftuner {
 using namespace mlir;
 using namespace ftuner;
 
-/// Whether one kernel alone reads the constant, which may then be its own.
-static bool isReadOnce(ArrayRef<memref::GetGlobalOp> ops) {
-  if (ops.size() != 1 || !ops.front()->hasOneUse())
-    return false;
-  Operation *user = *ops.front()->user_begin();
-  return isa<linalg::LinalgOp, memref::CopyOp>(user);
+/// Bytes up to which every fallback kernel that reads a constant has a copy of
+/// its own, which costs less than a launch that copies it in each call.
+static constexpr int64_t kMaxOwnConstantBytes = 4096;
+
+/// Returns true if `user` becomes a fallback kernel, or lies in the body of
+/// one.
+static bool isInKernel(Operation *user) {
+  return isa<linalg::LinalgOp, memref::CopyOp>(user) ||
+         (isa<memref::LoadOp>(user) &&
+          user->getParentOfType<linalg::LinalgOp>());
 }
 
-/// Copies constants that `func` uses to a buffer at its start.
+/// Returns true if the kernels that read the constant hold it in their modules.
+static bool isHeldByKernels(MutableArrayRef<memref::GetGlobalOp> ops) {
+  int64_t numUses = 0;
+  for (memref::GetGlobalOp op : ops) {
+    numUses += std::distance(op->user_begin(), op->user_end());
+    if (!llvm::all_of(op->getUsers(), isInKernel))
+      return false;
+  }
+  MemRefType type = ops.front().getType();
+  return numUses <= 1 ||
+         type.getNumElements() * elementBytesOf(type.getElementType()) <=
+             kMaxOwnConstantBytes;
+}
+
+/// Copies the other constants that `func` uses to buffers at its start.
 static void bufferConstants(func::FuncOp func) {
   llvm::MapVector<StringAttr, SmallVector<memref::GetGlobalOp>> uses;
   func.walk([&](memref::GetGlobalOp op) {
     uses[op.getNameAttr().getAttr()].push_back(op);
   });
-  auto b = ImplicitLocOpBuilder::atBlockBegin(func.getLoc(),
-                                              &func.getBody().front());
   for (auto &[name, ops] : uses) {
-    if (isReadOnce(ops))
+    if (isHeldByKernels(ops))
       continue;
-    b.setLoc(ops.front().getLoc());
+    // Stands at the block's first operation, which may be one that is erased
+    // below: each constant has its own builder.
+    auto b = ImplicitLocOpBuilder::atBlockBegin(ops.front().getLoc(),
+                                                &func.getBody().front());
     MemRefType type = ops.front().getType();
     Value constant = memref::GetGlobalOp::create(b, type, name.getValue());
     Value buffer = memref::AllocOp::create(

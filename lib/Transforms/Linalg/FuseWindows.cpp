@@ -388,7 +388,8 @@ static void foldPadding(tensor::ExtractOp read, Operation *window,
 }
 
 /// The operator with the elementwise one that alone reads its result, at the
-/// same points; null if there is none.
+/// same points; null if there is none. A consumer that reduces windows itself
+/// stays, since it becomes an operator of its own.
 static linalg::GenericOp fuseConsumer(linalg::GenericOp window,
                                       RewriterBase &rewriter) {
   if (window.getNumResults() != 1 || !window->hasOneUse())
@@ -396,7 +397,7 @@ static linalg::GenericOp fuseConsumer(linalg::GenericOp window,
   OpOperand &use = *window->getUses().begin();
   auto consumer = dyn_cast<linalg::GenericOp>(use.getOwner());
   if (!consumer || consumer->getBlock() != window->getBlock() ||
-      !consumer.isDpsInput(&use) ||
+      !consumer.isDpsInput(&use) || reducesWindows(consumer) ||
       consumer.getNumLoops() != window.getNumLoops() ||
       !linalg::areElementwiseOpsFusable(&use))
     return {};

@@ -702,6 +702,8 @@ public:
   }
 
   RowReductionOp build();
+  /// Erases what `build` made, which may read values that go next.
+  void discard(RowReductionOp op);
   /// Replaces the values that others use.
   void replaceOutputs(RowReductionOp op);
 
@@ -1006,6 +1008,15 @@ RowReductionOp RowsBuilder::build() {
   return op;
 }
 
+void RowsBuilder::discard(RowReductionOp op) {
+  // All of it lies between the group's last member and the operator.
+  SmallVector<Operation *> made = {op};
+  while (made.back()->getPrevNode() != group.members.back())
+    made.push_back(made.back()->getPrevNode());
+  for (Operation *operation : made)
+    rewriter.eraseOp(operation);
+}
+
 void RowsBuilder::replaceOutputs(RowReductionOp op) {
   rewriter.setInsertionPointAfter(op);
   for (auto [output, result] : llvm::zip_equal(outputs, op.getResults())) {
@@ -1066,7 +1077,7 @@ RowReductionOp RowGroup::build(RowsBuilder &builder, const PathSupport &support,
   }
   if (isComputed && !llvm::errorToBool(support.check(toWorkload(op))))
     return op;
-  rewriter.eraseOp(op);
+  builder.discard(op);
   return {};
 }
 
@@ -1075,9 +1086,10 @@ bool RowGroup::isComputed(const PathSupport &support, RewriterBase &rewriter) {
     return false;
   RowsBuilder builder(*this, rewriter);
   RowReductionOp op = build(builder, support, rewriter);
-  if (op)
-    rewriter.eraseOp(op);
-  return op != nullptr;
+  if (!op)
+    return false;
+  builder.discard(op);
+  return true;
 }
 
 bool RowGroup::form(const PathSupport &support, RewriterBase &rewriter) {
