@@ -30,7 +30,7 @@ from torch.export.graph_signature import (
 import ftuner
 
 from ..importing import torch_mlir
-from . import decompositions, views
+from . import decompositions, sizes, views
 from . import layout as lay
 from .importer import range_of
 from .linalg import Range
@@ -131,6 +131,7 @@ def export(
         ).run_decompositions(decompositions.table(convolutions))
     _check_signature(program)
     views.rewrite_views(program)
+    sizes.lower_sizes(program)
     parameters = {**state, **_take_constants(program)}
     for node in program.graph.nodes:
         _keep_model_line(node)
