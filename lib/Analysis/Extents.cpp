@@ -1,6 +1,7 @@
 //===- Extents.cpp - Where sizes of tensors come from ---------------------===//
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/SizeSources.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -123,7 +124,7 @@ std::string ExtentAnalysis::nameOf(unsigned unknown) const {
   if (symbol)
     return symbol.str();
   if (origin)
-    return "arg" + std::to_string(origin->first) + "_dim" +
+    return argumentWords(function)[origin->first] + "_dim" +
            std::to_string(origin->second);
   return "size" + std::to_string(unknown);
 }
@@ -135,8 +136,8 @@ ExtentAnalysis::describe(const Extent &extent) const {
   const Unknown &unknown = unknowns[extent.unknowns.front()];
   if (!unknown.origin)
     return std::nullopt;
-  return "dimension " + std::to_string(unknown.origin->second) +
-         " of argument " + std::to_string(unknown.origin->first);
+  return "dimension " + std::to_string(unknown.origin->second) + " of " +
+         describeArgument(function, unknown.origin->first);
 }
 
 //===----------------------------------------------------------------------===//

@@ -90,8 +90,9 @@ static void forEachArgumentSize(
     func::FuncOp func, FunctionType type,
     llvm::function_ref<void(unsigned argument, int64_t dim, std::string name)>
         visit) {
+  SmallVector<std::string> words = argumentWords(func);
   for (auto [index, input] : llvm::enumerate(type.getInputs())) {
-    std::string place = "arg" + std::to_string(index);
+    const std::string &place = words[index];
     auto tensor = dyn_cast<RankedTensorType>(input);
     if (!tensor) {
       if (input.isIntOrIndex())

@@ -26,6 +26,37 @@ ArrayRef<int64_t> getUnsigned(func::FuncOp func, StringRef key) {
   return numbers ? numbers.asArrayRef() : ArrayRef<int64_t>();
 }
 
+StringRef getValueName(FunctionOpInterface func, StringRef key,
+                       unsigned index) {
+  auto given = func->getAttrOfType<DictionaryAttr>(kNamesAttrName);
+  auto names = given ? given.getAs<ArrayAttr>(key) : ArrayAttr();
+  auto name = names && index < names.size() ? dyn_cast<StringAttr>(names[index])
+                                            : StringAttr();
+  return name ? name.getValue() : StringRef();
+}
+
+std::string describeArgument(FunctionOpInterface func, unsigned index) {
+  StringRef name = getValueName(func, "arguments", index);
+  return name.empty() ? "argument " + std::to_string(index)
+                      : "argument '" + name.str() + "'";
+}
+
+SmallVector<std::string> argumentWords(FunctionOpInterface func) {
+  SmallVector<std::string> words;
+  llvm::StringSet<> taken;
+  unsigned count = func.getNumArguments();
+  if (auto type = func->getAttrOfType<TypeAttr>(
+          ukernel::UKernelDialect::kAbiTypeAttrName))
+    if (auto abiType = dyn_cast<FunctionType>(type.getValue()))
+      count = abiType.getNumInputs();
+  for (unsigned index = 0; index < count; ++index) {
+    StringRef name = getValueName(func, "arguments", index);
+    words.push_back(uniqueName(
+        name.empty() ? "arg" + std::to_string(index) : toWord(name), taken));
+  }
+  return words;
+}
+
 /// Whether a function of the name is another one to a linker or to LLVM: one
 /// that LLVM knows, or anything that the C library of this process exports.
 static bool isLibraryFunction(StringRef name) {

@@ -45,11 +45,14 @@ namespace {
 class FunctionHeader {
 public:
   FunctionHeader(func::FuncOp function, raw_ostream &os)
-      : function(function), type(getAbiType(function)), os(os) {}
+      : function(function), type(getAbiType(function)), os(os) {
+    chooseNames();
+  }
 
   void write();
 
 private:
+  void chooseNames();
   void writeComment();
   void writeShape(RankedTensorType tensor, ArrayAttr symbols);
   void writeSizesComment();
@@ -68,9 +71,44 @@ private:
 
   func::FuncOp function;
   FunctionType type;
+  /// Parameters in C for the arguments and the results.
+  std::vector<std::string> inputs, outputs;
   raw_ostream &os;
 };
 } // namespace
+
+/// Chooses names of the source where C takes them, and argN and resultN. No
+/// parameter has the name of another one, nor of a size.
+void FunctionHeader::chooseNames() {
+  llvm::StringSet<> taken;
+  for (StringRef name : {"workspace", "stream", "result_sizes"})
+    taken.insert(name);
+  auto choose = [&](StringRef key, StringRef prefix, TypeRange types,
+                    std::vector<std::string> &names) {
+    for (auto [index, valueType] : llvm::enumerate(types)) {
+      StringRef source = getValueName(function, key, index);
+      std::string base =
+          source.empty() ? (prefix + Twine(index)).str() : toIdentifier(source);
+      auto tensor = dyn_cast<RankedTensorType>(valueType);
+      int64_t rank = tensor && key == "arguments" ? tensor.getRank() : 0;
+      std::string name = base;
+      auto isTaken = [&] {
+        bool found = taken.contains(name);
+        for (int64_t dim = 0; dim < rank; ++dim)
+          found |= taken.contains(name + "_size" + std::to_string(dim));
+        return found;
+      };
+      for (unsigned i = 1; isTaken(); ++i)
+        name = base + "_" + std::to_string(i);
+      taken.insert(name);
+      for (int64_t dim = 0; dim < rank; ++dim)
+        taken.insert(name + "_size" + std::to_string(dim));
+      names.push_back(std::move(name));
+    }
+  };
+  choose("arguments", "arg", type.getInputs(), inputs);
+  choose("results", "result", type.getResults(), outputs);
+}
 
 void FunctionHeader::writeShape(RankedTensorType tensor, ArrayAttr symbols) {
   os << tensor.getElementType() << '[';
@@ -98,7 +136,7 @@ void FunctionHeader::writeSizesComment() {
       os << " *   result_sizes[" << first;
       if (rank > 1)
         os << ".." << first + rank - 1;
-      os << "]  the sizes of result" << index << '\n';
+      os << "]  the sizes of " << outputs[index] << '\n';
     }
     first += rank;
   }
@@ -109,7 +147,7 @@ void FunctionHeader::writeComment() {
   os << "/* " << toComment(source ? source.getValue() : function.getName())
      << '\n';
   for (auto [index, input] : llvm::enumerate(type.getInputs())) {
-    os << " *   arg" << index << "  ";
+    os << " *   " << inputs[index] << "  ";
     if (auto tensor = dyn_cast<RankedTensorType>(input))
       writeShape(tensor, getSymbols(index));
     else
@@ -117,7 +155,7 @@ void FunctionHeader::writeComment() {
     os << '\n';
   }
   for (auto [index, output] : llvm::enumerate(type.getResults())) {
-    os << " *   result" << index << "  ";
+    os << " *   " << outputs[index] << "  ";
     writeShape(cast<RankedTensorType>(output), {});
     os << '\n';
   }
@@ -129,16 +167,16 @@ std::vector<std::string> FunctionHeader::getBuffers() {
   std::vector<std::string> buffers;
   for (auto [index, input] : llvm::enumerate(type.getInputs()))
     if (isa<RankedTensorType>(input))
-      buffers.push_back("const void *arg" + std::to_string(index));
-  for (size_t index = 0; index < type.getNumResults(); ++index)
-    buffers.push_back("void *result" + std::to_string(index));
+      buffers.push_back("const void *" + inputs[index]);
+  for (const std::string &output : outputs)
+    buffers.push_back("void *" + output);
   return buffers;
 }
 
 std::vector<std::string> FunctionHeader::getSizesAndScalars() {
   std::vector<std::string> sizes, scalars;
   for (auto [index, input] : llvm::enumerate(type.getInputs())) {
-    std::string name = "arg" + std::to_string(index);
+    const std::string &name = inputs[index];
     auto tensor = dyn_cast<RankedTensorType>(input);
     if (!tensor) {
       scalars.push_back((toCType(input) + " " + name).str());
@@ -225,9 +263,10 @@ void writeLibraryHeader(ModuleOp module, const PtxImages &ptx,
  * launches the kernels on a stream and does not wait for them.
  *
  *   argN         a tensor: contiguous, row-major memory of the device; or a
- *                scalar by value
+ *                scalar by value. It has the name that the source gives it, as
+ *                a word of C
  *   argN_sizeD   size of dimension D of argN
- *   resultN      memory for a result, which overlaps nothing else
+ *   resultN      memory for a result, which overlaps nothing else; likewise
  *   workspace    memory of NAME_workspace_size bytes, aligned to 256; may be
  *                null for 0 bytes
  *   stream       a CUstream, or ftrt_emulator_stream(), for which memory is the

@@ -62,7 +62,9 @@ private:
   void writeDevice(const DeviceSpec &device);
   void writeFunction(func::FuncOp function, FunctionType type,
                      const DeviceSpec &device);
-  void writeValueType(Type type, ArrayAttr symbols, bool isUnsigned);
+  /// Value `index` of a function under `key`, "arguments" or "results".
+  void writeValue(func::FuncOp function, StringRef key, unsigned index,
+                  Type type);
   void writeTensorMap(ukernel::TensorMapAttr map);
   void writeKernel(const Kernel &kernel);
   void writeWorkload(StringRef name, const WorkloadPlan &workload);
@@ -199,15 +201,21 @@ void ManifestWriter::writeDevice(const DeviceSpec &device) {
   });
 }
 
-void ManifestWriter::writeValueType(Type type, ArrayAttr symbols,
-                                    bool isUnsigned) {
+void ManifestWriter::writeValue(func::FuncOp function, StringRef key,
+                                unsigned index, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
+  if (StringRef name = getValueName(function, key, index); !name.empty())
+    json.attribute("name", llvm::json::fixUTF8(name));
   json.attribute("kind", tensor ? "tensor" : "scalar");
   json.attribute("type", toString(tensor ? tensor.getElementType() : type));
-  if (isUnsigned)
+  if (llvm::is_contained(getUnsigned(function, key), index))
     json.attribute("unsigned", true);
   if (!tensor)
     return;
+  auto symbols = key == "arguments" && index < function.getNumArguments()
+                     ? function.getArgAttrOfType<ArrayAttr>(
+                           index, ukernel::UKernelDialect::kShapeAttrName)
+                     : ArrayAttr();
   json.attributeArray("shape", [&] {
     for (auto [dim, size] : llvm::enumerate(tensor.getShape())) {
       auto symbol = symbols && dim < symbols.size()
@@ -241,26 +249,16 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
     json.attribute("symbol", symbol);
     json.attribute("result_sizes_symbol", symbol + "_result_sizes");
     json.attribute("workspace_size_symbol", symbol + "_workspace_size");
-    json.attributeArray("arguments", [&] {
-      for (auto [index, input] : llvm::enumerate(type.getInputs()))
-        json.object([&, index = index, input = input] {
-          writeValueType(
-              input,
-              index < function.getNumArguments()
-                  ? function.getArgAttrOfType<ArrayAttr>(
-                        index, ukernel::UKernelDialect::kShapeAttrName)
-                  : ArrayAttr(),
-              llvm::is_contained(getUnsigned(function, "arguments"), index));
-        });
-    });
-    json.attributeArray("results", [&] {
-      for (auto [index, output] : llvm::enumerate(type.getResults()))
-        json.object([&, index = index, output = output] {
-          writeValueType(
-              output, {},
-              llvm::is_contained(getUnsigned(function, "results"), index));
-        });
-    });
+    auto writeValues = [&](StringRef key, TypeRange types) {
+      json.attributeArray(key, [&] {
+        for (auto [index, type] : llvm::enumerate(types))
+          json.object([&, index = index, type = type] {
+            writeValue(function, key, index, type);
+          });
+      });
+    };
+    writeValues("arguments", type.getInputs());
+    writeValues("results", type.getResults());
     FunctionReport report =
         reportWork(collectWork(function), {device, calibration, workloadTime});
     json.attributeObject("work", [&] { writeWork(json, report); });

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import ctypes
 import inspect
+import re
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Hashable, Sequence
 
 from . import memory as memories
 from . import runtime
-from .errors import Error
+from .errors import Error, did_you_mean
 from .memory import Memory, memory_of
 from .signature import Signature, Value, format_shape
 from .work import WorkReport
@@ -29,9 +31,11 @@ class Function:
     Called with NumPy arrays or PyTorch tensors of the CPU, it runs in the emulator; with
     PyTorch tensors of a GPU or other objects on one that have `__dlpack__`, there. Nothing
     is copied: tensors must be contiguous. Scalars are Python's or NumPy's numbers. Any size
-    is allowed; sizes with the same symbol must be equal.
+    is allowed; sizes with the same symbol must be equal. Arguments go by position or by name: that
+    of the source, with `_` for what Python does not allow, or `arg0` if it gives none.
 
-    Results are of the arguments' kind; one is returned as it is, several as a tuple. `out`
+    Results are of the arguments' kind; one is returned as it is, several as a tuple, with names
+    if the source gives them. `out`
     gives the tensors to write them to instead (one, or a sequence), which must not overlap
     the arguments or each other. On a GPU the call returns when the kernels are launched, on
     `stream` or else on the current stream of PyTorch, or the default stream for other
@@ -105,6 +109,9 @@ class Function:
         self.__qualname__ = signature.name
         self.__doc__ = _document(signature)
         self.__signature__ = _python_signature(signature)
+        self._results_type = (
+            None if signature.fields is None else _results_type(signature.name, signature.fields)
+        )
 
     def _bind(self, library: ctypes.CDLL) -> None:
         """Looks the three C functions up and declares their types."""
@@ -132,7 +139,9 @@ class Function:
         self._workspace_size.argtypes = [*sizes, *scalars]
         self._sizes_type = ctypes.c_int64 * max(sum(self._ranks), 1)
 
-    def __call__(self, *args: Any, out: Any = None, stream: Any = None) -> Any:
+    def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        if named:
+            args = self._in_order(args, named)
         if len(args) != self._arity:
             raise TypeError(
                 f"{self.__name__}: expected {self._arity} arguments, but got {len(args)}; "
@@ -152,10 +161,35 @@ class Function:
         with memory.activate():
             return self._call(memory, args, out)
 
+    def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position and by name in the order of the signature."""
+        keywords = self.signature.keywords
+        numbers = {word: number for number, word in enumerate(keywords)}
+        for number, value in enumerate(self.signature.arguments):
+            if value.name not in (None, "out", "stream"):
+                numbers.setdefault(str(value.name), number)
+        values: dict[int, Any] = dict(enumerate(args))
+        for name, value in named.items():
+            if name not in numbers:
+                raise TypeError(
+                    f"{self.__name__}: expected some of the arguments {', '.join(keywords)}, "
+                    f"but got '{name}'{did_you_mean(name, keywords)}"
+                )
+            if numbers[name] in values:
+                raise TypeError(f"{self.__name__}: argument '{name}' is given twice")
+            values[numbers[name]] = value
+        missing = [word for number, word in enumerate(keywords) if number not in values]
+        if missing:
+            raise TypeError(
+                f"{self.__name__}: expected also {', '.join(missing)}; "
+                f"the signature is {self.signature}"
+            )
+        return tuple(values[number] for number in sorted(values))
+
     def _find_memory(self, args: tuple[Any, ...], out: Any, stream: Any) -> Memory:
         if self._tensors and self._tensors[0][0] < self._arity:
             index = self._tensors[0][0]
-            value, what = args[index], f"argument {index}"
+            value, what = args[index], self.full_signature.label(index)
         elif out is not None:
             value, what = (out[0] if isinstance(out, (tuple, list)) else out), "out"
         else:
@@ -175,19 +209,19 @@ class Function:
             try:
                 pointer, dtype, shape = memory.read(args[index])
             except (TypeError, ValueError) as error:
-                raise self._located(error, f"argument {index}") from None
+                raise self._located(error, self._label(index)) from None
             rank, static, dynamic = self._checks[index]
             if dtype not in accepted[index]:
-                raise self._wrong_type(memory, value, dtype, f"argument {index}")
+                raise self._wrong_type(memory, value, dtype, self._label(index))
             if len(shape) != rank:
-                raise self._wrong_shape(value, shape, f"argument {index}")
+                raise self._wrong_shape(value, shape, self._label(index))
             for dimension, size in static:
                 if shape[dimension] != size:
-                    raise self._wrong_shape(value, shape, f"argument {index}")
+                    raise self._wrong_shape(value, shape, self._label(index))
             for dimension in dynamic:
                 sizes.append(shape[dimension])
             if pointer % value.type.bytes:
-                self._check_alignment(value, pointer, shape, f"argument {index}")
+                self._check_alignment(value, pointer, shape, self._label(index))
             pointers.append(pointer)
             if out is not None:
                 ranges.append((pointer, pointer + prod(shape) * value.type.bytes, index))
@@ -215,6 +249,8 @@ class Function:
         del workspace
         if out is not None:
             return out
+        if self._results_type is not None:
+            return self._results_type(*results)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _accept(self, memory: Memory) -> list[frozenset[Hashable]]:
@@ -270,11 +306,11 @@ class Function:
             return value.type.convert(given)
         except TypeError:
             raise TypeError(
-                f"{self.__name__}: argument {index}: expected a number for {value.type.name}, "
+                f"{self.__name__}: {self._label(index)}: expected a number for {value.type.name}, "
                 f"but got {type(given).__qualname__}"
             ) from None
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"{self.__name__}: argument {index}: {error}") from None
+            raise ValueError(f"{self.__name__}: {self._label(index)}: {error}") from None
 
     def _outputs(
         self,
@@ -315,9 +351,12 @@ class Function:
                     raise self._overlap(what, f"out[{other}]")
             for other_begin, other_end, argument in arguments:
                 if begin < other_end and other_begin < end:
-                    raise self._overlap(what, f"argument {argument}")
+                    raise self._overlap(what, self._label(argument))
             ranges.append((begin, end))
         return [begin for begin, _ in ranges]
+
+    def _label(self, index: int) -> str:
+        return self.full_signature.label(index)
 
     def _check_alignment(self, value: Value, pointer: int, shape: Any, what: str) -> None:
         """Refuses elements that a GPU could not load, unless there are none."""
@@ -359,13 +398,19 @@ class Function:
         first_index, first_dimension, symbol = places[first]
         index, dimension, _ = places[second]
         return ValueError(
-            f"{self.__name__}: argument {index}: expected size {sizes[first]} of dimension "
-            f"{dimension}, which is {symbol} as in dimension {first_dimension} of argument "
-            f"{first_index}, but got {sizes[second]}"
+            f"{self.__name__}: {self._label(index)}: expected size {sizes[first]} of dimension "
+            f"{dimension}, which is {symbol} as in dimension {first_dimension} of "
+            f"{self._label(first_index)}, but got {sizes[second]}"
         )
 
     def __repr__(self) -> str:
         return f"<ftuner.Function {self.signature}>"
+
+
+def _results_type(name: str, fields: tuple[str, ...]) -> Any:
+    """The named tuple of a function's results."""
+    word = re.sub(r"\W", "_", name)
+    return collections.namedtuple(f"{word}_results" if word else "results", fields, rename=True)
 
 
 def _dimension_checks(
@@ -395,8 +440,8 @@ def _equal_sizes(signature: Signature) -> list[tuple[int, int]]:
 def _python_signature(signature: Signature) -> inspect.Signature:
     """For `inspect.signature` and what shows it."""
     parameters = [
-        inspect.Parameter(f"arg{index}", inspect.Parameter.POSITIONAL_ONLY, annotation=str(value))
-        for index, value in enumerate(signature.arguments)
+        inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=str(value))
+        for word, value in zip(signature.keywords, signature.arguments)
     ]
     for name in ("out", "stream"):
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
@@ -407,9 +452,9 @@ def _python_signature(signature: Signature) -> inspect.Signature:
 def _document(signature: Signature) -> str:
     lines = [str(signature), ""]
     for index, value in enumerate(signature.arguments):
-        lines.append(f"arg{index}: {'tensor' if value.is_tensor else 'number'} {value}")
+        lines.append(f"{value.name or f'arg{index}'}: {'tensor' if value.is_tensor else 'number'} {value}")
     for index, value in enumerate(signature.results):
-        lines.append(f"result {index}: tensor {value}")
+        lines.append(f"result {value.name or index}: tensor {value}")
     if signature.symbols:
         lines += ["", "Sizes known at run time: " + ", ".join(signature.symbols)]
     return "\n".join(lines)

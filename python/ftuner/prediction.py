@@ -111,10 +111,23 @@ def _check_declared(text: compiler.SourceText, shapes: Sequence[Mapping[str, int
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument of a function of a text: its first dimension ("?", a number, None of what has none) and that one's symbol."""
+    """An argument of a function of a text.
+
+    Attributes:
+        first: its first dimension: "?" or a number; None of what has none.
+        symbol: of that dimension.
+        word: what names of its sizes begin with.
+    """
 
     first: str | None
     symbol: str | None
+    word: str
+
+
+def _given_names(rest: str) -> list[str] | None:
+    """The names that the attribute of a function gives its arguments, in the text after these."""
+    body = re.match(r"[^{]*?attributes\s*\{[^\n]*?ukernel\.names\s*=\s*\{arguments\s*=\s*\[([^\]]*)\]", rest)
+    return None if body is None else re.findall(r'"([^"]*)"', body[1])
 
 
 def _arguments(words: str) -> dict[str, list[_Argument]]:
@@ -129,10 +142,19 @@ def _arguments(words: str) -> dict[str, list[_Argument]]:
                 end += token.start()
                 break
         arguments = []
-        for argument in re.split(r"%[\w.$-]+\s*:", words[head.end() : end])[1:]:
+        parts = re.split(r"%([\w.$-]+)\s*:", words[head.end() : end])
+        given = _given_names(words[end:])
+        for number, (name, argument) in enumerate(zip(parts[1::2], parts[2::2])):
+            if given is not None:
+                name = given[number] if number < len(given) else ""
+            elif re.fullmatch(r"(arg)?\d+", name):
+                found = re.search(r"""loc\("([^"]*)"\)""", argument)
+                name = found[1] if found else ""
+            word = re.sub(r"\W", "_", name, flags=re.ASCII) or f"arg{number}"
+            word = f"f_{word}" if word[0].isdigit() else word
             shape = re.match(r"\s*tensor<(\?|\d+)x", argument)
             symbol = re.search(r"ukernel\.shape\s*=\s*\[\s*\"([^\"]*)\"", argument)
-            arguments.append(_Argument(shape and shape[1], symbol and symbol[1]))
+            arguments.append(_Argument(shape and shape[1], symbol and symbol[1], word))
         functions[head[1] or head[2]] = arguments
     return functions
 
@@ -157,12 +179,12 @@ def _batch_name(text: compiler.SourceText, batch: int, function: str | None) -> 
     for argument in arguments:
         if argument.symbol is not None and argument.symbol.lower() in _BATCH_NAMES:
             return argument.symbol
-    tensors = [(i, one) for i, one in enumerate(arguments) if one.first is not None]
+    tensors = [one for one in arguments if one.first is not None]
     if not tensors:
         raise ValueError("batch: no argument is a tensor: give the batch by its name, as a size")
-    number, tensor = tensors[0]
+    tensor = tensors[0]
     if tensor.first == "?":
-        return tensor.symbol or f"arg{number}_dim0"
+        return tensor.symbol or f"{tensor.word}_dim0"
     if int(str(tensor.first)) != batch:
         raise ValueError(
             f"batch: the model has a fixed batch of {tensor.first}, but got {batch}: export it with that one, or with a "

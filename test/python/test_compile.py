@@ -52,7 +52,7 @@ def test_module(matmul: ftuner.Module) -> None:
     assert ".entry matmul_0_k0" in matmul.ptx
     assert matmul.manifest["device"]["name"] == "h200"
     signature = matmul.matmul.signature
-    assert str(signature) == "matmul(arg0: f32[T, 32], arg1: f32[32, 64]) -> f32[?, 64]"
+    assert str(signature) == "matmul(a: f32[T, 32], b: f32[32, 64]) -> f32[?, 64]"
     assert signature.symbols == ("T",)
     assert matmul.matmul.result_shapes(9) == [(9, 64)]
     again = ftuner.load(matmul.library_path)
@@ -107,7 +107,7 @@ def test_bf16_in_numpy(rng: np.random.Generator) -> None:
 def test_shared_sizes() -> None:
     module = ftuner.compile(pointwise("f32"), emulate=True)
     a, b = np.ones((5, 9), np.float32), np.ones((5, 8), np.float32)
-    with expect(ValueError, "scaled-sum: argument 1: expected size 9 of dimension 1, which is N"):
+    with expect(ValueError, "scaled-sum: argument 'b': expected size 9 of dimension 1, which is N"):
         module["scaled-sum"](a, b, 1.0)
 
 

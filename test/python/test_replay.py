@@ -435,13 +435,13 @@ def test_sizes_without_symbols(tmp_path: Path) -> None:
     """A dynamic dimension has a name of its own, which also tells the axis, and the other way round."""
     source = changed(tmp_path, MATMUL.replace('{ukernel.shape = ["T", 32]}', ""))
     predict = ("predict", source, "--device=v100", "--max-kernels=2")
-    text = ok(*predict, "--size=arg0_dim0=8")
-    assert text.splitlines()[0].endswith(" ms predicted for matmul on v100, arg0_dim0 = 8")
+    text = ok(*predict, "--size=a_dim0=8")
+    assert text.splitlines()[0].endswith(" ms predicted for matmul on v100, a_dim0 = 8")
     assert ok(*predict, "--size=M=8") == ok(*predict, "--batch=8") == text
-    fails(1, "the sizes arg0_dim0 are not known", *predict)
+    fails(1, "the sizes a_dim0 are not known", *predict)
     # A number before the tensor.
     scalar = changed(tmp_path, source.read_text().replace("@matmul(", "@matmul(%s: f32, ", 1))
-    assert "matmul on v100, arg1_dim0 = 8" in ok("predict", scalar, *predict[2:], "--batch=8")
+    assert "matmul on v100, a_dim0 = 8" in ok("predict", scalar, *predict[2:], "--batch=8")
 
 
 #: Two functions with a size each, and words that are none.
@@ -484,7 +484,7 @@ def test_the_batch_is_a_first_dimension(tmp_path: Path) -> None:
     # N is the second dimension of the weights.
     source = changed(tmp_path, FUNCTIONS.replace('["T", 64]', '["T", "N"]').replace("x64xf32> {", "x?xf32> {"))
     arguments = prediction._arguments(source.read_text())
-    assert arguments["first"][0] == prediction._Argument("?", "T")
+    assert arguments["first"][0] == prediction._Argument("?", "T", "x")
     text = compiler.read_source(source)
     assert prediction._batch_name(text, 3, "first") == "T" and prediction._batch_name(text, 3, "second") == "N"
     with pytest.raises(ValueError, match="batch: expected a whole number, but got 2.5"):

@@ -1,5 +1,6 @@
 //===- ModuleTool.cpp - Programs over one module --------------------------===//
 #include "ModuleTool.h"
+#include "ArgumentNames.h"
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Executor/Executor.h"
@@ -10,7 +11,6 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
@@ -157,10 +157,13 @@ ModuleTool::readModule(llvm::StringRef path) {
   OwningOpRef<ModuleOp> module;
   if (sources.getNumBuffers() == 0) {
     sources.AddNewSourceBuffer(std::move(*input), llvm::SMLoc());
-    module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+    module = parseNamed(sources, context);
   } else {
-    module = parseSourceString<ModuleOp>((*input)->getBuffer(),
-                                         ParserConfig(&context), path);
+    llvm::SourceMgr further;
+    further.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBuffer((*input)->getBuffer(), path),
+        llvm::SMLoc());
+    module = parseNamed(further, context);
   }
   if (!module)
     return toolError("cannot read a module from '" + path + "'");

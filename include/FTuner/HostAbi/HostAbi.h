@@ -19,6 +19,7 @@
 #define FTUNER_HOSTABI_HOSTABI_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 #include <string>
 
@@ -38,6 +39,11 @@ inline constexpr llvm::StringLiteral kWorkspaceSizeAttrName =
 /// know no signs; the manifest tells callers.
 inline constexpr llvm::StringLiteral kUnsignedAttrName = "ukernel.unsigned";
 
+/// Function, in the input: names of its arguments and results in the source,
+/// {arguments = ["x", ""], results = ["y"]}, empty where there is none. The
+/// manifest, headers, reports and messages have them.
+inline constexpr llvm::StringLiteral kNamesAttrName = "ukernel.names";
+
 /// Intermediates start at multiples of this many bytes in the workspace.
 inline constexpr int64_t kWorkspaceAlignment = 256;
 /// Threads of a block of a fallback kernel.
@@ -50,6 +56,19 @@ mlir::FunctionType getAbiType(mlir::func::FuncOp func);
 /// `key`, "arguments" or "results".
 llvm::ArrayRef<int64_t> getUnsigned(mlir::func::FuncOp func,
                                     llvm::StringRef key);
+
+/// Returns the name that `kNamesAttrName` gives value `index` under `key`,
+/// "arguments" or "results"; empty if there is none.
+llvm::StringRef getValueName(mlir::FunctionOpInterface func,
+                             llvm::StringRef key, unsigned index);
+
+/// Returns how messages call an argument: argument 'x', or argument 0 if it
+/// has no name.
+std::string describeArgument(mlir::FunctionOpInterface func, unsigned index);
+
+/// Returns a word for each argument, for identifiers that derive from it: its
+/// name with underscores for what C does not allow, or arg0. No two are equal.
+llvm::SmallVector<std::string> argumentWords(mlir::FunctionOpInterface func);
 
 /// `name` with everything that C does not allow in identifiers replaced by
 /// underscores, and `f_` in front where a letter must be.

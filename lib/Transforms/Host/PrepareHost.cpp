@@ -111,6 +111,35 @@ static LogicalResult checkUnsigned(func::FuncOp func) {
   return success();
 }
 
+/// Checks the attribute `ukernel.names`, if there is one.
+static LogicalResult checkNames(func::FuncOp func) {
+  Attribute given = func->getAttr(kNamesAttrName);
+  if (!given)
+    return success();
+  auto emitError = [&] {
+    return func.emitError() << "'" << kNamesAttrName << "' expected ";
+  };
+  auto lists = dyn_cast<DictionaryAttr>(given);
+  if (!lists)
+    return emitError() << "a dictionary, but got " << given;
+  for (NamedAttribute list : lists) {
+    bool isArguments = list.getName() == "arguments";
+    auto names = dyn_cast<ArrayAttr>(list.getValue());
+    if (!names || (!isArguments && list.getName() != "results") ||
+        !llvm::all_of(names, llvm::IsaPred<StringAttr>))
+      return emitError() << "lists of texts for 'arguments' and 'results', but "
+                            "got '"
+                         << list.getName().getValue()
+                         << "' = " << list.getValue();
+    size_t count = isArguments ? func.getNumArguments() : func.getNumResults();
+    if (names.size() != count)
+      return emitError() << "one name for each of " << count << ' '
+                         << list.getName().getValue() << ", but got "
+                         << names.size();
+  }
+  return success();
+}
+
 /// Whether `func` calls itself, through whatever other functions.
 static bool isRecursive(func::FuncOp func, SymbolTable &symbols) {
   SmallVector<func::FuncOp> worklist = {func};
@@ -234,7 +263,8 @@ private:
                << op.getName();
       if (func.isPublic() && !func.isExternal()) {
         if (failed(checkCalls(func, symbols)) || failed(checkSignature(func)) ||
-            failed(checkUnsigned(func)) || failed(checkDimensions(func)))
+            failed(checkUnsigned(func)) || failed(checkNames(func)) ||
+            failed(checkDimensions(func)))
           return failure();
         funcs.push_back(func);
       }

@@ -1,6 +1,7 @@
 //===- FormWorkloads.cpp - Contractions to ukernel.workload ---------------===//
 #include "FTuner/Analysis/ConstantValues.h"
 #include "FTuner/Analysis/Stages.h"
+#include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
 #include "Linalg/LinalgPatterns.h"
 #include "RowFormation.h"
@@ -50,6 +51,9 @@ void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
     return rewriter.createOrFold<tensor::DimOp>(
         function.getLoc(), occurrence.argument, occurrence.dim);
   };
+  auto nameOf = [&](const Occurrence &occurrence) {
+    return describeArgument(function, occurrence.argument.getArgNumber());
+  };
   for (auto &[symbol, places] : occurrences) {
     // A static size, if there is one, is what the others are held against.
     auto reference = llvm::find_if_not(places, isDynamic);
@@ -65,10 +69,9 @@ void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
                                 arith::CmpIPredicate::eq, size, expected);
       std::string message =
           "symbol '" + symbol.str() + "': expected dimension " +
-          std::to_string(place.dim) + " of argument " +
-          std::to_string(place.argument.getArgNumber()) +
-          " to equal dimension " + std::to_string(reference->dim) +
-          " of argument " + std::to_string(reference->argument.getArgNumber());
+          std::to_string(place.dim) + " of " + nameOf(place) +
+          " to equal dimension " + std::to_string(reference->dim) + " of " +
+          nameOf(*reference);
       cf::AssertOp::create(rewriter, function.getLoc(), equal, message);
     }
   }

@@ -218,19 +218,27 @@ class Inputs:
         self.signature = signature
         self.seed = seed
         self.given: dict[int, Any] = {}
+        numbers = {str(index): index for index in range(len(signature.arguments))}
+        for index, value in enumerate(signature.arguments):
+            if value.name is not None:
+                numbers.setdefault(value.name, index)
         for name, text in parse_pairs(texts, "--input").items():
-            if not name.isdigit() or int(name) >= len(signature.arguments):
+            if name not in numbers:
+                names = [name for name in numbers if not name.isdigit()]
                 raise UsageError(
-                    f"--input: expected an argument from 0 to {len(signature.arguments) - 1}, "
-                    f"but got '{name}'"
+                    f"--input: expected an argument from 0 to {len(signature.arguments) - 1}"
+                    f"{''.join(f', {known}' for known in names)}, but got '{name}'"
+                    f"{did_you_mean(name, names)}"
                 )
-            value = signature.arguments[int(name)]
-            self.given[int(name)] = _read_tensor(text) if value.is_tensor else _read_number(text)
+            value = signature.arguments[numbers[name]]
+            self.given[numbers[name]] = (
+                _read_tensor(text) if value.is_tensor else _read_number(text)
+            )
         for index, value in enumerate(signature.arguments):
             if not value.is_tensor and index not in self.given:
                 raise UsageError(
-                    f"argument {index} is a number ({value.type.name}): "
-                    f"give it by --input {index}=NUMBER"
+                    f"{signature.label(index)} is a number ({value.type.name}): "
+                    f"give it by --input {value.name or index}=NUMBER"
                 )
 
     def make(self, sizes: dict[str, int]) -> list[Any]:
