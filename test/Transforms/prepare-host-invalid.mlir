@@ -129,3 +129,51 @@ func.func @no_such_result(%x: tensor<4xi8>) -> tensor<4xi8>
     attributes {ukernel.unsigned = {results = array<i64: 1>}} {
   return %x : tensor<4xi8>
 }
+
+// -----
+
+func.func @grows(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{no lowering: expected scf.for to keep the sizes of the tensors that it carries, but dimension 0 of tensor 0 may change from iteration to iteration}}
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %b = tensor.concat dim(0) %a, %a : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %b : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+
+// -----
+
+func.func @takes_turns(%x: tensor<3x?xf32>, %y: tensor<3x?xf32>, %n: index) -> tensor<3x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{no lowering: expected scf.while to keep the sizes of the tensors that it carries, but dimension 1 of tensor 0 may change from iteration to iteration}}
+  %r:3 = scf.while (%i = %c0, %a = %x, %b = %y) : (index, tensor<3x?xf32>, tensor<3x?xf32>) -> (index, tensor<3x?xf32>, tensor<3x?xf32>) {
+    %c = arith.cmpi slt, %i, %n : index
+    scf.condition(%c) %i, %a, %b : index, tensor<3x?xf32>, tensor<3x?xf32>
+  } do {
+  ^bb0(%i: index, %a: tensor<3x?xf32>, %b: tensor<3x?xf32>):
+    %j = arith.addi %i, %c1 : index
+    scf.yield %j, %b, %a : index, tensor<3x?xf32>, tensor<3x?xf32>
+  }
+  return %r#1 : tensor<3x?xf32>
+}
+
+// -----
+
+func.func @passes_another(%x: tensor<4xf32>, %n: index) -> tensor<2xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{no lowering: expected scf.while to pass on tensors that it carries, but got another 'tensor<2xf32>'}}
+  %r:2 = scf.while (%i = %c0, %a = %x) : (index, tensor<4xf32>) -> (index, tensor<2xf32>) {
+    %c = arith.cmpi slt, %i, %n : index
+    %s = tensor.extract_slice %a[0] [2] [1] : tensor<4xf32> to tensor<2xf32>
+    scf.condition(%c) %i, %s : index, tensor<2xf32>
+  } do {
+  ^bb0(%i: index, %s: tensor<2xf32>):
+    %j = arith.addi %i, %c1 : index
+    scf.yield %j, %x : index, tensor<4xf32>
+  }
+  return %r#1 : tensor<2xf32>
+}

@@ -225,7 +225,9 @@ def UKernelPrepareHostPass : Pass<"ukernel-prepare-host", "::mlir::ModuleOp"> {
     `ukernel.result_sizes`, computes the sizes of its results from the sizes of
     its tensor arguments (the dynamic ones, in order) and its scalars. Operators
     without loops (softmax, pack, …) are decomposed; splat constants become
-    fills. Tensor arguments are marked as never written.
+    fills. Tensor arguments are marked as never written. Tensors that `scf.for`
+    and `scf.while` carry are written back to one buffer in each iteration;
+    a loop that may change the sizes of one is an error.
 
     ```mlir
     func.func @f(%a: tensor<?x4xf32>) -> tensor<?x4xf32> { … }

@@ -142,25 +142,6 @@ static void replaceSplatConstants(func::FuncOp func) {
   }
 }
 
-/// Writes what loops yield back to what they iterate on where bufferization
-/// could not see by itself that both have one buffer. Shapes that may change
-/// from iteration to iteration are left alone.
-static void keepLoopsInPlace(func::FuncOp func) {
-  func.walk([](scf::ForOp loop) {
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-    OpBuilder builder(yield);
-    for (auto [operand, argument] :
-         llvm::zip_equal(yield->getOpOperands(), loop.getRegionIterArgs())) {
-      auto type = dyn_cast<RankedTensorType>(argument.getType());
-      if (!type || !type.hasStaticShape() || operand.get() == argument)
-        continue;
-      operand.set(bufferization::MaterializeInDestinationOp::create(
-                      builder, yield.getLoc(), operand.get(), argument)
-                      ->getResult(0));
-    }
-  });
-}
-
 LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {
   MLIRContext *context = func.getContext();
   RewritePatternSet patterns(context);

@@ -6,6 +6,24 @@
 
 namespace ftuner {
 
+/// Resolves dimensions to sizes of the arguments and drops what nobody needs.
+mlir::LogicalResult simplifySizes(mlir::func::FuncOp func);
+
+/// Proves that no iteration changes the sizes of a tensor that a loop carries
+/// (scf.for, scf.while), and replaces these sizes by those before the loop.
+/// Fails, naming the loop, if one may change. Aligns what regions of scf.while
+/// pass on.
+mlir::LogicalResult fixLoopSizes(mlir::func::FuncOp func);
+
+/// Copies tensors that loops carry into tensors of the sizes before the loop,
+/// so that patterns find these sizes, and carries nothing on. For functions
+/// that compute only sizes.
+void stateLoopSizes(mlir::func::FuncOp func);
+
+/// Writes what iterations pass on back to the buffers that the loops carry,
+/// where bufferization could not see by itself that both have one buffer.
+void keepLoopsInPlace(mlir::func::FuncOp func);
+
 /// Builds a private function `name` after `func` (on tensors) that computes the
 /// sizes of `func`'s results from the sizes of its arguments and its scalars:
 /// one index for every dimension of every result. Assertions on sizes are kept.

@@ -287,6 +287,8 @@ private:
                         bufferization::BufferizationDialect::kWritableAttrName,
                         BoolAttr::get(func.getContext(), false));
     assertSteps(func);
+    if (failed(fixLoopSizes(func)))
+      return failure();
     FailureOr<func::FuncOp> sizes =
         buildResultSizes(func, (func.getName() + "_result_sizes").str());
     if (failed(sizes))

@@ -69,8 +69,7 @@ struct DimOfIfResult : public OpRewritePattern<tensor::DimOp> {
 };
 } // namespace
 
-/// Resolves dimensions to sizes of the arguments and drops what nobody needs.
-static LogicalResult simplify(func::FuncOp func) {
+LogicalResult ftuner::simplifySizes(func::FuncOp func) {
   MLIRContext *context = func.getContext();
   RewritePatternSet patterns(context);
   memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
@@ -205,6 +204,7 @@ FailureOr<func::FuncOp> ftuner::buildResultSizes(func::FuncOp func,
   builder.setInsertionPointAfter(func);
   builder.insert(sizes);
 
+  stateLoopSizes(sizes);
   SmallVector<Type> results;
   sizes.walk([&](func::ReturnOp exit) {
     builder.setInsertionPoint(exit);
@@ -220,10 +220,10 @@ FailureOr<func::FuncOp> ftuner::buildResultSizes(func::FuncOp func,
   sizes.setFunctionType(FunctionType::get(
       func.getContext(), func.getFunctionType().getInputs(), results));
 
-  if (failed(simplify(sizes)))
+  if (failed(simplifySizes(sizes)))
     return func.emitError("could not simplify the sizes of the results");
   eraseAssertionsOnElements(sizes);
-  if (failed(simplify(sizes)))
+  if (failed(simplifySizes(sizes)))
     return func.emitError("could not simplify the sizes of the results");
   if (failed(checkOnlySizes(func, sizes)))
     return failure();
