@@ -3,6 +3,6 @@
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
-python="$root/.venv/bin/python"
-[ -x "$python" ] || python=python3
+python="${PYTHON:-$root/.venv/bin/python}"
+command -v "$python" >/dev/null || python=python3
 PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}" exec "$python" -m ftuner_bench.prepare "$@"

@@ -12,11 +12,10 @@ import math
 import os
 import pathlib
 import random
-import re
 import shutil
 import subprocess
 import sys
-import time
+import tarfile
 import types
 from typing import Any, Callable
 
@@ -33,10 +32,11 @@ from ftuner_bench import (  # noqa: E402
     builds,
     bundle,
     correctness,
-    prepare,
+    forward,
+    parts,
+    products,
     records,
     report,
-    run,
     stats,
     timing,
     ways,
@@ -45,7 +45,7 @@ from ftuner_bench import (  # noqa: E402
 from ftuner_bench.machine import Cuda, Rehearsal  # noqa: E402
 from ftuner_bench.recorded import key  # noqa: E402
 
-from scale import SCALE  # noqa: E402
+import ftuner  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
 
@@ -134,19 +134,6 @@ def test_matching() -> None:
     assert names("*_truncate") == ["llama_out_tf32_truncate"]
     with pytest.raises(ValueError, match="expected one of dense, .* but got 'dens'"):
         names("dense,dens")
-
-
-def test_records(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "records.jsonl"
-    records.Writer(path, "one")("time", value=float("nan"), nested={"a": (1, float("inf"))})
-    records.Writer(path, "two")("check", problems=[])
-    path.open("a").write('{"part": "two", "kind": "ch')  # killed in the midst of a line
-    read = list(records.read(path))
-    assert [record["part"] for record in read] == ["one", "two"]
-    assert read[0]["value"] is None and read[0]["nested"] == {"a": [1, None]}
-    path.write_text('{"part": "one"\n{"part": "one", "kind": "x"}\n')
-    with pytest.raises(ValueError, match=":1: expected a JSON object"):
-        list(records.read(path))
 
 
 def test_key_of_recorded_functions() -> None:
@@ -348,17 +335,6 @@ def test_report_of_failures(tmp_path: pathlib.Path) -> None:
     assert "FAILED dense T=7: 3 elements were not written" in text and "1 failed" in text
 
 
-def test_clocks(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "clocks.csv"
-    assert report.clocks(path) is None
-    path.write_text(
-        "2000/01/01 00:00:00.000, 1200, 3000, 30, [N/A], 5\n"
-        "2000/01/01 00:00:00.500, 1900, 3000, 32, [N/A], 90\n"
-    )
-    found = report.clocks(path)
-    assert found is not None and found["sm_mhz"]["max"] == 1900 and "power_w" not in found
-
-
 # Timing and checks, on a CPU in the place of a GPU.
 
 
@@ -495,7 +471,7 @@ def test_checks_catch_bugs(tmp_path: pathlib.Path, type: str, bug: str) -> None:
     class Session:
         machine = Rehearsal(0)
         seed = random.randrange(1 << 30)
-        write = records.Writer(tmp_path / "records.jsonl", "correctness")
+        write = records.Writer(tmp_path / "records.gz", "correctness")
 
     passed = correctness.check(
         Session(),
@@ -505,7 +481,7 @@ def test_checks_catch_bugs(tmp_path: pathlib.Path, type: str, bug: str) -> None:
         seed=1,
         offset=1,
     )
-    (record,) = records.read(tmp_path / "records.jsonl")
+    (record,) = records.read(tmp_path / "records.gz")
     assert passed == (words is None)
     assert words is None or any(words in problem for problem in record["problems"])
 
@@ -572,115 +548,6 @@ def test_sources_compile() -> None:
         subprocess.run(["bash", "-n", str(script)], check=True)
 
 
-# run.sh without a GPU.
-
-
-def small_bundle(folder: pathlib.Path) -> pathlib.Path:
-    """A bundle without artefacts, for what happens before anything is measured."""
-    (folder / "lib").mkdir(parents=True)
-    shutil.copy(BUILD / "lib" / "libftrt.so.1", folder / "lib")
-    shutil.copytree(GPU / "ftuner_bench", folder / "ftuner_bench")
-    shutil.copy(GPU / "run.sh", folder)
-    bundle.write(
-        folder, "synthetic", False, workloads.FULL, {"h200": {"files": {}}, "h100": {"files": {}}}
-    )
-    return folder
-
-
-def run_script(folder: pathlib.Path, *arguments: str, **variables: str) -> Any:
-    return subprocess.run(
-        [str(folder / "run.sh"), *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHON": sys.executable, **variables},
-    )
-
-
-def test_no_driver(tmp_path: pathlib.Path) -> None:
-    folder = small_bundle(tmp_path / "bundle")
-    done = run_script(folder, FTRT_CUDA_DRIVER="/nonexistent/libcuda.so.1")
-    assert done.returncode == 3, done.stderr
-    assert (
-        "error: nothing can be measured here: ftrt_device_count failed with code 5" in done.stderr
-    )
-    assert "/nonexistent/libcuda.so.1" in done.stderr
-    assert not (folder / "ftuner-results").exists()
-
-
-def test_parts_that_break_are_reported(tmp_path: pathlib.Path) -> None:
-    """With a driver that runs nothing, and libraries that are not in the bundle."""
-    driver = BUILD / "test" / "unit" / "Runtime" / "libFTunerFakeDriver.so"
-    if not driver.exists():
-        pytest.skip("the fake driver is not built")
-    folder = small_bundle(tmp_path / "bundle")
-    done = run_script(
-        folder,
-        f"--out={tmp_path / 'out'}",
-        "--only=correctness,overhead",
-        "--budget=100",
-        "--seed=1",
-        FTRT_CUDA_DRIVER=str(driver),
-    )
-    assert done.returncode == 2
-    assert "has no device named like Fake" in done.stdout and "seed 1" in done.stdout
-    content = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert content["statuses"] == {"correctness": 2, "overhead": 2}
-    assert [error["part"] for error in content["errors"]] == ["correctness", "overhead"]
-    assert all(error["traceback"] for error in content["errors"])
-
-
-def test_late_parts_are_killed(tmp_path: pathlib.Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(GPU))
-    monkeypatch.setattr(run, "GRACE", 0.05)
-    found = bundle.read(small_bundle(tmp_path / "bundle"))
-    path = tmp_path / "records.jsonl"
-    # Importing PyTorch alone takes longer.
-    options = run.parse(["--bundle=x"])
-    assert run.run_part(run.PARTS[0], options, found, "h200", path, tmp_path, 0.05) == 2
-    (record,) = records.read(path)
-    assert record["kind"] == "error" and record["message"].startswith("killed")
-
-
-def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
-    folder = small_bundle(tmp_path / "bundle")
-    done = run_script(folder, "--only", "speed")
-    assert done.returncode == 2 and "expected a part of proof," in done.stderr
-    done = run_script(folder, "--sizes", "1,x")
-    assert done.returncode == 2 and "expected positive integers, but got 'x'" in done.stderr
-    done = run_script(folder, "--device", "k80")
-    assert done.returncode == 2 and "expected one of h200, h100, but got 'k80'" in done.stderr
-    (folder / "bundle.json").write_text('{"format_version": 7}')
-    done = run_script(folder)
-    assert done.returncode == 2 and "expected format_version 1, but got 7" in done.stderr
-    bundle.write(folder, "synthetic", False, workloads.FULL, {})
-    done = run_script(folder)
-    assert done.returncode == 2 and "prepare.sh did not finish" in done.stderr
-    (folder / "bundle.json").unlink()
-    done = run_script(folder)
-    assert done.returncode == 1 and "is no bundle" in done.stderr
-
-
-def test_choice_of_the_device(tmp_path: pathlib.Path) -> None:
-    found = bundle.read(small_bundle(tmp_path / "bundle"))
-    assert found.choose_device("NVIDIA H100 80GB HBM3") == ("h100", True)
-    assert found.choose_device("NVIDIA H200") == ("h200", True)
-    assert found.choose_device("NVIDIA L4") == ("h200", False)
-
-
-def test_parts() -> None:
-    def names(*arguments: str) -> list[str]:
-        return [part.name for part in run.chosen_parts(run.parse(["--bundle=x", *arguments]))]
-
-    everything = [
-        "proof", "correctness", "selection", "products", "models", "forward", "rows", "overhead"
-    ]  # fmt: skip
-    assert names() == everything
-    assert names("--only=models,correctness") == ["correctness", "models"]
-    assert names("--skip=products") == [name for name in everything if name != "products"]
-    assert run.parse(["--bundle=x"]).budget < 9 * 60
-
-
 # A rehearsal: everything but the GPU itself, in the emulator.
 
 
@@ -691,9 +558,9 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         [
             str(GPU / "prepare.sh"),
             "--rehearsal",
-            "--devices=h200",
-            # The others are rehearsed below, or need a GPU.
-            "--skip=proof,forward,rows",
+            # Its kernels of all codegen paths take part.
+            "--devices=h100",
+            "--skip=proof",
             f"--build={BUILD}",
             f"--out={folder}",
         ],
@@ -704,136 +571,170 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def test_rehearsal_of_whole_models(tmp_path: pathlib.Path) -> None:
-    """A layer of BERT and an operator by FTuner alone, beside PyTorch."""
-    folder, out = tmp_path / "bundle", tmp_path / "results"
-    command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h200", f"--build={BUILD}", f"--out={folder}"]
-    command += ["--workloads=dense", "--skip=proof,selection,models"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    done = run_script(folder, f"--out={out}", "--only=proof,forward,rows", "--budget=150", "--skip-peers=compile")
-    assert done.returncode == 0, done.stdout + done.stderr
-    content = json.loads((out / "results.json").read_text())
-    assert {row["case"] for row in content["forward"]} == {"add_layer_norm_768_f32", "bert_base_f32_16"}
-    assert all(row["microseconds"].keys() == {"ftuner", "eager"} for row in content["forward"])
-    assert all(time > 0 for row in content["forward"] for time in row["microseconds"].values())
-    with (out / "rows.csv").open(encoding="utf-8", newline="") as file:
-        measured = list(csv.DictReader(file))
-    assert {(row["op"], row["how"]) for row in measured} == {
-        (op, how) for op in ("softmax", "add_layernorm") for how in ("ftuner", "eager")
-    }
-    assert all(float(row["latency_us"]) > 0 and float(row["error"]) < 1e-4 for row in measured)
-    assert {"device", "rows", "cols", "bytes", "dtype"} <= measured[0].keys()
-    kernels = json.loads((out / "kernels.json").read_text())
-    assert {row["how"] for row in kernels} == {"ftuner", "eager"}
-    assert any("proof needs a GPU" in note["text"] for note in content["notes"])
-    # A library that computes something else.
-    packed = folder / "h200" / "forward"
-    shutil.copy(packed / "bert_base_f32_16.so.xz", packed / "add_layer_norm_768_f32.so.xz")
-    done = run_script(folder, f"--out={out}", "--only=forward", "--budget=150", "--skip-peers=compile")
-    assert done.returncode == 1, done.stdout + done.stderr
+#: Runs run.py, whose parts fork from a process that has imported PyTorch, in place of importing it each.
+FORKING = """
+import os, sys, tempfile
+import torch, torch._dynamo, torch._inductor.custom_graph_pass, transformers
+import ftuner.torch
+from ftuner_bench import part, processes, run
 
 
-def test_rehearsal_of_named_paths(tmp_path: pathlib.Path) -> None:
-    """Kernels that take tensor maps."""
-    folder, out = tmp_path / "bundle", tmp_path / "results"
-    command = [str(GPU / "prepare.sh"), "--rehearsal", "--devices=h100", f"--build={BUILD}", f"--out={folder}"]
-    command += ["--paths=wgmma", "--workloads=dense_f16,llama_out*", "--skip=proof,selection,models,forward,rows"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    done = run_script(folder, f"--out={out}", "--only=correctness", f"--sizes={'1,5,64' if SCALE > 1 else 5}")
-    assert done.returncode == 0, done.stdout + done.stderr
-    checks = json.loads((out / "results.json").read_text())["checks"]
-    assert checks["checks"] > 0 and not checks["failures"]
+class Forked(processes.Child):
+    def __init__(self, module, arguments, environment):
+        self.forked = module == "part"
+        if not self.forked:
+            super().__init__(module, arguments, environment)
+            return
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            os.environ.update(environment)
+            tempfile.tempdir = None
+            sys.argv = ["part", *arguments]
+            code = 3
+            try:
+                code = part.main()
+                sys.stdout.flush()
+            finally:
+                os._exit(code)
+
+    def wait(self, seconds):
+        if not self.forked:
+            return super().wait(seconds)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def end(self):
+        if not self.forked:
+            super().end()
+
+
+run.Child = Forked
+sys.exit(run.main())
+"""
+
+
+def run_rehearsal(folder: pathlib.Path, out: pathlib.Path, *arguments: str) -> Any:
+    skipped = "compile,compile_max,torch_ftuner_inductor"
+    command = [sys.executable, "-c", FORKING, f"--bundle={folder}"]
+    return subprocess.run(
+        [*command, f"--out={out}", f"--skip-peers={skipped}", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FTUNER_HOME": str(folder), "PYTHONPATH": f"{folder}:{folder / 'python'}"},
+    )
+
+
+def results(out: pathlib.Path) -> tuple[pathlib.Path, Any]:
+    """The files of the archive, and results.json."""
+    with tarfile.open(out / "results.tar.xz") as archive:
+        archive.extractall(out.parent, filter="data")
+    return out.parent / "results", json.loads((out.parent / "results" / "results.json").read_text())
 
 
 def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    out = tmp_path / "results"
+    out = tmp_path / "out"
     # Each part has sizes of its own among these.
-    sizes = (1, 2, 8, 16)
-    start = time.monotonic()
-    done = run_script(
-        rehearsal,
-        f"--out={out}",
-        "--skip=proof,forward,rows",
-        f"--sizes={','.join(map(str, sizes))}",
-        "--budget=400",
-        "--skip-peers=compile,compile_max,torch_ftuner_inductor",
-    )
+    sizes = (2, 8, 16, 64)
+    done = run_rehearsal(rehearsal, out, f"--sizes={','.join(map(str, sizes))}", "--budget=500")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - start < 430
-    assert len(list(out.iterdir())) <= 8
-    content = json.loads((out / "results.json").read_text())
-    assert content["rehearsal"] and set(content["statuses"].values()) == {0}
-    # Every workload at the sizes of the range, two at a single one, and all at four beyond it,
-    # threads, a graph.
-    assert content["checks"]["checks"] == 8 * (len(sizes) + 4) + 2 * (1 + 4) + 2 and not content["checks"]["failures"]
-    assert {row["workload"] for row in content["ratios"]} == {w.name for w in workloads.SMALL if not w.packs}
-    assert len(content["selection_by_size"]) == 5 * 1 * 2
+    assert "REHEARSAL" in done.stdout and len(list(out.iterdir())) == 3
+    files, content = results(out)
+    assert content["rehearsal"] and content["statuses"] == dict.fromkeys(
+        (part.name for part in parts.PARTS), 0
+    )
+    assert all(not entry["missing"] for entry in content["coverage"])
+    texts = [note["text"] for note in content["notes"]]
+    for words in ("the proof needs a GPU", "bandwidths needs a GPU"):
+        assert any(words in text for text in texts)
+    _check_products(content, sizes)
+    _check_models(content, texts)
+    _check_forward(files, content)
     assert [row["what"] for row in content["host_time"]] == [
         "function, one size",
         "function, all sizes in turn",
         "function, by the Python package",
         "torch.matmul with out",
     ]
-    # Two layers of each, with six linear layers in BERT and four in GPT-2, and attention.
-    assert len([n for n in content["notes"] if "0 functions not in the bundle" in n["text"]]) == 2
-    assert [n["text"].split(" products")[0] for n in content["notes"]] == [
-        "BERT-base, batch 1: 12 of 14",
-        "GPT-2, batch 1: 8 of 10",
-    ]
-    assert {(row["model"], row["how"]) for row in content["models"]} == {
-        (model, how) for model in ("bert_base", "gpt2") for how in ("eager", "torch_ftuner")
+
+
+def _check_products(content: Any, sizes: tuple[int, ...]) -> None:
+    # Every workload at its sizes and at four beyond its range, threads, a graph.
+    known = [set(workload.grid()) & set(sizes) for workload in workloads.SMALL]
+    assert content["checks"]["checks"] == sum(len(found) + 4 for found in known) + 2
+    assert not content["checks"]["failures"]
+    modes = {(row["workload"], row["mode"]) for row in content["ratios"]}
+    assert modes == {
+        (workload.name, mode)
+        for workload in workloads.SMALL
+        for mode in (timing.MODES if workload.type == "f32" else products.TENSOR_MODES)
     }
-    assert all(row["lengths"] == 2 and row["largest_error"] < 1e-5 for row in content["models"])
-    assert all(not entry["missing"] for entry in content["coverage"])
-    assert "REHEARSAL" in done.stdout
+    assert {(row["workload"], row["size"]) for row in content["selection_by_size"]} == {
+        ("dense", 8), ("batch_nn", 8), ("llama_out", 64),
+    }  # fmt: skip
+
+
+def _check_models(content: Any, texts: list[str]) -> None:
+    # A layer has four linear layers, and attention.
+    (note,) = [text for text in texts if "functions not in the bundle" in text]
+    assert "0 functions not in the bundle" in note and note.startswith("GPT-2, batch 1: 4 of 5")
+    assert {row["how"] for row in content["models"]} == {"eager", "torch_ftuner"}
+    assert all(row["lengths"] == 3 and row["largest_error"] < 1e-5 for row in content["models"])
+
+
+def _check_forward(files: pathlib.Path, content: Any) -> None:
+    """A layer of BERT, an operator and an epilogue by FTuner alone, beside PyTorch; and rows."""
+    assert {row["case"] for row in content["forward"]} == set(forward.REHEARSED)
+    for row in content["forward"]:
+        assert row["microseconds"].keys() == {"ftuner", "eager"}
+        assert all(time > 0 for time in row["microseconds"].values())
+    with (files / "rows.csv").open(encoding="utf-8", newline="") as file:
+        measured = list(csv.DictReader(file))
+    assert {(row["op"], row["how"]) for row in measured} == {
+        (op, how) for op in ("softmax", "add_layernorm") for how in ("ftuner", "eager")
+    }
+    assert all(float(row["latency_us"]) > 0 and float(row["error"]) < 1e-4 for row in measured)
+    assert {"device", "rows", "cols", "bytes", "dtype"} <= measured[0].keys()
+    kernels = json.loads((files / "kernels.json").read_text())
+    assert {row["how"] for row in kernels} == {"ftuner", "eager"}
+
+
+def test_paths_of_a_bundle(rehearsal: pathlib.Path) -> None:
+    """By default gated paths take part: a bundle has kernels of them, of those with tensor maps too."""
+    programs = json.loads(bundle.unpack(rehearsal / "h100" / "llama_out_programs.json.xz"))
+    paths = {program["path"] for program in programs["sizes"]["64"]}
+    assert {"simt", "mma", "wgmma"} <= paths
+    packed = ftuner.load(bundle.unpack_to_file(rehearsal / "h100" / "llama_out_packed.so.xz"))
+    (workload,) = packed.manifest["workloads"]
+    assert {family["path"] for family in workload["families"]} == {"wgmma"}
+    pool = ftuner.load(bundle.unpack_to_file(rehearsal / "h100" / "llama_out_programs.so.xz"))
+    kinds = {one["kind"] for kernel in pool.manifest["kernels"] for one in kernel["parameters"]}
+    assert "tensor_map" in kinds
 
 
 def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """A library that computes something else, and a program with a block too few."""
+    """Libraries that compute something else, and a program with a block too few."""
     folder = tmp_path / "bundle"
     shutil.copytree(rehearsal, folder)
-    listing = folder / "h200" / "dense_programs.json.xz"
-    programs = json.loads(bundle.unpack(listing))
+    made = folder / "h100"
+    programs = json.loads(bundle.unpack(made / "dense_programs.json.xz"))
     victim = next(p for p in programs["sizes"]["8"] if sum(p["blocks"]) > 1)
     victim["blocks"][-1] -= 1
     plain = tmp_path / "programs.json"
     plain.write_text(json.dumps(programs))
-    bundle.pack(plain, listing)
-    shutil.copy(folder / "h200" / "batch_nt_programs.so.xz", folder / "h200" / "batch_nn.so.xz")
-    done = run_script(
-        folder,
-        f"--out={tmp_path / 'results'}",
-        "--sizes=8",
-        "--budget=120",
-        "--only=correctness,selection",
+    bundle.pack(plain, made / "dense_programs.json.xz")
+    shutil.copy(made / "dense_programs.so.xz", made / "batch_nn.so.xz")
+    shutil.copy(made / "forward" / "bert_base_f32_16.so.xz", made / "forward" / "add_layer_norm_768_f32.so.xz")
+    out = tmp_path / "out"
+    done = run_rehearsal(
+        folder, out, "--sizes=8", "--budget=200", "--only=correctness,selection,forward", "--workloads=dense,batch_nn"
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    content = json.loads((tmp_path / "results" / "results.json").read_text())
-    assert content["statuses"]["selection"] == 1
-    assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
+    _, content = results(out)
     # batch_nn's library has no such function: that part breaks, and says so.
-    assert content["statuses"]["correctness"] == 2
+    assert content["statuses"] == {"correctness": 2, "selection": 1, "forward": 1}
+    assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
     assert any("batch_nn" in error["message"] for error in content["errors"])
-
-
-def test_large_bundles_are_refused(
-    tmp_path: pathlib.Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def device(self: prepare.Preparation, name: str) -> dict[str, Any]:
-        (self.out / name).write_bytes(random.randbytes(1 << 20))
-        return {"files": {}}
-
-    monkeypatch.setattr(prepare.Preparation, "device", device)
-    arguments = ["prepare.sh", f"--build={BUILD}", f"--out={tmp_path}", "--devices", "a", "b", "c"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert prepare.MOST_BYTES == 48 << 20 and prepare.main() == 0
-    monkeypatch.setattr(prepare, "MOST_BYTES", 3 << 20)
-    assert prepare.main() == 1
-    # The devices' files, and the benchmarks with the package.
-    printed = capsys.readouterr().err
-    assert re.search(r"error: expected a bundle of less than 3 MiB, but got [34]\.\d MiB;", printed)
 
 
 def test_prepare_refuses(tmp_path: pathlib.Path) -> None:

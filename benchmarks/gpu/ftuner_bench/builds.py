@@ -1,4 +1,4 @@
-"""Builds the native peers with the machine's own compilers, beside the first part.
+"""Builds the native peers, and programs, with the machine's own compilers, beside the first part.
 
 `python -m ftuner_bench.builds --scratch DIR`; each library appears at once when it is
 complete, and what failed leaves its messages in a file beside it.
@@ -14,6 +14,9 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+
+from .processes import end_with_parent
 
 SOURCES = pathlib.Path(__file__).resolve().parent
 
@@ -80,7 +83,16 @@ def command_overhead(output: pathlib.Path) -> list[str]:
     ]
 
 
-COMMANDS = {"launch_loop": command_overhead, "cublaslt": command_cublaslt}
+def command_bandwidths(output: pathlib.Path) -> list[str]:
+    source = SOURCES.parent / "bandwidths.cu"
+    return [tool("nvcc"), "-O3", "-std=c++17", "-arch=native", "-o", str(output), str(source)]
+
+
+COMMANDS = {
+    "launch_loop": command_overhead,
+    "bandwidths": command_bandwidths,
+    "cublaslt": command_cublaslt,
+}
 
 
 def tool(name: str) -> str:
@@ -118,8 +130,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
     parser.add_argument("--only", choices=list(COMMANDS), action="append")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    results = [build(options.scratch, name) for name in options.only or COMMANDS]
+    if options.parent is not None:
+        end_with_parent(options.parent)
+    with ThreadPoolExecutor() as pool:
+        results = list(
+            pool.map(lambda name: build(options.scratch, name), options.only or COMMANDS)
+        )
     return 0 if all(results) else 1
 
 

@@ -23,10 +23,12 @@ FORMAT_VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """folder: where it is. devices: from name to the paths and facts of its artefacts."""
+    """folder: where it is. torch: the version of PyTorch that traced the functions of models.
+    devices: from name to the paths and facts of its artefacts."""
 
     folder: pathlib.Path
     revision: str
+    torch: str
     rehearsal: bool
     workloads: tuple[Workload, ...]
     devices: dict[str, dict[str, Any]]
@@ -54,6 +56,7 @@ class Bundle:
 def write(
     folder: pathlib.Path,
     revision: str,
+    torch: str,
     rehearsal: bool,
     workloads: tuple[Workload, ...],
     devices: dict[str, dict[str, Any]],
@@ -61,6 +64,7 @@ def write(
     content = {
         "format_version": FORMAT_VERSION,
         "revision": revision,
+        "torch": torch,
         "rehearsal": rehearsal,
         "workloads": [dataclasses.asdict(workload) for workload in workloads],
         "devices": devices,
@@ -85,7 +89,19 @@ def read(folder: pathlib.Path) -> Bundle:
     workloads = tuple(
         Workload(**{**fields, "sizes": tuple(fields["sizes"])}) for fields in content["workloads"]
     )
-    return Bundle(folder, content["revision"], content["rehearsal"], workloads, content["devices"])
+    return Bundle(
+        folder,
+        content["revision"],
+        content["torch"],
+        content["rehearsal"],
+        workloads,
+        content["devices"],
+    )
+
+
+def is_same_release(one: str, other: str) -> bool:
+    """Returns true for versions of PyTorch that differ in a patch or a build alone."""
+    return one.split(".")[:2] == other.split(".")[:2]
 
 
 def pack(source: pathlib.Path, target: pathlib.Path) -> None:

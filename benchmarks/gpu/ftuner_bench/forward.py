@@ -137,6 +137,65 @@ def _model(name: str, type: str, batch: int) -> Case:
     )
 
 
+class _Bias(torch.nn.Module):
+    def __init__(self, inner: int, outer: int):
+        super().__init__()
+        self.linear = torch.nn.Linear(inner, outer)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+class _BiasGelu(_Bias):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(self.linear(x))
+
+
+class _Residual(_Bias):
+    def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) + residual
+
+
+class _Gate(torch.nn.Module):
+    """The gated half of a layer of Llama."""
+
+    def __init__(self, inner: int, outer: int):
+        super().__init__()
+        self.gate = torch.nn.Linear(inner, outer, bias=False)
+        self.up = torch.nn.Linear(inner, outer, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(self.gate(x)) * self.up(x)
+
+
+def _epilogue(
+    name: str, inner: int, outer: int, build: Callable[[int, int], torch.nn.Module]
+) -> Case:
+    """A product [T, inner] · [inner, outer] and what follows it, in f16."""
+    few = 32  # Divides the widths of a rehearsal.
+
+    def shapes(size: int, small: bool) -> tuple[tuple[int, ...], ...]:
+        widths = (inner, outer) if build is _Residual else (inner,)
+        return tuple((size, width // few if small else width) for width in widths)
+
+    return Case(
+        f"{name}_{outer}_f16",
+        f"{name} of [T, {inner}] · [{inner}, {outer}], f16",
+        "f16",
+        lambda small: build(inner // few, outer // few) if small else build(inner, outer),
+        shapes,
+        (1024, 128, 100, 32, 2048),
+        ((0,),) * (2 if build is _Residual else 1),
+    )
+
+
+EPILOGUES = (
+    _epilogue("linear", 768, 2304, _Bias),
+    _epilogue("linear_gelu", 768, 3072, _BiasGelu),
+    _epilogue("linear_residual", 3072, 768, _Residual),
+    _epilogue("linear_gate", 2048, 5632, _Gate),
+)
+
 # Operators come first: PyTorch compiles them in seconds, and models in half a minute.
 CASES = (
     _rows("softmax", "f32", 768, lambda width: _Softmax()),
@@ -153,12 +212,13 @@ CASES = (
 )
 
 
-REHEARSED = ("add_layer_norm_768_f32", "bert_base_f32_16")
+REHEARSED = ("add_layer_norm_768_f32", "bert_base_f32_16", "linear_gelu_3072_f16")
 
 
-def cases(small: bool) -> tuple[Case, ...]:
-    """Of a rehearsal: a model and an operator."""
-    return tuple(case for case in CASES if case.name in REHEARSED) if small else CASES
+def cases(part: str, small: bool) -> tuple[Case, ...]:
+    """The cases of a part; in a rehearsal a model, an operator, and an epilogue."""
+    every = EPILOGUES if part == "epilogues" else CASES
+    return tuple(case for case in every if case.name in REHEARSED) if small else every
 
 
 def module_of(case: Case, small: bool) -> torch.nn.Module:
@@ -167,6 +227,7 @@ def module_of(case: Case, small: bool) -> torch.nn.Module:
 
 
 def prepare(
+    part: str,
     small: bool,
     folder: pathlib.Path,
     compile_text: Callable[[str, pathlib.Path], None],
@@ -179,7 +240,7 @@ def prepare(
     import ftuner.torch
 
     folder.mkdir(parents=True)
-    for case in cases(small):
+    for case in cases(part, small):
         module = module_of(case, small)
         largest = max(case.grid(small))
         size = Dim("T", min=1, max=largest)
@@ -205,12 +266,12 @@ def prepare(
 
 def measure(session: Session) -> bool:
     files = session.bundle.devices[session.device]["files"]
-    if "forward" not in files:
-        session.write("note", text="the bundle was made without forward")
+    if session.part.name not in files:
+        session.write("note", text=f"the bundle was made without {session.part.name}")
         return True
-    folder = session.bundle.folder / files["forward"]
+    folder = session.bundle.folder / files[session.part.name]
     passed = True
-    every = cases(session.machine.rehearsal)
+    every = cases(session.part.name, session.machine.rehearsal)
     with torch.no_grad():
         for number, case in enumerate(every):
             share = within(session, len(every) - number)

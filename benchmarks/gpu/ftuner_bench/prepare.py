@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -24,7 +25,10 @@ from .workloads import FULL, SMALL, Workload, matching
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
-MOST_BYTES = 48 << 20
+MOST_BYTES = 40 << 20
+
+# Codegen paths whose kernels are measured, gated ones included: a device takes those that it runs.
+PATHS = "simt,mma,rows,wgmma"
 
 # Sizes whose programs are all timed, of the workloads that have some. Those of batches are
 # multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
@@ -36,11 +40,11 @@ SELECTION_SIZES = {
     "batch_nn": (8, 24, 52, 64, 100, 128),
     "linear": (16, 128, 512, 2048),
     "dense_f16": (1, 16, 53, 128),
-    "llama_out": (16, 128, 1024, 4096),
+    "llama_out": (16, 100, 128, 1024, 2048, 4096),
 }
-REHEARSAL_SELECTION_SIZES = {
-    name: (4, 8) for name in ("dense", "dense16", "batch_nt", "batch_nn", "dense_f16")
-}
+REHEARSAL_SELECTION_SIZES = {"dense": (8,), "batch_nn": (8,), "llama_out": (64,)}
+# Of a function, in a rehearsal.
+REHEARSAL_KERNELS = ["--max-kernels=1"]
 
 
 class Preparation:
@@ -52,7 +56,8 @@ class Preparation:
         self.tools = self.build / "bin"
         self.rehearsal: bool = options.rehearsal
         self.skipped = set(options.skip.split(","))
-        self.paths = [f"--paths={options.paths}"] if options.paths else []
+        self.paths = [f"--paths={options.paths}"]
+        self.fewer = REHEARSAL_KERNELS if self.rehearsal else []
         self.start = time.monotonic()
         self.workloads = tuple(
             dataclasses.replace(workload, paths=options.paths)
@@ -120,7 +125,7 @@ class Preparation:
             source = folder / f"{workload.name}.mlir"
             source.write_text(workload.mlir(), encoding="utf-8")
             target = folder / f"{workload.name}.so.xz"
-            self.library(source, name, target, *workload.options())
+            self.library(source, name, target, *workload.options(), *self.fewer)
             files["library_" + workload.name] = str(target.relative_to(self.out))
             self.say(f"{name}: {workload.title}")
             if "selection" not in self.skipped:
@@ -128,9 +133,10 @@ class Preparation:
         if "models" not in self.skipped:
             files["models"] = f"{name}/models"
             self.models(name, folder / "models")
-        if "forward" not in self.skipped:
-            files["forward"] = f"{name}/forward"
-            self.forward(name, folder / "forward")
+        for part in ("epilogues", "forward"):
+            if part not in self.skipped:
+                files[part] = f"{name}/{part}"
+                self.forward(part, name, folder / part)
         if "rows" not in self.skipped:
             files["rows"] = f"{name}/rows"
             self.rows(name, folder / "rows")
@@ -142,15 +148,16 @@ class Preparation:
 
         taken = record(self.rehearsal, folder, self.compiler_of_texts(device), device)
         self.say(
-            f"{device}: models: {len(list(folder.iterdir()))} functions; products taken: "
+            f"{device}: models, traced by PyTorch {importlib.metadata.version('torch')}: {len(list(folder.iterdir()))} functions; products taken: "
             + ", ".join(f"{count} of {name}" for name, count in taken.items())
         )
 
-    def forward(self, device: str, folder: pathlib.Path) -> None:
+    def forward(self, part: str, device: str, folder: pathlib.Path) -> None:
         """Models and operators that FTuner compiles alone."""
         from .forward import prepare
 
         prepare(
+            part,
             self.rehearsal,
             folder,
             self.compiler_of_texts(device),
@@ -170,13 +177,11 @@ class Preparation:
 
     def compiler_of_texts(self, device: str) -> Callable[[str, pathlib.Path], None]:
         """What compiles a text to a library of the bundle."""
-        fewer = ["--max-kernels=3"] if self.rehearsal else []
-
         def compile_text(text: str, library: pathlib.Path) -> None:
             with tempfile.TemporaryDirectory() as temporary:
                 source = pathlib.Path(temporary) / "function.mlir"
                 source.write_text(text, encoding="utf-8")
-                self.library(source, device, library, *self.paths, *fewer)
+                self.library(source, device, library, *self.paths, *self.fewer)
 
         return compile_text
 
@@ -231,7 +236,8 @@ class Preparation:
             shutil.copy(self.build / "lib" / name, self.out / "lib" / name)
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(FOLDER, self.out / FOLDER.name, ignore=ignored)
-        shutil.copy(FOLDER.parent / "run.sh", self.out / "run.sh")
+        for name in ("run.sh", "bandwidths.cu"):
+            shutil.copy(FOLDER.parent / name, self.out / name)
         share = self.build / "share" / "ftuner"
         for name in ("devices", "proofs"):
             shutil.copytree(share / name, self.out / "share" / "ftuner" / name)
@@ -303,15 +309,21 @@ def main() -> int:
     )
     parser.add_argument(
         "--paths",
-        default="",
+        default=PATHS,
         metavar="NAME,…",
-        help="codegen paths whose kernels compete, instead of the compiler's: 'simt,mma,wgmma'",
+        help="codegen paths whose kernels compete (default: %(default)s)",
     )
     parser.add_argument(
         "--skip",
         default="",
         metavar="PART,…",
-        help="leave out what the parts proof, selection, models, forward or rows need",
+        help="leave out what the parts proof, selection, epilogues, rows, forward or models need",
+    )
+    parser.add_argument(
+        "--torch",
+        default="",
+        metavar="VERSION",
+        help="of PyTorch on the GPU's machine: refuse to trace models by another",
     )
     parser.add_argument(
         "--rehearsal",
@@ -326,6 +338,15 @@ def main() -> int:
     # Where FTuner's package finds its tools and runtime.
     os.environ["FTUNER_HOME"] = str(options.build.resolve())
     sys.path.insert(0, str(ROOT / "python"))
+    torch = importlib.metadata.version("torch")
+    traces = "models" not in options.skip.split(",")
+    if traces and options.torch and not bundle.is_same_release(torch, options.torch):
+        print(
+            f"error: --torch: expected PyTorch {options.torch} to trace the models, but got {torch}: "
+            "take a Python that has it (PYTHON=… prepare.sh …), or --skip models",
+            file=sys.stderr,
+        )
+        return 1
     try:
         preparation = Preparation(options)
     except ValueError as error:
@@ -339,7 +360,9 @@ def main() -> int:
     devices: dict[str, dict[str, Any]] = {}
 
     def describe() -> None:
-        bundle.write(options.out, revision(), options.rehearsal, preparation.workloads, devices)
+        bundle.write(
+            options.out, revision(), torch, options.rehearsal, preparation.workloads, devices
+        )
 
     try:
         preparation.copy()

@@ -1,9 +1,14 @@
-"""Part 2: matrix products of every size, FTuner against its peers (peers/)."""
+"""Matrix products of every size, FTuner against its peers (peers/).
+
+Products on tensor cores have a part of their own: in graphs and beside cuBLAS and cuBLASLt alone,
+so that its time suffices for many sizes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Sequence
 
 import torch
 
@@ -18,14 +23,23 @@ from .workloads import Workload
 
 ROUNDS = 7
 
+# Of products on tensor cores.
+TENSOR_MODES = ("graph_warm", "graph_cold")
+TENSOR_PEERS = ("ftuner", "cublas", "cublaslt")
+
 # Peers may be this much less exact than FTuner must be: cuBLAS may round partial sums to f16.
 # It still tells f32 from tf32 (3e-4).
 PEER_FACTOR = 5
 
 
 def measure(session: Session) -> bool:
-    peers = all_peers(session)
     workloads = session.workloads
+    if not workloads:
+        session.write("note", text="the bundle has no such workload")
+        return True
+    peers, modes = all_peers(session), MODES
+    if "f32" not in session.part.types:
+        peers, modes = [peer for peer in peers if peer.name in TENSOR_PEERS], TENSOR_MODES
     _ceilings(session)
     for number, workload in enumerate(workloads):
         allow_tf32(workload)
@@ -38,7 +52,7 @@ def measure(session: Session) -> bool:
         for size in wanted:
             if not share.allows() and done:
                 break
-            _size(session, pool, workload, size, ready, uncaptured)
+            _size(session, pool, workload, size, ready, modes, uncaptured)
             done.append(size)
         session.coverage(workload.name, wanted, done, "times")
     return True
@@ -101,6 +115,7 @@ def _size(
     workload: Workload,
     size: int,
     peers: list[Peer],
+    modes: Sequence[str],
     uncaptured: set[str],
 ) -> None:
     """uncaptured: peers that a graph did not take, which are not tried again."""
@@ -115,7 +130,7 @@ def _size(
             calls[peer.name] = bound
         except Exception as error:
             problems[peer.name] = f"{type(error).__name__}: {error}"[:500]
-    for mode in MODES:
+    for mode in modes:
         summaries, errors = compare_captured(
             session.machine, calls, mode, session.thorough(ROUNDS), uncaptured
         )

@@ -2,7 +2,8 @@
 
 The families are compiled when the bundle is made, with machine code for the device, and run here
 as `ftuner check-gpu` runs them: one after the other in a process of its own, which is killed where
-a kernel hangs. A path that failed is named; one that hung ends the run.
+a kernel hangs. Each family's outcome is written at once. Those that failed are named, and the other
+parts go on; of the path of one that hung the others are skipped.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import tempfile
 from . import bundle
 from .session import Session
 
-# Seconds for a family; the first one loads the driver.
-TIMEOUT = 15.0
+# Seconds for a family, behind the first, which loads the driver.
+TIMEOUT = 5.0
 
 
 def prepare(folder: pathlib.Path, device: str) -> tuple[int, list[str]]:
@@ -39,12 +40,16 @@ def prepare(folder: pathlib.Path, device: str) -> tuple[int, list[str]]:
 
 
 def measure(session: Session) -> bool:
-    if session.machine.rehearsal:
+    if session.bundle.rehearsal:
         session.write("note", text="the proof needs a GPU, and was not rehearsed")
         return True
     from ftuner.proof import check
     from ftuner.proof.families import sets
+    from ftuner.proof.verdicts import Outcome
 
+    if "proof" not in session.bundle.devices[session.device]["files"]:
+        session.write("note", text="the bundle was made without proof")
+        return True
     packed = session.bundle.folder / session.bundle.devices[session.device]["files"]["proof"]
     libraries = {path.name.split(".")[0]: path for path in sorted(packed.iterdir())}
     families = [
@@ -54,9 +59,12 @@ def measure(session: Session) -> bool:
         if family.symbol in libraries
     ]
     unpacked = {symbol: bundle.unpack_to_file(path) for symbol, path in libraries.items()}
-    outcomes = check.run(0, families, unpacked, TIMEOUT)
-    for outcome in outcomes.values():
+
+    def record(outcome: Outcome) -> None:
         session.write("family", **dataclasses.asdict(outcome))
         if outcome.status != "passed":
-            print(f"FAILED {outcome.path}, {outcome.name}: {outcome.status} {outcome.words}")
+            words = f"{outcome.path}, {outcome.name}: {outcome.status} {outcome.words}"
+            print(f"FAILED {words}", flush=True)
+
+    outcomes = check.run(0, families, unpacked, TIMEOUT, record)
     return all(outcome.status == "passed" for outcome in outcomes.values())

@@ -1,29 +1,55 @@
-"""Raw records: one JSON object a line, appended as they are measured.
+"""Raw records of a run: JSON objects, one a line, compressed and appended as they are measured.
 
-So what was measured before a part ran out of time, or failed, is kept.
+Every process appends a member of gzip to the file and flushes after each record, so that whatever
+was measured before a process, or the machine, was stopped can be read. Records carry the number of
+the run that wrote them, from 0: runs into one folder complete each other.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
-from collections.abc import Iterator
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Record = dict[str, Any]
 
+# A header and a trailer as of gzip.
+_GZIP = 31
+
 
 class Writer:
-    """Appends records of one part to a file."""
+    """Appends records of one part to a file. No two writers may be open at a time."""
 
-    def __init__(self, path: pathlib.Path, part: str):
-        self.part = part
-        self.file = path.open("a", encoding="utf-8", buffering=1)
+    def __init__(self, path: pathlib.Path, part: str, run: int = 0):
+        self.part, self.run = part, run
+        self.file = path.open("ab")
+        self.stream = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
 
     def __call__(self, kind: str, **fields: Any) -> None:
         """Writes a record; NaN and infinity become null, as JSON has neither."""
-        line = json.dumps({"part": self.part, "kind": kind, **_plain(fields)}, allow_nan=False)
-        self.file.write(line + "\n")
+        head = {"part": self.part, "kind": kind, "run": self.run, "at": round(time.time(), 3)}
+        line = json.dumps({**head, **_plain(fields)}, allow_nan=False) + "\n"
+        self._append(self.stream.compress(line.encode()) + self.stream.flush(zlib.Z_SYNC_FLUSH))
+
+    def close(self) -> None:
+        """Completes the member."""
+        self._append(self.stream.flush())
+        self.file.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _append(self, data: bytes) -> None:
+        self.file.write(data)
+        self.file.flush()
 
 
 def _plain(value: Any) -> Any:
@@ -36,9 +62,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _unpack(path: pathlib.Path) -> tuple[bytes, bool]:
+    """The text of a file, and whether its last member is complete."""
+    data, text = path.read_bytes(), b""
+    while data:
+        stream = zlib.decompressobj(_GZIP)
+        try:
+            text += stream.decompress(data)
+        except zlib.error as error:
+            raise ValueError(f"{path}: expected records, compressed by gzip: {error}") from error
+        if not stream.eof:
+            return text, False
+        data = stream.unused_data
+    return text, True
+
+
 def read(path: pathlib.Path) -> Iterator[Record]:
     """The records of a file. A last line that was cut off is left out."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = _unpack(path)[0].decode("utf-8", errors="replace").split("\n")
     for number, line in enumerate(lines, 1):
         if not line:
             continue
@@ -48,7 +89,7 @@ def read(path: pathlib.Path) -> Iterator[Record]:
             if number == len(lines):
                 return
             raise ValueError(
-                f"{path}:{number}: expected a JSON object, but got " f"{line[:60]!r}"
+                f"{path}:{number}: expected a JSON object, but got {line[:60]!r}"
             ) from error
         if not isinstance(record, dict) or "part" not in record or "kind" not in record:
             raise ValueError(
@@ -56,3 +97,42 @@ def read(path: pathlib.Path) -> Iterator[Record]:
                 f"{line[:60]!r}"
             )
         yield record
+
+
+def repair(path: pathlib.Path) -> None:
+    """Completes a file whose last writer was stopped, so that another can append to it."""
+    if not path.exists():
+        return
+    text, complete = _unpack(path)
+    if complete:
+        return
+    whole = text[: text.rfind(b"\n") + 1]
+    stream = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
+    replace(path, stream.compress(whole) + stream.flush())
+
+
+def replace(path: pathlib.Path, data: bytes) -> None:
+    """Writes a file in one step."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(data)
+    os.replace(partial, path)
+
+
+def is_finished(record: Record) -> bool:
+    """Returns true for the record of a part that ended and had all of its time."""
+    return record["kind"] == "finished" and not record.get("short")
+
+
+def chosen(records: Iterable[Record]) -> list[Record]:
+    """The records that count where runs repeated parts: those of the run that finished a part, else
+    those of the run that has most of it, the later one of two."""
+    runs: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        runs[record["part"]][record.get("run", 0)].append(record)
+    result = []
+    for own in runs.values():
+        rank = {
+            run: (any(map(is_finished, found)), len(found), run) for run, found in own.items()
+        }
+        result += own[max(rank, key=lambda run: rank[run])]
+    return result

@@ -1,5 +1,7 @@
 """From raw records to results: JSON, CSV, tables and figures. Needs no GPU.
 
+`pack` makes two files: summary.txt, and results.tar.xz with all that `write` makes.
+
 Files: results.json (facts and summaries), products.csv, programs.csv (the data set of
 part `selection`), models.csv, rows.csv, kernels.json (what `forward` launches), products.png,
 selection.png, models.png, summary.txt.
@@ -7,15 +9,20 @@ selection.png, models.png, summary.txt.
 
 from __future__ import annotations
 
+import bisect
 import csv
+import datetime
+import io
 import json
 import pathlib
+import tarfile
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import stats
-from .records import Record
+from .records import Record, replace
 from .timing import MODES
 
 FORMAT_VERSION = 1
@@ -67,6 +74,43 @@ def clocks(path: pathlib.Path) -> dict[str, dict[str, float]] | None:
         for name, values in columns.items()
         if values
     } or None
+
+
+Reading = tuple[float, float | None, float | None]
+
+
+def readings(path: pathlib.Path) -> list[Reading]:
+    """What nvidia-smi read: time, MHz of the SMs and watts."""
+    if not path.exists():
+        return []
+
+    def number(text: str) -> float | None:
+        try:
+            return float(text)
+        except ValueError:  # "[N/A]"
+            return None
+
+    result = []
+    for row in csv.reader(path.read_text(encoding="utf-8", errors="replace").splitlines()):
+        try:
+            time = datetime.datetime.strptime(row[0].strip(), "%Y/%m/%d %H:%M:%S.%f").timestamp()
+            result.append((time, number(row[1]), number(row[4])))
+        except (IndexError, ValueError):  # a line that was cut off
+            continue
+    return sorted(result, key=lambda reading: reading[0])
+
+
+# A reading that is farther from a record, in seconds, says nothing about it.
+NEAR = 1.0
+
+
+def near(times: Sequence[Reading], at: float | None) -> tuple[float | None, float | None]:
+    """MHz and watts as they were read next to a time."""
+    if at is None or not times:
+        return None, None
+    place = bisect.bisect(times, at, key=lambda reading: reading[0])
+    best = min(times[max(0, place - 1) : place + 1], key=lambda reading: abs(reading[0] - at))
+    return best[1:] if abs(best[0] - at) <= NEAR else (None, None)
 
 
 def ratios(records: Iterable[Record]) -> list[dict[str, Any]]:
@@ -247,6 +291,7 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
         "wrong_programs": by_kind(records, "wrong_program"),
         "models": models(records),
         "families": by_kind(records, "family"),
+        "bandwidths": by_kind(records, "bandwidths"),
         "forward": forward(records),
         "rows": by_kind(records, "row"),
         "notes": by_kind(records, "note"),
@@ -390,13 +435,16 @@ def _left_out(content: dict[str, Any]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def products_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
+def products_rows(
+    records: Iterable[Record], times: Sequence[Reading] = ()
+) -> list[dict[str, Any]]:
     rows = []
     for record in records:
         if record["kind"] != "time":
             continue
         batch, m, n, k = record["extents"]
         time = record["microseconds"] or {}
+        clock, power = near(times, record.get("at"))
         rows.append(
             {
                 "workload": record["workload"],
@@ -410,6 +458,8 @@ def products_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
                 **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3", "min")},
                 "samples": time.get("count"),
                 "gflops": 2e-3 * batch * m * n * k / time["median"] if time else None,
+                "sm_mhz": clock,
+                "power_w": power,
                 "problem": record["problem"],
                 "facts": json.dumps(record["facts"]),
             }
@@ -493,12 +543,16 @@ def write_csv(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
 
 
 def write(
-    folder: pathlib.Path, facts: dict[str, Any], titles: dict[str, str], records: list[Record]
+    folder: pathlib.Path,
+    facts: dict[str, Any],
+    titles: dict[str, str],
+    records: list[Record],
+    times: Sequence[Reading] = (),
 ) -> str:
     """Writes all files and returns the text for the end of the run."""
     content = summarise(facts, records)
     (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    write_csv(folder / "products.csv", products_rows(records))
+    write_csv(folder / "products.csv", products_rows(records, times))
     write_csv(folder / "programs.csv", program_rows(records))
     write_csv(folder / "models.csv", model_rows(records))
     write_csv(folder / "rows.csv", rows_on_rows(records))
@@ -513,4 +567,24 @@ def write(
     except ImportError as error:
         return f"{words}\n\nNo figures: {error}"
     plots.write(folder, content, titles, records)
+    return words
+
+
+def pack(
+    out: pathlib.Path,
+    facts: dict[str, Any],
+    titles: dict[str, str],
+    records: list[Record],
+    times: Sequence[Reading] = (),
+) -> str:
+    """Writes summary.txt and results.tar.xz, each in one step; the text for the end of the run."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = pathlib.Path(folder) / "results"
+        results.mkdir()
+        words = write(results, facts, titles, records, times)
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:xz") as archive:
+            archive.add(results, "results")
+        replace(out / "results.tar.xz", packed.getvalue())
+        replace(out / "summary.txt", (results / "summary.txt").read_bytes())
     return words

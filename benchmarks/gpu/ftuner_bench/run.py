@@ -1,14 +1,16 @@
 """Checks and measures everything that a bundle holds: `run.sh --help`.
 
-Each part runs in a process of its own, so that one that fails, or hangs, leaves the
-others alone. What was measured goes to one file of raw records, from which the
-results are made. This process imports no PyTorch.
+Each part runs in a process of its own, so that one that fails, or hangs, leaves the others alone.
+Records are written to the folder of the results as they are measured, so that whatever stops the
+run, the parts that were finished are kept; another run into the same folder goes on behind them.
+This process imports no PyTorch.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
 import os
 import pathlib
 import platform
@@ -19,11 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from . import bundle as bundles
-from . import report
-from .parts import PARTS, Part
-from .records import Writer, read
+from . import records, report
+from .parts import PARTS, Part, seconds_for
+from .processes import Child
+from .records import Record, Writer
 from .runtime import Runtime, RuntimeFailure
 from .workloads import matching
 
@@ -34,9 +39,16 @@ LEAST_SECONDS = 10.0
 # What the figures and tables take at the end, seconds.
 REPORTING = 20.0
 
+# Files of the folder of results; report.py writes others.
+RECORDS = "records.jsonl.gz"
+CLOCKS = "clocks.csv"
+
 EXIT_FAILED_CHECKS = 1
 EXIT_BROKEN = 2
 EXIT_NO_DEVICE = 3
+
+# What runs into one folder must have in common.
+COMMON = ("gpu", "device", "revision", "rehearsal", "workloads", "sizes", "skip_peers")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -49,7 +61,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "--out",
         type=pathlib.Path,
         default=pathlib.Path("ftuner-results"),
-        help="folder of the results, at most 10 files (default: %(default)s)",
+        help="folder of the results, at most 8 files; parts that an earlier run finished there are "
+        "kept (default: %(default)s)",
     )
     parser.add_argument("--only", default="", metavar="PART,…", help=f"of {names}")
     parser.add_argument("--skip", default="", metavar="PART,…", help="the others run")
@@ -80,6 +93,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="of the bundle, instead of the one that the GPU's name says",
     )
     parser.add_argument("--seed", type=int, help="of the random data (default: another each time)")
+    parser.add_argument(
+        "--report-only",
+        action="store_true",
+        help="make the tables of --out from the records there, which needs no GPU",
+    )
     options = parser.parse_args(arguments)
     for name in [*options.only.split(","), *options.skip.split(",")]:
         if name and name not in names.split(","):
@@ -87,8 +105,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     for size in options.sizes.split(","):
         if size and not (size.isdigit() and int(size) > 0):
             parser.error(f"--sizes: expected positive integers, but got '{size}'")
-    if options.seed is None:
-        options.seed = random.SystemRandom().randrange(1 << 30)
     return options
 
 
@@ -101,19 +117,20 @@ class Clocks:
     """Reads the clocks while everything runs; changes no setting."""
 
     QUERY = "timestamp,clocks.sm,clocks.mem,temperature.gpu,power.draw,utilization.gpu"
+    MILLISECONDS = 100
 
     def __init__(self, path: pathlib.Path):
         self.process: subprocess.Popen[str] | None = None
         program = shutil.which("nvidia-smi")
         if program:
-            with path.open("w") as file:
+            with path.open("a") as file:
                 self.process = subprocess.Popen(
                     [
                         program,
                         f"--query-gpu={self.QUERY}",
                         "--format=csv,noheader,nounits",
                         "-lms",
-                        "500",
+                        str(self.MILLISECONDS),
                     ],
                     stdout=file,
                     stderr=subprocess.DEVNULL,
@@ -136,59 +153,86 @@ def environment(bundle: bundles.Bundle, scratch: pathlib.Path) -> dict[str, str]
     return result
 
 
-def start_beside(
-    module: str, bundle: bundles.Bundle, scratch: pathlib.Path, *arguments: str
-) -> subprocess.Popen[bytes]:
-    """Starts what runs beside the parts, in a group of its own."""
-    command = [sys.executable, "-m", f"{__package__}.{module}", *arguments]
-    return subprocess.Popen(command, env=environment(bundle, scratch), start_new_session=True)
+class Parts:
+    """Runs the parts of one run, each in a process of its own."""
 
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        bundle: bundles.Bundle,
+        device: str,
+        number: int,
+        scratch: pathlib.Path,
+    ):
+        self.options, self.bundle, self.device = options, bundle, device
+        self.number, self.scratch = number, scratch
+        self.records = options.out / RECORDS
+        self.children: list[Child] = []
 
-def run_part(
-    part: Part,
-    options: argparse.Namespace,
-    bundle: bundles.Bundle,
-    device: str,
-    records: pathlib.Path,
-    scratch: pathlib.Path,
-    seconds: float,
-) -> int:
-    """The exit status of a part's process; 2 where it had to be killed."""
-    command = [
-        sys.executable,
-        "-m",
-        f"{__package__}.part",
-        part.name,
-        f"--bundle={bundle.folder}",
-        f"--records={records}",
-        f"--scratch={scratch}",
-        f"--device={device}",
-        f"--deadline={time.monotonic() + seconds:.1f}",
-        f"--seed={options.seed}",
-        f"--workloads={options.workloads}",
-        f"--sizes={options.sizes}",
-        f"--skip-peers={options.skip_peers}",
-    ]
-    if bundle.rehearsal:
-        command.append("--rehearse")
-    print(f"== {part.name}: {part.title} ({seconds:.0f} s)", flush=True)
-    # A group of its own: compilers that it started end with it.
-    process = subprocess.Popen(command, env=environment(bundle, scratch), start_new_session=True)
-    try:
-        status = process.wait(timeout=seconds + GRACE)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        Writer(records, part.name)(
-            "error", message=f"killed {GRACE:.0f} s after its time was over", traceback=""
-        )
+    def writer(self, part: str) -> Writer:
+        """Appends records of this process, while no part runs."""
+        records.repair(self.records)
+        return Writer(self.records, part, self.number)
+
+    def fail(self, part: Part, words: str) -> int:
+        with self.writer(part.name) as write:
+            write("error", message=words, traceback="")
         return EXIT_BROKEN
-    if status not in (0, EXIT_FAILED_CHECKS, EXIT_BROKEN):
-        Writer(records, part.name)(
-            "error", message=f"its process ended with status {status}", traceback=""
-        )
-        return EXIT_BROKEN
-    return status
+
+    def arguments(self, part: Part, seconds: float) -> list[str]:
+        options = self.options
+        result = [
+            part.name,
+            f"--bundle={self.bundle.folder}",
+            f"--records={self.records}",
+            f"--run={self.number}",
+            f"--scratch={self.scratch}",
+            f"--device={self.device}",
+            f"--deadline={time.monotonic() + seconds:.1f}",
+            f"--seed={options.seed}",
+            f"--workloads={options.workloads}",
+            f"--sizes={options.sizes}",
+            f"--skip-peers={options.skip_peers}",
+        ]
+        return result + (["--short"] if seconds < part.seconds else [])
+
+    def run(self, part: Part, seconds: float) -> int:
+        """The exit status of a part's process; 2 where it had to be killed."""
+        print(f"== {part.name}: {part.title} ({seconds:.0f} s)", flush=True)
+        child = self.start("part", *self.arguments(part, seconds))
+        try:
+            status = child.wait(seconds + GRACE)
+        except subprocess.TimeoutExpired:
+            child.end()
+            self.children.remove(child)
+            return self.fail(part, f"killed {GRACE:.0f} s after its time was over")
+        child.end()
+        self.children.remove(child)
+        if status not in (0, EXIT_FAILED_CHECKS, EXIT_BROKEN):
+            return self.fail(part, f"its process ended with status {status}")
+        records.repair(self.records)
+        return status
+
+    def start(self, module: str, *arguments: str) -> Child:
+        child = Child(module, arguments, environment(self.bundle, self.scratch))
+        self.children.append(child)
+        return child
+
+    def start_compilers(self, wanted: Sequence[Part]) -> None:
+        """Starts the compilers of what the machine compiles itself, beside the first parts."""
+        self.start("builds", f"--scratch={self.scratch}")
+        if not self.bundle.rehearsal and any(part.name == "products" for part in wanted):
+            self.start(
+                "peers.triton_warm",
+                f"--workers={max(1, (os.cpu_count() or 2) - 4)}",
+                f"--bundle={self.bundle.folder}",
+                f"--workloads={self.options.workloads}",
+            )
+
+    def end(self) -> None:
+        """Ends all processes under way."""
+        while self.children:
+            self.children.pop().end()
 
 
 def find_device(bundle: bundles.Bundle, runtime: Runtime, wanted: str) -> tuple[str, str]:
@@ -207,9 +251,69 @@ def find_device(bundle: bundles.Bundle, runtime: Runtime, wanted: str) -> tuple[
     return gpu, wanted or device
 
 
+class Stopped(BaseException):
+    """A signal asks this process to end."""
+
+
+def stop(number: int, frame: object) -> None:
+    raise Stopped(signal.Signals(number).name)
+
+
+def lock(folder: pathlib.Path) -> int:
+    """A descriptor of the folder, into which one run may write at a time. Raises ValueError where
+    another does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise ValueError(f"{folder}: another run writes its results there") from error
+    return descriptor
+
+
+def facts_of(
+    options: argparse.Namespace, bundle: bundles.Bundle, gpu: str, device: str
+) -> dict[str, Any]:
+    return {
+        "gpu": gpu,
+        "device": device,
+        "rehearsal": bundle.rehearsal,
+        "revision": bundle.revision,
+        "workloads": options.workloads,
+        "sizes": options.sizes,
+        "skip_peers": options.skip_peers,
+        "seed": options.seed,
+        "titles": {workload.name: workload.title for workload in bundle.workloads},
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "host": {
+            "processor": platform.processor() or platform.machine(),
+            "cpus": os.cpu_count(),
+            "python": platform.python_version(),
+        },
+    }
+
+
+def runs_of(every: Sequence[Record]) -> list[Record]:
+    return [record for record in every if record["kind"] == "run"]
+
+
+def check_runs(earlier: Sequence[Record], facts: dict[str, Any], out: pathlib.Path) -> None:
+    """Raises ValueError where earlier runs measured something else."""
+    for run in earlier:
+        for name in COMMON:
+            if run[name] != facts[name]:
+                words = name.replace("_", "-")
+                raise ValueError(
+                    f"--out: {out} has results of another {words}: expected "
+                    f"'{run[name]}', but got '{facts[name]}'"
+                )
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     start = time.monotonic()
+    if options.report_only:
+        return report_only(options.out)
     try:
         bundle = bundles.read(options.bundle.resolve())
         matching(bundle.workloads, options.workloads)
@@ -220,81 +324,103 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_BROKEN
+    path = options.out / RECORDS
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        print(f"error: --out: {error}", file=sys.stderr)
+        # Until this process ends.
+        lock(options.out)
+        records.repair(path)
+        every = list(records.read(path)) if path.exists() else []
+        earlier = runs_of(every)
+        if options.seed is None:
+            options.seed = (
+                earlier[0]["seed"] if earlier else random.SystemRandom().randrange(1 << 30)
+            )
+        facts = facts_of(options, bundle, gpu, device)
+        check_runs(earlier, facts, options.out)
+    except (OSError, ValueError) as error:
+        words = str(error)
+        print(f"error: {words if words.startswith('--out') else f'--out: {words}'}", file=sys.stderr)
         return EXIT_BROKEN
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
     with tempfile.TemporaryDirectory(prefix="ftuner-bench-") as folder:
-        return measure(options, bundle, gpu, device, pathlib.Path(folder), start)
+        parts = Parts(options, bundle, device, len(earlier), pathlib.Path(folder))
+        return measure(parts, every, facts, start)
 
 
-def measure(
-    options: argparse.Namespace,
-    bundle: bundles.Bundle,
-    gpu: str,
-    device: str,
-    scratch: pathlib.Path,
-    start: float,
-) -> int:
+def measure(parts: Parts, every: Sequence[Record], facts: dict[str, Any], start: float) -> int:
+    """Runs what is not finished, and makes the results of all that is there."""
+    options, bundle = parts.options, parts.bundle
     print(
-        f"{gpu}, bundle {bundle.revision or 'of unknown revision'} for {device}, "
+        f"{facts['gpu']}, bundle {bundle.revision or 'of unknown revision'} for {parts.device}, "
         f"seed {options.seed}",
         flush=True,
     )
-    parts = chosen_parts(options)
-    records = scratch / "records.jsonl"
-    clocks_path = scratch / "clocks.csv"
-    clocks = None if bundle.rehearsal else Clocks(clocks_path)
-    background = [start_beside("builds", bundle, scratch, f"--scratch={scratch}")]
-    if not bundle.rehearsal and any(part.name == "products" for part in parts):
-        workers = max(1, (os.cpu_count() or 2) - 4)
-        background.append(
-            start_beside(
-                "peers.triton_warm",
-                bundle,
-                scratch,
-                f"--workers={workers}",
-                f"--bundle={bundle.folder}",
-                f"--workloads={options.workloads}",
-            )
-        )
+    done = {record["part"] for record in every if records.is_finished(record)}
+    wanted = chosen_parts(options)
+    for part in wanted:
+        if part.name in done:
+            print(f"== {part.name}: finished by an earlier run", flush=True)
+    wanted = [part for part in wanted if part.name not in done]
+    with parts.writer("") as write:
+        write("run", **facts, parts=[part.name for part in wanted])
+    clocks = None if bundle.rehearsal or not wanted else Clocks(options.out / CLOCKS)
     statuses: dict[str, int] = {}
-    for number, part in enumerate(parts):
-        left = options.budget - REPORTING - (time.monotonic() - start)
-        share = part.share / sum(other.share for other in parts[number:])
-        if left * share < LEAST_SECONDS:
-            Writer(records, part.name)("error", message="no time was left", traceback="")
-            statuses[part.name] = EXIT_BROKEN
-            continue
-        statuses[part.name] = run_part(
-            part, options, bundle, device, records, scratch, left * share
-        )
-    for process in background:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-    if clocks:
-        clocks.stop()
-    facts = {
-        "gpu": gpu,
-        "device": device,
-        "rehearsal": bundle.rehearsal,
-        "revision": bundle.revision,
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - start, 1),
-        "seed": options.seed,
-        "host": {
-            "processor": platform.processor() or platform.machine(),
-            "cpus": os.cpu_count(),
-            "python": platform.python_version(),
-        },
-        "statuses": statuses,
-        "clocks": report.clocks(clocks_path),
+    try:
+        if wanted:
+            parts.start_compilers(wanted)
+        for number, part in enumerate(wanted):
+            left = options.budget - REPORTING - (time.monotonic() - start)
+            seconds = seconds_for(part, wanted[number + 1 :], left)
+            if seconds < LEAST_SECONDS:
+                statuses[part.name] = parts.fail(part, "no time was left")
+                continue
+            statuses[part.name] = parts.run(part, seconds)
+    except Stopped as signal_:
+        print(f"stopped by {signal_}", file=sys.stderr, flush=True)
+        statuses[""] = EXIT_BROKEN
+    finally:
+        parts.end()
+        if clocks:
+            clocks.stop()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with parts.writer("") as write:
+        write("ended", seconds=round(time.monotonic() - start, 1))
+    return make_report(options.out, statuses)
+
+
+def report_only(out: pathlib.Path) -> int:
+    try:
+        if not runs_of(list(records.read(out / RECORDS))):
+            raise ValueError(f"{out / RECORDS}: expected the record of a run, but there is none")
+        return make_report(out, {})
+    except (OSError, ValueError) as error:
+        print(f"error: --out: {error}", file=sys.stderr)
+        return EXIT_BROKEN
+
+
+def make_report(out: pathlib.Path, statuses: dict[str, int]) -> int:
+    """Writes the results of all records and prints their tables; the exit status of the run.
+
+    statuses: of the parts that this run began.
+    """
+    every = list(records.read(out / RECORDS))
+    runs = runs_of(every)
+    for record in every:
+        if records.is_finished(record):
+            statuses.setdefault(record["part"], 0 if record["passed"] else EXIT_FAILED_CHECKS)
+    seconds = sum(record["seconds"] for record in every if record["kind"] == "ended")
+    facts = {key: value for key, value in runs[-1].items() if key not in ("part", "kind", "run", "at")}
+    titles = facts.pop("titles")
+    facts |= {
+        "seconds": round(seconds, 1),
+        "runs": len(runs),
+        "statuses": {name: status for name, status in statuses.items() if name},
+        "clocks": report.clocks(out / CLOCKS),
     }
-    titles = {workload.name: workload.title for workload in bundle.workloads}
-    every = list(read(records)) if records.exists() else []
-    print(report.write(options.out, facts, titles, every), flush=True)
+    kept = records.chosen(record for record in every if record["part"])
+    print(report.pack(out, facts, titles, kept, report.readings(out / CLOCKS)), flush=True)
     if EXIT_FAILED_CHECKS in statuses.values():
         return EXIT_FAILED_CHECKS
     return EXIT_BROKEN if any(statuses.values()) else 0

@@ -5,31 +5,40 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .bundle import Bundle, unpack_to_file
-from .machine import Machine
+from .parts import Part
 from .records import Writer
 from .runtime import Library, Runtime
 from .workloads import Workload
 
+if TYPE_CHECKING:  # It needs PyTorch, and some parts do not.
+    from .machine import Machine
+
 
 @dataclasses.dataclass
 class Session:
-    """workloads: those asked for, of the bundle's. deadline: of time.monotonic(). sizes: those
-    asked for, or None for all."""
+    """What a part is given.
 
+    workloads: those asked for, of the bundle's, of the part's types. machine: of parts that need
+    PyTorch. deadline: of time.monotonic(). sizes: those asked for, or None for all.
+    """
+
+    part: Part
     bundle: Bundle
     workloads: tuple[Workload, ...]
     device: str
     runtime: Runtime
-    machine: Machine
+    machine: Machine  # Parts without PyTorch do not ask for it.
     write: Writer
     deadline: float
     seed: int
     sizes: list[int] | None
     skipped_peers: frozenset[str]
     scratch: pathlib.Path
+    #: Whether the time was too short for something.
+    cut_short: bool = False
 
     def seconds_left(self) -> float:
         return self.deadline - time.monotonic()
@@ -54,6 +63,7 @@ class Session:
     def coverage(self, workload: str, wanted: list[Any], done: list[Any], what: str) -> None:
         """Records which sizes were reached, and which the time did not suffice for."""
         missing = [size for size in wanted if size not in set(done)]
+        self.cut_short |= bool(missing)
         self.write(
             "coverage", workload=workload, what=what, done=sorted(done), missing=sorted(missing)
         )

@@ -254,6 +254,10 @@ TOKENS = (
     *(768, 1000, 1024, 1536, 2048, 3072, 4096),
 )
 
+# Rows of the products that decide most: every number up to a tile and behind it, what lies beside
+# multiples of tiles, and powers of two.
+DENSE_TOKENS = tuple(sorted({*range(1, 137), 257, 1008, 1040, *TOKENS}))
+
 
 def _dense(type: str, factor: int = 1) -> Workload:
     rows, name = ("T", "dense") if factor == 1 else (f"{factor}·T", f"dense{factor}")
@@ -267,6 +271,7 @@ def _llama(
     layer: str, n: int, k: int, type: str = "f16", truncates: bool = False, packs: bool = False
 ) -> Workload:
     """A projection of Llama-2-7B."""
+    sizes = TOKENS if type == "tf32" else DENSE_TOKENS
     name = f"llama_{layer}" + ("" if type == "f16" else f"_{type}")
     title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
     if truncates:
@@ -274,7 +279,7 @@ def _llama(
     if packs:
         name, title = f"{name}_packed", f"{title}, packed"
     return Workload(
-        name, title, "linear", 1, 1, n, k, 4096, type, TOKENS, truncates=truncates, packs=packs
+        name, title, "linear", 1, 1, n, k, 4096, type, sizes, truncates=truncates, packs=packs
     )
 
 

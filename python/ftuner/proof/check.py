@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,24 +86,30 @@ def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]
 
 
 def run(
-    gpu: int, families: Sequence[Family], libraries: Mapping[str, Path], timeout: float
+    gpu: int,
+    families: Sequence[Family],
+    libraries: Mapping[str, Path],
+    timeout: float,
+    report: Callable[[Outcome], None] = lambda outcome: None,
 ) -> dict[str, Outcome]:
     """Runs compiled families on a GPU, as `check` does; outcomes by their symbols.
 
-    Needs no compiler, so that families can be compiled elsewhere.
+    Needs no compiler, so that families can be compiled elsewhere. `report` gets each outcome as
+    soon as it is known.
     """
     outcomes: dict[str, Outcome] = {}
     todo = list(families)
     with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
         with Progress("checking the GPU", len(todo)) as progress:
             while todo:
-                found = _watch(gpu, todo, libraries, timeout, Path(folder), progress)
+                found = _watch(gpu, todo, libraries, timeout, Path(folder), progress, report)
                 outcomes |= found
                 broken = outcomes[[*found][-1]].path  # Unless all have run.
                 todo = [family for family in todo if family.symbol not in found]
                 for family in todo:
                     if family.path == broken:
                         outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
+                        report(outcomes[family.symbol])
                 todo = [family for family in todo if family.path != broken]
     return outcomes
 
@@ -161,6 +167,7 @@ def _watch(
     timeout: float,
     folder: Path,
     progress: Progress,
+    report: Callable[[Outcome], None],
 ) -> dict[str, Outcome]:
     """Runs families in one process, until it ends or one hangs; outcomes of those that began."""
     jobs = folder / "jobs.json"
@@ -174,6 +181,12 @@ def _watch(
         encoding="utf-8",
     )
     outcomes: dict[str, Outcome] = {}
+
+    def keep(family: Family, status: str, words: str = "", **more: Any) -> None:
+        outcome = Outcome(family.path, family.name, status, words, **more)
+        outcomes[family.symbol] = outcome
+        report(outcome)
+
     running: Family | None = None
     words = folder / "words"
     with _child(gpu, jobs, words) as (process, lines):
@@ -184,9 +197,7 @@ def _watch(
             except queue.Empty:
                 if running is None:
                     raise Error(f"the GPU did not answer within {limit:g} s") from None
-                outcomes[running.symbol] = Outcome(
-                    running.path, running.name, "hung", f"no answer within {timeout:g} s"
-                )
+                keep(running, "hung", f"no answer within {timeout:g} s")
                 return outcomes
             if line is None:
                 break
@@ -195,7 +206,7 @@ def _watch(
                 running = todo[line["begin"]]
             elif "end" in line:
                 family, running = todo[line.pop("end")], None
-                outcomes[family.symbol] = Outcome(family.path, family.name, **line)
+                keep(family, **line)
                 progress.advance()
         code = process.wait()
     if running is None and outcomes:
@@ -204,7 +215,7 @@ def _watch(
     reason = "; ".join([f"the process ended with code {code}", *said])
     if running is None:
         raise Error(f"no kernel can be run on the GPU: {reason}")
-    outcomes[running.symbol] = Outcome(running.path, running.name, "failed", reason)
+    keep(running, "failed", reason)
     return outcomes
 
 

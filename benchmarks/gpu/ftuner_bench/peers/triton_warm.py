@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 from .. import bundle as bundles
+from ..processes import end_with_parent
 from ..workloads import Workload, matching
 from .triton_matmul import arguments, fits
 
@@ -63,7 +64,10 @@ def main() -> int:
     parser.add_argument("--bundle", type=pathlib.Path, required=True)
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--workloads", default="")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.parent is not None:
+        end_with_parent(options.parent)
     try:
         from .triton_kernel import CONFIGS
     except ImportError as error:
