@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from . import cache as compile_cache
-from . import compiler, descriptions, runtime
+from . import compiler, descriptions, processes, runtime
 from .module import Module
 
 
@@ -63,7 +62,7 @@ def compile(  # noqa: A001
 
     # A learned model is a file that is read or written beside the result.
     if not cache or {"transfer_from", "save_model"} & options.keys():
-        folder = tempfile.TemporaryDirectory(prefix="ftuner-")
+        folder = processes.temporary_folder()
         build(Path(folder.name))
         module = Module(Path(folder.name, compile_cache.LIBRARY), text.weights)
         module._owner = folder

@@ -14,19 +14,19 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import itertools
 import json
 import math
 import os
 import platform
 import shutil
-import subprocess
 import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Mapping
 
-from . import locations
+from . import locations, processes
 from .errors import CacheError
 
 FORMAT_VERSION = 1
@@ -36,7 +36,7 @@ _METADATA = "metadata.json"
 _UNREADABLE = (OSError, ValueError, RecursionError)
 # Names of entries that are being written or removed begin with this.
 _TEMPORARY = ".tmp-"
-# Temporary folders older than this belong to processes that were killed.
+# Temporary folders of other machines that are older than this belong to killed processes.
 _ABANDONED_SECONDS = 3600
 
 
@@ -146,7 +146,8 @@ def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
 
 def _build(folder: Path, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
     _remove_abandoned()
-    temporary = folder.with_name(f"{_TEMPORARY}{folder.name[:16]}-{os.getpid()}-{uuid.uuid4().hex}")
+    name = f"{_TEMPORARY}{folder.name[:16]}-{processes.owner()}-{uuid.uuid4().hex}"
+    temporary = folder.with_name(name)
     temporary.mkdir()
     try:
         notes = build(temporary)
@@ -296,9 +297,16 @@ def _remove(folder: Path) -> bool:
 
 
 def _remove_abandoned() -> None:
+    """Removes what killed processes left: at once those of this machine, of others after a while."""
     for folder in _folders():
-        if folder.name.startswith(_TEMPORARY) and _age(folder) > _ABANDONED_SECONDS:
+        if folder.name.startswith(_TEMPORARY) and (
+            processes.is_abandoned(folder.name) or _age(folder) > _ABANDONED_SECONDS
+        ):
             shutil.rmtree(folder, ignore_errors=True)
+    for file in _entries_folder().glob("*.lock"):
+        with contextlib.suppress(OSError), open(file, "a", encoding="utf-8") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.unlink(missing_ok=True)
 
 
 def _age(folder: Path) -> float:
@@ -314,15 +322,29 @@ def file_checksum(file: Path) -> str:
 
 @contextlib.contextmanager
 def _lock(file: Path) -> Iterator[None]:
-    """Waits for other processes and threads that build the same entry.
+    """Waits for other processes and threads that build the same entry; removes the file behind it.
 
     The system frees the lock of a process that ends. Entries are right without it, too; where the
     file system has no locks, two writers may do the same work.
     """
-    with open(file, "a", encoding="utf-8") as handle:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    for attempt in itertools.count():
+        with open(file, "a", encoding="utf-8") as handle:
+            with contextlib.suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            # Whoever had the lock has removed it. Some file systems number a file anew each time.
+            if attempt < 20 and not _is_same_file(handle.fileno(), file):
+                continue
+            try:
+                yield
+            finally:
+                file.unlink(missing_ok=True)
+            return
+
+
+def _is_same_file(handle: int, file: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(handle), os.stat(file))
+    return False
 
 
 def _stamp(file: Path) -> tuple[str, int, int]:
@@ -334,5 +356,5 @@ def _stamp(file: Path) -> tuple[str, int, int]:
 def _compiler_identity(stamp: tuple[str, int, int]) -> str:
     """Hash of the compiler's program and of its version, which is that of its LLVM, too."""
     tool = stamp[0]
-    version = subprocess.run([tool, "--version"], capture_output=True, check=False).stdout
+    version = processes.run([tool, "--version"]).stdout
     return hashlib.sha256(version + Path(tool).read_bytes()).hexdigest()

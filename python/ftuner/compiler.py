@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import shutil
-import subprocess
-import tempfile
 import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
-from . import descriptions, inputs, listing, locations
+from . import descriptions, inputs, listing, locations, processes
 from .errors import CompileError, CompileWarning, Error
 from .importing import onnx
 from .importing.onnx import Bounds
@@ -226,7 +223,7 @@ def translate(
     that is raised if it fails.
     """
     tool = locations.tool("ftuner-translate")
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
+    with processes.temporary_folder() as temporary:
         path = Path(temporary, "input", os.path.basename(source.name))
         path.parent.mkdir()
         path.write_bytes(source.content)
@@ -262,11 +259,9 @@ def without_folder(text: str, source: SourceText) -> str:
     return text.replace(f"./{name}", name)
 
 
-#: How long the compiler may take to end when it is told to.
-_SECONDS_TO_END = 5.0
-
-
-def _run(command: Sequence[str], folder: Path, temporary: Path) -> tuple[int, bytes, bytes]:
+def _run(
+    command: Sequence[str], folder: Path, temporary: Path
+) -> tuple[int, bytes, bytes]:
     """Runs the compiler and tells its stages; returns its code and what it printed.
 
     Its temporary files, and those of the programs that it runs, are in the folder `temporary`, so
@@ -282,26 +277,17 @@ def _run(command: Sequence[str], folder: Path, temporary: Path) -> tuple[int, by
                 words.append(line)
 
     options = ["--progress"] if is_told() else []
-    with subprocess.Popen(
+    with processes.Child(
         [*command, *options],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
-            listener.start()
-            printed = process.stdout.read() if process.stdout else b""
-            listener.join()
-            process.wait()
-        except BaseException:
-            process.terminate()  # So that it removes what it has begun to write.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS_TO_END)
-            process.kill()
-            raise
+        folders=[temporary],
+    ) as child:
+        process = child.process
+        listener = threading.Thread(target=listen, args=(process.stderr,), daemon=True)
+        listener.start()
+        printed = process.stdout.read() if process.stdout else b""
+        listener.join()
     return process.returncode, printed, b"".join(words)
 
 

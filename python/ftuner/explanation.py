@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
-from . import compiler, descriptions, plotting
+from . import compiler, descriptions, plotting, processes
 
 
 #: Sizes of one shape by name, or of several.
@@ -61,7 +60,7 @@ def explain(
     not valid, and `ValueError` for a list whose items have other names.
     """
     text = compiler.read_source(source, ranges)
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         printed, data = Path(folder, "text"), Path(folder, "json")
         _translate(text, sizes, device, options, "-o", str(printed), f"--report={data}")
         words, content = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from . import processes
 from .errors import Error
 
 #: Of an option, as whoever reads it declares it.
@@ -18,7 +18,7 @@ OPTION_FIELDS = ("name", "type", "help")
 @functools.cache
 def listed(tool: Path) -> Mapping[str, Any]:
     """What the compiler lists of itself: `options`, and the codegen `paths`."""
-    run = subprocess.run([tool, "--list-options"], capture_output=True, check=False)
+    run = processes.run([tool, "--list-options"])
     try:
         content: dict[str, Any] = json.loads(run.stdout)
         options = [[option[key] for key in OPTION_FIELDS] for option in content["options"]]

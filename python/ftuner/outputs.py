@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+from . import processes
 from .errors import Error
 
 
@@ -67,6 +68,10 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+#: What names of files begin with that are not complete yet.
+_PREFIX = ".ftuner-"
+
+
 @contextlib.contextmanager
 def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
     """Names of new files beside the paths, which take their places if nothing is raised."""
@@ -81,7 +86,9 @@ def replacing(paths: Sequence[str]) -> Iterator[list[str]]:
             try:
                 with _undisturbed():
                     folder = os.path.dirname(target)
-                    handle, name = tempfile.mkstemp(dir=folder, prefix=".ftuner-")
+                    processes.remove_abandoned(Path(folder), _PREFIX)
+                    prefix = f"{_PREFIX}{processes.owner()}-"
+                    handle, name = tempfile.mkstemp(dir=folder, prefix=prefix)
                     temporary.append((target, name))
                 os.close(handle)
                 os.chmod(name, mode)

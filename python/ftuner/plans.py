@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import __version__, cache, compiler, descriptions, judges, listing, locations, outputs
+from . import (
+    __version__,
+    cache,
+    compiler,
+    descriptions,
+    judges,
+    listing,
+    locations,
+    outputs,
+    processes,
+)
 from .errors import CompileError, Error, did_you_mean
 from .explanation import explain_data
 
@@ -219,7 +228,7 @@ def _one_log(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if not options.get("measurer") or options.get("measure_log"):
         yield dict(options)
         return
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         yield {**options, "measure_log": str(Path(folder, "log.jsonl"))}
 
 

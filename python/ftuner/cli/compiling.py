@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
 
-from .. import compiler, descriptions, outputs
+from .. import compiler, descriptions, outputs, processes
 from ..api import compile
 from ..errors import Error
 from ..importing import weights
@@ -117,7 +116,7 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
     source_weights = options.source.weights
     if source_weights:
         _check_own(_weights_path(library), weights.is_own, "weights")
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         device = descriptions.resolve(options.device)
         compiler.build_library(
             options.source,

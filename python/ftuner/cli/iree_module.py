@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from .. import iree, outputs
+from .. import iree, outputs, processes
 from ..iree import build, models
 from .common import UsageError, add_device, print_json, read_source
 
@@ -89,7 +88,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     if options.output == outputs.STANDARD:
         raise UsageError("--output: expected the name of a file, such as model.vmfb")
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         model = options.model
         if model == outputs.STANDARD:
             path = Path(folder, "stdin.mlir")

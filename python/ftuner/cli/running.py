@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
 
-from .. import locations, outputs, runtime
+from .. import locations, outputs, processes, runtime
 from ..errors import Error
 from ..function import Function
 from ..memory.dlpack import DeviceArray
@@ -133,7 +131,7 @@ def _errors(
     options: argparse.Namespace, function: Function, args: Sequence[Any], results: Sequence[Any]
 ) -> list[tuple[float, float]]:
     """Relative Frobenius error of each result against ftuner-run's reference, and its tolerance."""
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder, Progress("checking"):
+    with processes.temporary_folder() as folder, Progress("checking"):
         items = []
         everything = zip(function.full_signature.arguments, function.all_arguments(args))
         for index, (value, arg) in enumerate(everything):
@@ -144,9 +142,11 @@ def _errors(
             np.save(path, arg.view(np.uint16) if value.type.name == "bf16" else arg)
             sizes = "x".join(str(size) for size in (*arg.shape, value.type.name))
             items.append(f"{sizes}@{path}")
+        source = Path(folder, "source.mlir")
+        source.write_bytes(options.source.content)
         command = [
             str(locations.tool("ftuner-run")),
-            "-",
+            str(source),
             f"--function={function.signature.name}",
             "--executor=reference",
             f"--save-dir={folder}/reference",
@@ -157,11 +157,9 @@ def _errors(
             command.append(f"--precision={options.pipeline['precision']}")
         if items:
             command.append("--args=" + ",".join(items))
-        run = subprocess.run(
-            command, input=options.source.content, capture_output=True, check=False
-        )
+        run = processes.run(command, folders=[Path(folder)])
         if run.returncode != 0:
-            words = run.stderr.decode(errors="replace").replace("<stdin>", options.source.name)
+            words = run.stderr.decode(errors="replace").replace(str(source), options.source.name)
             raise Error(f"the reference failed: {words.strip()}")
         entries = json.loads(run.stdout)["results"]
         references = [np.load(entry["file"]) for entry in entries]

@@ -295,6 +295,6 @@ def _lower(
         except (importer.OnnxImportError, NotImplementedError, ValueError, KeyError) as error:
             words = f"cannot import the model: {_sentence(error)}"
             raise CompileError(words, str(error)) from None
-        torch_mlir.lower(module, (torch_mlir.FROM_ONNX, torch_mlir.TO_LINALG))
+        module = torch_mlir.lower(module, (torch_mlir.FROM_ONNX, torch_mlir.TO_LINALG))
         torch_mlir.annotate(module, name, symbols, shapes, _unsigned(model.graph))
         return torch_mlir.text_of(module)

@@ -413,8 +413,11 @@ def explain(reason: str, place: str | None, graph: Any) -> str:
         name = names[0]
     operator = operator_of(name)
     lowered = re.fullmatch(r"(torch-mlir|FTuner) does not lower (?:the operator )?([\w.]+)", reason)
+    ended = _ENDED.fullmatch(reason)
     if reason == NOT_LOWERED:
         words = reason
+    elif ended is not None:
+        words = ended[1] + (ended[2] or "")
     elif lowered is None:
         words = "torch-mlir does not lower it as it is here"
     elif lowered[2] == operator:
@@ -424,6 +427,12 @@ def explain(reason: str, place: str | None, graph: Any) -> str:
     advice = _ADVICE.get(operator, _OTHER_OPERATORS)
     return str(refusal(operator, name, words, advice))
 
+
+#: How torch-mlir ended, with the operator between (`worker.Ended`).
+_ENDED = re.compile(
+    r"(torch-mlir (?:crashes|was killed|does not end|takes more)\b.*?)"
+    r"(?: at the operator [\w.:]+)?( by the system.*| \(.*\))?"
+)
 
 #: Where no more is known.
 NOT_LOWERED = "FTuner does not lower it"

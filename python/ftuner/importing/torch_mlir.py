@@ -1,22 +1,20 @@
 """Lowering of torch-mlir's dialects to linalg on tensors.
 
-Both come with the package iree-base-compiler, which is loaded when a model is imported.
+Both come with the package iree-base-compiler, which is loaded when a model is imported. Passes run
+in a process of their own (`worker`).
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import CompileError
-
-#: What FTuner compiles; an operation of another dialect has no lowering.
-_DIALECTS = frozenset(
-    ["affine", "arith", "builtin", "cf", "complex", "func", "linalg", "math", "scf", "tensor"]
-)
+from ..errors import CompileError, Error
+from . import worker
 
 #: Operators that keep their form on the way to linalg, for torch-mlir decomposes them to views
 #: that no longer say which dimensions were joined and split.
@@ -57,73 +55,33 @@ def new_context() -> Any:
     return context
 
 
-def lower(module: Any, passes: Sequence[str]) -> None:
-    """Lowers a module of the torch dialect in place.
+def lower_text(text: str | bytes, passes: Sequence[str]) -> str:
+    """Lowers a module of the torch dialect, as text or bytecode; returns its text with its places.
 
     Raises `NotLowered`, in one sentence with the operator and its place in the model, where
-    torch-mlir or FTuner has no lowering of it.
+    torch-mlir or FTuner has no lowering of it, or where torch-mlir crashes, or reaches a limit of
+    time or memory (`worker.Limits`).
     """
-    ir = load("ir", "importing a model")
-    manager = load("passmanager", "importing a model").PassManager
-    pipeline = f"builtin.module({','.join(passes)})"
+    load("passmanager", "importing a model")
     try:
-        manager.parse(pipeline, module.context).run(module.operation)
-    except ir.MLIRError as error:
-        raise NotLowered(*_explain(error, module), str(error)) from None
-    for operation in _operations(module.operation):
-        if operation.name.partition(".")[0] not in _DIALECTS:
-            raise NotLowered(
-                f"FTuner does not lower {operation.name}", place_of(str(operation.location))
-            )
+        return worker.lower(text.encode() if isinstance(text, str) else text, passes)
+    except worker.Refused as refused:
+        raise NotLowered(refused.reason, refused.place, refused.diagnostics) from None
+    except Error as error:
+        raise CompileError(str(error), str(error)) from None
 
 
-def place_of(location: str) -> str | None:
-    """`FILE:LINE` of the innermost call, or the name of a node, of a printed location."""
-    call = re.search(r'"([^"]+)":(\d+):\d+', location)
-    if call:
-        return f"{call[1]}:{call[2]}"
-    name = re.match(r'loc\("([^"]+)"', location)
-    return f"node {name[1]}" if name else None
+def lower(module: Any, passes: Sequence[str]) -> Any:
+    """Like `lower_text`, for a module that an importer made; returns another one."""
+    lowered = lower_text(bytecode_of(module), passes)
+    return load("ir", "importing a model").Module.parse(lowered, module.context)
 
 
-def _operations(operation: Any) -> Iterator[Any]:
-    """The operations inside one, each one before what is inside it."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _operations(inner.operation)
-
-
-def _explain(error: Any, module: Any) -> tuple[str, str | None]:
-    """The first error of a pipeline and its place; `module` is what was left."""
-    for diagnostic in error.error_diagnostics:
-        message = str(diagnostic.message)
-        # `torch.operator` stands for every operator that torch-mlir does not know.
-        operator = re.search(r'name = "([\w.]+)"', message) or re.search(
-            r"operation '([\w.]+)'", message
-        )
-        if operator and "legalize" in message:
-            name, location = operator[1], diagnostic.location
-            if _is_operand(name):
-                # It stayed because the operator that reads it did.
-                readers = (op for op in _operations(module.operation) if _is_reader(op.name))
-                reader = next(readers, None)
-                if reader is not None:
-                    name, location = reader.name, reader.location
-            name = re.sub(r"^(torch\.)?(onnx\.)?", "", name)
-            return f"torch-mlir does not lower the operator {name}", place_of(str(location))
-        return message.partition("\n")[0][:300], place_of(str(diagnostic.location))
-    return str(error).partition("\n")[0], None
-
-
-def _is_operand(name: str) -> bool:
-    """Whether an operation of the torch dialect is a number or a list of them."""
-    return name.startswith(("torch.constant.", "torch.prim."))
-
-
-def _is_reader(name: str) -> bool:
-    return name.startswith("torch.aten.") or name == "torch.operator"
+def bytecode_of(module: Any) -> bytes:
+    """The module as bytecode, with its places."""
+    content = io.BytesIO()
+    module.operation.write_bytecode(content)
+    return content.getvalue()
 
 
 class SymbolNames:

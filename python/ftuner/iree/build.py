@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import compiler, descriptions, outputs
+from .. import compiler, descriptions, outputs, processes
 from ..errors import CompileWarning, Error
 from ..progress import Progress
 from . import models
@@ -218,7 +217,7 @@ _INTERMEDIATES = (
 @contextlib.contextmanager
 def _intermediates(folder: str | os.PathLike[str] | None, model: Any) -> Iterator[Path]:
     if folder is None:
-        with tempfile.TemporaryDirectory(prefix="ftuner-") as temporary:
+        with processes.temporary_folder() as temporary:
             yield Path(temporary)
         return
     try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import inputs
+from .. import inputs, processes
 from ..errors import CompileError, Error
 from ..progress import Progress
 
@@ -139,7 +138,7 @@ def _import_onnx(name: str, folder: Path, parameters: Path) -> Model:
         *("-o", str(path), f"--opset-version={_OPSET}", "--externalize-params"),
         *("--params-scope=model", f"--save-params-to={parameters}"),
     ]
-    run = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    run = processes.run(command)
     if run.returncode != 0:
         words = run.stderr.decode(errors="replace")
         lines = words.strip().splitlines() or ["it prints no error"]

@@ -6,13 +6,13 @@ import functools
 import os
 import re
 import shutil
-import subprocess
 import sysconfig
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import processes
 from ..errors import CompileError, CompileWarning, Error
 
 #: Versions that the tests run with. IREE's textual forms change from one to the next.
@@ -49,9 +49,7 @@ class Toolchain:
         """
         command = [self.path, str(source), *self.flags, *arguments, "-o", str(output)]
         try:
-            run = subprocess.run(
-                command, capture_output=True, check=False, stdin=subprocess.DEVNULL
-            )
+            run = processes.run(command)
         except OSError as error:
             raise Error(f"cannot run '{self.path}': {error.strerror}") from error
         words = run.stderr.decode(errors="replace")
@@ -163,7 +161,7 @@ def _numbers(version: str) -> tuple[int, int]:
 @functools.cache
 def _version(name: str) -> str:
     try:
-        run = subprocess.run([name, "--version"], capture_output=True, check=False)
+        run = processes.run([name, "--version"])
     except OSError as error:
         raise Error(f"cannot run '{name}': {error.strerror}") from error
     found = re.search(rb"IREE compiler version (\d+\.\d+\S*)", run.stdout)

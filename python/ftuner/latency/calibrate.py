@@ -10,14 +10,13 @@ import io
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import descriptions, plotting
+from .. import descriptions, plotting, processes
 from ..errors import Error
 from ..outputs import cannot_write, target_of
 from ..progress import is_drawn, is_written
@@ -421,7 +420,7 @@ def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
 def to_text(calibration: Calibration, origin: str) -> str:
     """The file of a calibration. Raises `Error` for one that the compiler would refuse."""
     text = json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
-    with tempfile.TemporaryDirectory() as folder:
+    with processes.temporary_folder() as folder:
         path = Path(folder) / "calibration.json"
         path.write_text(text, encoding="utf-8")
         try:

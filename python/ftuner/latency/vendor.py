@@ -11,15 +11,14 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import os
-import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from .. import descriptions
+from .. import descriptions, processes
 from . import token_rows
 from .model import Array, Constants, Launches, model
 from .vendor_rows import FmaKernels, launches_of, usual_threads
@@ -85,14 +84,11 @@ class Device:
 @functools.cache
 def device_of(text: str) -> Device:
     """The device of a description's text."""
-    handle, path = tempfile.mkstemp(prefix="ftuner-", suffix=".json")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        figures = model().device(path)[1]
-        constants = model().default_calibration(path)
-    finally:
-        os.unlink(path)
+    with processes.temporary_folder() as folder:
+        path = Path(folder, "device.json")
+        path.write_text(text, encoding="utf-8")
+        figures = model().device(str(path))[1]
+        constants = model().default_calibration(str(path))
     capability = str(json.loads(text)["compute_capability"])
     return Device(figures, constants, int(capability.partition(".")[0]))
 

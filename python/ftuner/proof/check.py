@@ -6,9 +6,7 @@ import contextlib
 import json
 import os
 import queue
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,16 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from .. import compiler, descriptions, runtime
+from .. import compiler, descriptions, processes, runtime
 from ..errors import CompileError, Error
 from ..progress import Progress
 from . import verdicts
 from .families import Family, parse_capability, sets
 from .verdicts import Card, Outcome, PathVerdict
 
-#: Seconds for a process to start, and to go after it is killed.
+#: Seconds for a process to start.
 _SECONDS_TO_START = 60.0
-_SECONDS_TO_END = 5.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]
     Where a family hung, or ended the process, others of its path are skipped. Raises `Error` where
     nothing can be run at all.
     """
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         libraries, outcomes = build(
             families, descriptions.resolve(f"cuda:{gpu}"), Path(folder), cubins=()
         )
@@ -99,7 +96,7 @@ def run(
     """
     outcomes: dict[str, Outcome] = {}
     todo = list(families)
-    with tempfile.TemporaryDirectory(prefix="ftuner-") as folder:
+    with processes.temporary_folder() as folder:
         with Progress("checking the GPU", len(todo)) as progress:
             while todo:
                 found = _watch(gpu, todo, libraries, timeout, Path(folder), progress, report)
@@ -189,7 +186,7 @@ def _watch(
 
     running: Family | None = None
     words = folder / "words"
-    with _child(gpu, jobs, words) as (process, lines):
+    with _child(gpu, jobs, words) as (child, lines):
         limit = _SECONDS_TO_START
         while True:
             try:
@@ -208,7 +205,7 @@ def _watch(
                 family, running = todo[line.pop("end")], None
                 keep(family, **line)
                 progress.advance()
-        code = process.wait()
+        code = child.wait()
     if running is None and outcomes:
         return outcomes
     said = words.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
@@ -223,7 +220,7 @@ _Lines = queue.Queue[Any]
 
 
 @contextlib.contextmanager
-def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[subprocess.Popen[bytes], _Lines]]:
+def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[processes.Child, _Lines]]:
     """The process and the lines that it writes, None behind the last; it is killed in the end."""
     lines: _Lines = queue.Queue()
 
@@ -234,17 +231,13 @@ def _child(gpu: int, jobs: Path, words: Path) -> Iterator[tuple[subprocess.Popen
         lines.put(None)
 
     with words.open("wb") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ftuner.proof.child", str(gpu), str(jobs)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
+        child = processes.Child(
+            [sys.executable, "-m", "ftuner.proof.child", str(gpu), str(jobs)], stderr=errors
         )
     try:
-        threading.Thread(target=listen, args=(process.stdout,), daemon=True).start()
-        yield process, lines
+        arguments = (child.process.stdout,)
+        threading.Thread(target=listen, args=arguments, daemon=True).start()
+        yield child, lines
     finally:
-        process.kill()
         # A kernel that the device does not give up may keep the process.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_END)
+        child.end(patience=0)

@@ -13,13 +13,12 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import torch
 
-from ftuner import cache, locations
+from ftuner import cache, locations, processes
 from ftuner.errors import CacheError, Error
 
 NAME = "libftuner_torch.so"
@@ -112,17 +111,15 @@ def _compiler() -> list[str]:
 
 
 def _version_of(compiler: list[str]) -> str:
-    result = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
-    return result.stdout
+    return processes.run([*compiler, "--version"]).stdout.decode(errors="replace")
 
 
 def _compile(command: list[str], target: Path) -> None:
     """Writes all of the library or nothing, also where several processes write it."""
     with tempfile.TemporaryDirectory(prefix=".tmp-", dir=target.absolute().parent) as folder:
         written = Path(folder, NAME)
-        result = subprocess.run(
-            [*command, "-o", str(written)], capture_output=True, text=True, check=False
-        )
+        result = processes.run([*command, "-o", str(written)], folders=[Path(folder)])
         if result.returncode != 0:
-            raise Error(f"cannot compile {NAME}: {shlex.join(command)}:\n{result.stderr.rstrip()}")
+            words = result.stderr.decode(errors="replace").rstrip()
+            raise Error(f"cannot compile {NAME}: {shlex.join(command)}:\n{words}")
         written.replace(target)

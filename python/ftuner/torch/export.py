@@ -143,8 +143,8 @@ def export(
         except (NotImplementedError, ValueError, KeyError) as error:
             words = f"cannot import the model: {error}"
             raise ftuner.CompileError(words, str(error)) from error
-        module = importer.module
-        torch_mlir.lower(module, (torch_mlir.FROM_PYTORCH, torch_mlir.TO_LINALG))
+        passes = (torch_mlir.FROM_PYTORCH, torch_mlir.TO_LINALG)
+        module = torch_mlir.lower(importer.module, passes)
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
         torch_mlir.annotate(module, name, ranges, argument_shapes)
         return ExportedModel(torch_mlir.text_of(module), name, parameters)

@@ -17,7 +17,6 @@ import functools
 import hashlib
 import platform
 import re
-import tempfile
 import threading
 import zlib
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ import torch
 from torch import Tensor
 
 import ftuner
+from ftuner import processes
 from ftuner.function import Function
 from ftuner.signature import Value
 
@@ -211,7 +211,7 @@ def _load(library: Tensor, text: str) -> Function:
             f"{interface.name}: expected a package for {platform.machine()}, but got one for"
             f" {interface.machine}"
         )
-    folder = tempfile.TemporaryDirectory(prefix="ftuner-")
+    folder = processes.temporary_folder()
     path = Path(folder.name, "libpackaged.so")
     path.write_bytes(data)
     module = ftuner.load(path)
