@@ -15,10 +15,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
+import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
 
 #: Seconds that a program has to end when it is asked to; then it is killed.
 _SECONDS_TO_END = 1.0
@@ -43,6 +48,77 @@ count=$1; shift
 shift "$count"
 exec "$@" 3<&-
 """
+
+
+class Interrupted(BaseException):
+    """Raised by a program's wait in a thread whose `for_each` ends early."""
+
+
+class _Calls:
+    """The programs that the calls of one `for_each` run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[Child] = set()
+        self.is_ended = False
+
+    def add(self, child: Child) -> None:
+        with self._lock:
+            self._running.add(child)
+        self.check()
+
+    def remove(self, child: Child) -> None:
+        with self._lock:
+            self._running.discard(child)
+
+    def check(self) -> None:
+        if self.is_ended:
+            raise Interrupted
+
+    def end(self) -> None:
+        """Ends all programs, and those that are started later."""
+        self.is_ended = True
+        begin = time.monotonic()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with self._lock:
+                for child in self._running:
+                    child.send(number)
+            while self._running and time.monotonic() < begin + _SECONDS_TO_END:
+                time.sleep(0.01)
+
+
+class _Local(threading.local):
+    #: Of the `for_each` that the thread works for.
+    calls: _Calls | None = None
+
+
+_local = _Local()
+
+
+def for_each(work: Callable[[_Item], object], items: Iterable[_Item], workers: int) -> None:
+    """Calls `work` for each item in threads.
+
+    An exception of a call, or of a signal's handler, passes on; programs that other calls run are
+    ended, and items whose turn has not come are left.
+    """
+    calls = _Calls()
+
+    def call(item: _Item) -> None:
+        _local.calls = calls
+        try:
+            calls.check()
+            work(item)
+        finally:
+            _local.calls = None
+
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for _ in pool.map(call, items):
+                pass
+        except BaseException:
+            calls.end()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 class Child:
@@ -86,6 +162,7 @@ class Child:
         if os.access(_SHELL, os.X_OK):
             watched = [*map(os.fspath, folders)]
             words = [_SHELL, "-c", _WATCHED, "ftuner", str(len(watched)), *watched, *words]
+        self._calls = _local.calls
         end, self._life = os.pipe()
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -104,6 +181,12 @@ class Child:
         finally:
             os.close(end)
         _children.add(self)
+        if self._calls is not None:
+            try:
+                self._calls.add(self)
+            except Interrupted:
+                self.end()
+                raise
 
     def __enter__(self) -> Child:
         return self
@@ -119,6 +202,8 @@ class Child:
         """The code of the program, once it has ended."""
         code = self.process.wait()
         self._release()
+        if self._calls is not None:
+            self._calls.check()
         return code
 
     def end(self, patience: float = _SECONDS_TO_END) -> None:
@@ -137,12 +222,18 @@ class Child:
             raise
         finally:
             self._release()
+            if self._calls is not None:
+                self._calls.remove(self)
             for stream in (self.process.stdout, self.process.stderr):
                 if stream is not None:
                     stream.close()
 
+    def send(self, number: int) -> None:
+        """Sends a signal to the program and to all that it started, if it runs."""
+        if self._life >= 0:
+            self._signal(number)
+
     def _signal(self, number: int) -> None:
-        """Sends a signal to the program and to all that it started."""
         # No other process has its number as long as the shell that watches is in its group.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)

@@ -1,4 +1,4 @@
-"""Ctrl-C while a kernel runs in the emulator: the run ends at once, and the next one is right."""
+"""Signals: what Ctrl-C ends, and what is left of a process that was killed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from textwrap import indent
 from typing import Any, Iterator
 
 import numpy as np
@@ -249,3 +250,141 @@ def test_command_lines(product: Any, tmp_path: Path) -> None:
     arguments = f"--args={rows}x{WIDTH}xf32@{zeros},{WIDTH}x{WIDTH}xf32"
     code, _, seconds = interrupt([*command, arguments], tmp_path)
     assert code == -signal.SIGINT and seconds < SECONDS
+
+
+#: A module on which torch-mlir's passes do not end.
+ENDLESS = """
+module {
+  func.func @main(%x: !torch.vtensor<[1,4,8,8],f32>) -> !torch.vtensor<[1,4,13,13],f32>
+      attributes {torch.onnx_meta.ir_version = 9 : si64, torch.onnx_meta.opset_version = 19 : si64} {
+    %pads = torch.operator "onnx.Constant"() {torch.onnx.value = dense<[0, 0, 2, 1, 0, 0, 3, 4]>
+        : tensor<8xsi64>} : () -> !torch.vtensor<[8],si64>
+    %y = torch.operator "onnx.Pad"(%x, %pads) {torch.onnx.mode = "wrap"}
+        : (!torch.vtensor<[1,4,8,8],f32>, !torch.vtensor<[8],si64>) -> !torch.vtensor<[1,4,13,13],f32>
+    return %y : !torch.vtensor<[1,4,13,13],f32>
+  }
+}
+"""
+
+#: Work that takes longer than a test waits, by the front end.
+_IMPORT = f"""
+from ftuner.importing import torch_mlir
+torch_mlir.bytecode_of = lambda module: {ENDLESS.encode()!r}
+torch_mlir.FROM_PYTORCH = torch_mlir.FROM_ONNX
+"""
+WORK = {
+    "compile": f"""
+import ftuner
+text = {SOURCE!r}
+body = text[text.index("{{\\n") + 2 : text.rindex("}}")]
+functions = [body.replace("@product", f"@product{{n}}").replace("{WIDTH}", str({WIDTH} + 8 * n)) for n in range(40)]
+head = text[:text.index("{{\\n") + 2].replace("1 to 64", "1 to 100000")
+ftuner.compile(head + "".join(functions) + "}}", device="h200", max_kernels=64)
+""",
+    "export": _IMPORT
+    + """
+import torch, ftuner.torch
+ftuner.torch.export(torch.nn.Linear(8, 8), (torch.randn(3, 8),))
+""",
+    "onnx": _IMPORT
+    + """
+import onnx, ftuner
+from onnx import TensorProto, helper
+value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
+graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x")], [value("y")])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "m.onnx")
+ftuner.compile("m.onnx", device="h200")
+""",
+    "torch.compile": """
+import torch, ftuner.torch
+layers = [torch.nn.Linear(1024 + 8 * n, 64, bias=False) for n in range(20)]
+def model(*xs):
+    return [layer(x) for layer, x in zip(layers, xs)]
+options = {"host": "eager", "device": "h200", "max_kernels": 64}
+with torch.no_grad():
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
+    compiled(*(torch.randn(3, layer.in_features) for layer in layers))
+""",
+}
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and theirs, that run."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdecimal():
+            try:
+                fields = (path / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] not in "ZX":
+                parents[int(path.name)] = int(fields[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def programs(pid: int) -> str:
+    names = []
+    for child in descendants(pid):
+        try:
+            names.append(Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            pass
+    return " ".join(names)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_nothing_runs_on(tmp_path: Path, name: str) -> None:
+    """Ctrl-C ends work and its programs, and SIGKILL of Python ends these and their folders."""
+    if name != "compile":
+        pytest.importorskip("onnx" if name == "onnx" else "torch")
+    if name in ("export", "onnx"):
+        pytest.importorskip("iree.compiler")
+    temporary, copy = tmp_path / "tmp", tmp_path / "tmp2"
+    environment = {
+        "FTUNER_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(ftuner.__path__[0]).parent),
+    }  # fmt: skip
+    # Python with PyTorch takes its time to end.
+    script = f"try:\n{indent(WORK[name], '    ')}\nexcept KeyboardInterrupt:\n"
+    script += "    import os, sys\n    print('interrupted', file=sys.stderr)\n    os._exit(130)\n"
+    processes = []
+    for folder in (temporary, copy):
+        folder.mkdir()
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", script],
+                cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+                env={**os.environ, **environment, "TMPDIR": str(folder)},
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            )
+        )  # fmt: skip
+    program = "passes.py" if name in ("export", "onnx") else "--max-kernels=64"
+    for process, number in zip(processes, (signal.SIGINT, signal.SIGKILL)):
+        deadline = time.monotonic() + 120
+        while program not in programs(process.pid):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(0.5)
+        started = descendants(process.pid)
+        begin = time.monotonic()
+        process.send_signal(number)
+        words = process.communicate(timeout=60)[1]
+        assert time.monotonic() - begin < SECONDS
+        if number == signal.SIGINT:
+            assert process.returncode == 130 and "interrupted" in words
+        while any(map(is_alive, started)):
+            assert time.monotonic() < begin + SECONDS
+            time.sleep(0.02)
+    left = [path for folder in (temporary, copy) for path in folder.glob("ftuner-*")]
+    assert not left

@@ -90,7 +90,7 @@ class Ended(Exception):
     """The process ended in a request.
 
     Attributes:
-        how: "crash", "time" or "memory".
+        how: "crash", "kill" (by somebody else), "time" or "memory".
         words: how it ended, as the end of "torch-mlir … ".
         diagnostics: what it printed.
     """
@@ -109,8 +109,15 @@ def lower(module: bytes, passes: Sequence[str], limits: Limits | None = None) ->
     """
     limits = limits or Limits.for_module(len(module))
     with _lock:
+        request = {"kind": "lower", "passes": [*passes]}
         try:
-            return _request({"kind": "lower", "passes": [*passes]}, module, limits)[1].decode()
+            try:
+                return _request(request, module, limits)[1].decode()
+            except Ended as ended:
+                if ended.how != "kill":
+                    raise
+            # Nobody says that it was this module's fault.
+            return _request(request, module, limits)[1].decode()
         except Ended as ended:
             operator, place = _find_operator(module, passes, limits, ended)
             at = f" at the operator {operator}" if operator else ""
@@ -244,7 +251,7 @@ class _Worker:
         printed = self._printed()
         if code == -signal.SIGKILL:
             words = "was killed{at} by the system, which may have run out of memory"
-            return Ended("crash", words, printed)
+            return Ended("kill", words, printed)
         name = {
             -signal.SIGSEGV: "segmentation fault", -signal.SIGABRT: "abort", -signal.SIGBUS: "bus error",
             -signal.SIGFPE: "arithmetic error", -signal.SIGILL: "illegal instruction",

@@ -9,7 +9,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -151,9 +150,7 @@ def build(
         progress.advance()
 
     with Progress("compiling", len(families)) as progress:
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for _ in pool.map(build_one, families):
-                pass
+        processes.for_each(build_one, families, len(os.sched_getaffinity(0)))
     return libraries, outcomes
 
 

@@ -13,11 +13,12 @@ import re
 import threading
 import time
 from collections.abc import Hashable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import ftuner
+from ftuner import processes
 from ftuner.function import Function
 from ftuner.progress import Progress
 
@@ -161,13 +162,8 @@ class Library:
         what = f"compiling {len(tasks)} functions for torch.compile"
         workers = min(len(tasks), _processors())
         try:
-            with Progress(what, len(tasks)) as progress, ThreadPoolExecutor(workers) as pool:
-                try:
-                    for _ in pool.map(work, tasks):
-                        pass
-                except BaseException:
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            with Progress(what, len(tasks)) as progress:
+                processes.for_each(work, tasks, workers)
         finally:
             with update() as counts:
                 counts.compile_seconds += time.monotonic() - begin
