@@ -39,7 +39,7 @@ def batches_of(found, size):
     """Trials of one operator set and mode, so many together."""
     groups = collections.defaultdict(list)
     for trial in found:
-        groups[trial.case.version, trial.mode].append(trial)
+        groups[trial.version, trial.mode].append(trial)
     return [group[first : first + size] for group in groups.values() for first in range(0, len(group), size)]
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .case import Array, Case
-from .trials import Trial, model_of, part_of, values_of
+from .trials import Trial, model_of
 
 RIGHT, WRONG, REFUSED, CALL, CRASH, HANG, OTHER = OUTCOMES = (
     "right", "wrong", "refused", "fails at call", "crash", "hang", "error",
@@ -59,7 +58,7 @@ def runs(trials: Callable[[Case], Any]) -> Callable[[Case], bool]:
     def ask(case: Case) -> bool:
         trial = next(iter(trials(case)))
         try:
-            session_of(model_of([part_of(trial, 0)], case.version))
+            session_of(model_of([trial.part(0)], trial.version))
         except Exception:
             return False
         return True
@@ -69,39 +68,23 @@ def runs(trials: Callable[[Case], Any]) -> Callable[[Case], bool]:
 
 def prepare(trial: Trial, seed: int) -> Prepared:
     """Runs onnxruntime at each point; leaves those out that it refuses."""
-    part = part_of(trial, seed)
+    part = trial.part(seed)
     found = Prepared(trial, [], [], part.outputs)
     try:
-        session = session_of(model_of([part], trial.case.version))
+        session = session_of(model_of([part], trial.version))
     except Exception:
         return found
     names = [value.name for value in part.inputs]
     for point in trial.points.values():
-        arrays = values_of(trial, point, seed)
+        arrays = trial.values(point, seed)
         try:
             wanted = session.run(None, dict(zip(names, arrays)))
         except Exception:
             continue
-        if trial.case.reference is not None:
-            wanted = _by_text(trial, arrays, seed)
+        by_text = trial.by_text(arrays, seed)
         found.inputs.append(arrays)
-        found.wanted.append([np.asarray(value) for value in wanted])
+        found.wanted.append([np.asarray(value) for value in (wanted if by_text is None else by_text)])
     return found
-
-
-def _by_text(trial: Trial, arrays: list[Array], seed: int) -> list[Array]:
-    """The results by ONNX's text."""
-    from .trials import constants_of
-
-    constants, left = constants_of(trial, seed), iter(arrays)
-    operands = [
-        None if operand is None else constants[index] if operand.is_constant else next(left)
-        for index, operand in enumerate(trial.case.operands)
-    ]
-    assert trial.case.reference is not None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return trial.case.reference(trial.case, operands)
 
 
 def difference(got: Any, wanted: Array, factor: float = 1.0) -> str | None:
@@ -149,13 +132,13 @@ def compute(prepared: Sequence[Prepared], seed: int) -> dict[str, list[list[Any]
     from ftuner.compiler import SourceText
     from ftuner.importing.onnx import import_proto
 
-    parts = [part_of(one.trial, seed) for one in prepared]
+    parts = [one.trial.part(seed) for one in prepared]
     types = {
         name: (array.dtype, array.ndim)
         for one in prepared
         for name, array in zip(one.names, one.wanted[0])
     }
-    model = model_of(parts, prepared[0].trial.case.version, types)
+    model = model_of(parts, prepared[0].trial.version, types)
     # A size may be 0 where onnxruntime runs it, else is 1 at least.
     ranges: dict[str, tuple[int, int | None]] = {}
     for one, part in zip(prepared, parts):
@@ -183,7 +166,7 @@ def compute(prepared: Sequence[Prepared], seed: int) -> dict[str, list[list[Any]
 def judge(one: Prepared, results: list[list[Any]]) -> Result:
     for turn, wanted in enumerate(one.wanted):
         for number, (got, want) in enumerate(zip(results[turn], wanted)):
-            words = difference(got, want, one.trial.case.tolerance)
+            words = difference(got, want, one.trial.tolerance)
             if words:
                 shapes = ", ".join(str(array.shape) for array in one.inputs[turn])
                 return Result(WRONG, f"result {number} of {shapes}: {words}")

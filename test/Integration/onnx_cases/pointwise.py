@@ -11,6 +11,7 @@ from .case import INTEGERS, Case, Pick, between, constant, data, normal, operato
 
 F32, F16, F64 = np.float32, np.float16, np.float64
 SHAPES = (["a"], ["a", "b"], ["a", "b", "c"], ["b", "a", "d", "c"], [])
+MORE_SHAPES = (*SHAPES, [3, "b"], ["a", 1, "c"], ["one", "c"], [2, 3])
 
 
 @operators(
@@ -24,7 +25,8 @@ def unary(pick: Pick) -> Case:
     attributes = {}
     if pick.operator == "Swish":
         attributes["alpha"] = pick("alpha", [None, 0.5, -2.0])
-    return pick.case([data(pick("dtype", dtypes), *pick("shape", SHAPES), make=special)], attributes)
+    shapes = MORE_SHAPES if pick.operator == "Not" else SHAPES
+    return pick.case([data(pick("dtype", dtypes), *pick("shape", shapes), make=special)], attributes)
 
 
 @operators("Acos", "Asin", "Atanh", "Acosh", "Log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,11 +13,27 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from .case import POINTS, Array, Case, Operand, letters_of, size_of
+from .case import LAST, POINTS, Array, Case, Operand, letters_of, size_of, versions_of
 
 UNKNOWN, SOME, KNOWN = MODES = ("unknown", "some", "known")
 
 Point = dict[str, int]
+
+
+@dataclasses.dataclass
+class Part:
+    """The part of a model that is a trial.
+
+    Attributes:
+        inputs: names and types of its inputs.
+        outputs: names of its results.
+        nodes, initializers: of the graph.
+    """
+
+    inputs: list[Any]
+    outputs: list[str]
+    nodes: list[Any]
+    initializers: list[Any]
 
 
 @dataclasses.dataclass
@@ -41,6 +58,35 @@ class Trial:
     def key(self) -> str:
         points = f"@{','.join(self.points)}" if self.mode == KNOWN else ""
         return f"{self.case.operator}-{self.case.version} {self.case.name} [{self.mode}{points}]"
+
+    @property
+    def version(self) -> int:
+        """The operator set of the model: the last one for an operator's newest form."""
+        version = self.case.version
+        return LAST if version == versions_of(self.case.operator)[-1] else version
+
+    @property
+    def tolerance(self) -> float:
+        return self.case.tolerance
+
+    def part(self, seed: int) -> Part:
+        return part_of(self, seed)
+
+    def values(self, point: Point, seed: int) -> list[Array]:
+        return values_of(self, point, seed)
+
+    def by_text(self, arrays: list[Array], seed: int) -> list[Array] | None:
+        """The results by ONNX's text; None where onnxruntime keeps to it."""
+        if self.case.reference is None:
+            return None
+        constants, left = constants_of(self, seed), iter(arrays)
+        operands = [
+            None if operand is None else constants[index] if operand.is_constant else next(left)
+            for index, operand in enumerate(self.case.operands)
+        ]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return [*self.case.reference(self.case, operands)]
 
     def is_known(self, formula: int | str) -> bool:
         if isinstance(formula, int) or self.known is None:
@@ -109,22 +155,6 @@ def constants_of(trial: Trial, seed: int) -> dict[int, Array]:
         for index, operand in enumerate(trial.case.operands)
         if operand is not None and operand.is_constant
     }
-
-
-@dataclasses.dataclass
-class Part:
-    """The part of a model that is a trial.
-
-    Attributes:
-        inputs: names and types of its inputs.
-        outputs: names of its results.
-        nodes, initializers: of the graph.
-    """
-
-    inputs: list[Any]
-    outputs: list[str]
-    nodes: list[Any]
-    initializers: list[Any]
 
 
 def part_of(trial: Trial, seed: int) -> Part:

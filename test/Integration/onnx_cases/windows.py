@@ -240,14 +240,14 @@ def roi_align(pick: Pick) -> Case:
 
 @operators("Col2Im")
 def col2im(pick: Pick) -> Case:
-    block, image = [2, 2], [4, 6]
-    strides, pads, dilations = pick("strides", [None, [2, 2]]), pick("pads", [None, [1, 1, 1, 1]]), None
+    block, image = pick("block", [[2, 2], [1, 3], [3, 1]]), pick("image", [[4, 6], [5, 5]])
+    strides, pads, dilations = pick("strides", [None, [2, 2], [1, 3]]), pick("pads", [None, [1, 1, 1, 1], [0, 1, 2, 0]]), None
     if pads is None and strides is None:
         dilations = pick("dilations", [None, [1, 2]])
     steps, ends, rates = strides or [1, 1], pads or [0] * 4, dilations or [1, 1]
     counts = [(image[i] + ends[i] + ends[i + 2] - rates[i] * (block[i] - 1) - 1) // steps[i] + 1 for i in range(2)]
     attributes = {"strides": strides, "pads": pads, "dilations": dilations}
-    return pick.case([data(F32, "a", "4*b", f"{counts[0] * counts[1]}*one"), constant(image), constant(block)],
+    return pick.case([data(F32, "a", f"{block[0] * block[1]}*b", f"{counts[0] * counts[1]}*one"), constant(image), constant(block)],
                      attributes)  # fmt: skip
 
 
@@ -261,8 +261,10 @@ def determinant(pick: Pick) -> Case:
 @operators("MaxUnpool")
 def max_unpool(pick: Pick) -> Case:
     def places(rng: Any, shape: Any, dtype: Any) -> Array:
-        count = int(np.prod(shape)) * 4
-        return rng.permutation(count)[: count // 4].reshape(shape).astype(dtype)
+        count = int(np.prod(shape))
+        return rng.permutation(count * 2)[:count].reshape(shape).astype(dtype)
 
-    return pick.case([data(F32, "a", "b", "h", "w"), data(np.int64, "a", "b", "h", "w", make=places)],
-                     {"kernel_shape": [2, 2], "strides": [2, 2]}, points=POINTS)  # fmt: skip
+    rank, kernel = pick("rank", [1, 2, 3]), pick("kernel", [2, 3])
+    dims = ["a", "b", *SIDES[:rank]]
+    return pick.case([data(F32, *dims), data(np.int64, *dims, make=places)],
+                     {"kernel_shape": [kernel] * rank, "strides": [kernel] * rank}, points=POINTS)  # fmt: skip

@@ -61,7 +61,7 @@ def run(
     seed: int,
     jobs: int,
     report: Callable[[Trial, Result], None],
-    seconds: float = 90,
+    seconds: float = 30,
 ) -> None:
     """Runs the batches; reports each trial once. A batch that crashes or hangs is halved until one trial is left."""
     waiting = [list(batch) for batch in batches][::-1]
@@ -74,11 +74,11 @@ def run(
                 workers.remove(worker)
             while waiting and any(not worker.batch for worker in workers):
                 batch = waiting.pop()
-                next(w for w in workers if not w.batch).start(batch, seconds + 3 * len(batch))
+                next(w for w in workers if not w.batch).start(batch, seconds + 2 * len(batch))
             while waiting and len(workers) < jobs:
                 workers.append(_Worker(seed, trials))
                 batch = waiting.pop()
-                workers[-1].start(batch, seconds + 3 * len(batch))
+                workers[-1].start(batch, seconds + 2 * len(batch))
             busy = [worker for worker in workers if worker.batch]
             ready = wait([worker.pipe for worker in busy], timeout=1)
             for worker in busy:
