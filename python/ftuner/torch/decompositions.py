@@ -65,8 +65,10 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.softmax.int] = _softmax
     result[aten.log_softmax.int] = _log_softmax
     result[aten._native_batch_norm_legit.no_stats] = _norm_of_batch
+    result[aten._native_batch_norm_legit_functional.default] = _norm_with_statistics
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
+    result[aten.split_with_sizes.default] = _split_with_sizes
     result[aten.scaled_dot_product_attention.default] = attention
     result[aten.cumsum.default] = _cumsum
     if convolutions == "products":
@@ -94,6 +96,14 @@ def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
     for dim in sorted((dim % x.dim() for dim in dims), reverse=True):
         x = x.squeeze(dim)
     return x
+
+
+def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
+    begin, parts = 0, []
+    for size in sizes:
+        parts.append(x.narrow(dim, begin, size))
+        begin = begin + size
+    return parts
 
 
 def _unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
@@ -220,6 +230,31 @@ def _norm_of_batch(
     dims = [*([] if x.shape[0] == 1 else [0]), *range(2, x.dim())]
     y, mean, scale = _normalized(x, dims, eps)
     return _affine(y, weight, bias).to(x.dtype), mean.flatten(), scale.flatten()
+
+
+def _norm_with_statistics(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """The norm of a batch, and the new values of the running statistics."""
+    if not training:
+        y, mean, scale = _batch_norm(x, weight, bias, running_mean, running_var, momentum, eps)
+        return y, mean, scale, running_mean, running_var
+    y, mean, scale = _norm_of_batch(x, weight, bias, training, momentum, eps)
+    count = x.numel() // x.shape[1]
+    wide = x.float() if x.element_size() < 4 else x
+    dims = [0, *range(2, x.dim())]
+    variance = _var_mean(wide, dims, correction=0)[0] * (count / (count - 1))
+    new_mean = running_mean * (1 - momentum) + mean * momentum
+    new_variance = running_var * (1 - momentum) + variance * momentum
+    types = (running_mean.dtype, running_var.dtype)
+    return y, mean, scale, new_mean.to(types[0]), new_variance.to(types[1])
 
 
 def attention(

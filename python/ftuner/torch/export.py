@@ -8,32 +8,24 @@ text nor into kernels.
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import sympy
 import torch
 from torch import fx
 from torch.export import ExportedProgram
-from torch.export.graph_signature import (
-    ConstantArgument,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    TensorArgument,
-)
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 
 import ftuner
 
 from ..importing import torch_mlir
-from . import decompositions, sizes, views
+from . import decompositions, effects, size_checks, sizes, views
 from . import layout as lay
 from .importer import range_of
 from .linalg import Range
+from .programs import Program, all_sizes, program_of
 
 #: Constant tensors with more elements are arguments; others are part of kernels.
 _MAX_CONSTANT = 16
@@ -48,11 +40,14 @@ class ExportedModel:
         name: of the function.
         parameters: parameters and buffers by their names in the model, and larger constants of it,
             in the order of the function's last arguments.
+        written: names of the buffers and arguments whose new values are the function's last
+            results (`mutations="results"`).
     """
 
     text: str
     name: str
     parameters: dict[str, torch.Tensor]
+    written: tuple[str, ...] = ()
 
     def compile(self, **options: Any) -> ftuner.Function:
         """The compiled model, which takes what the model takes: tensors, in order.
@@ -70,72 +65,64 @@ class ExportedModel:
         return self.text
 
 
-class _Functional(torch.nn.Module):
-    """The model with its parameters and buffers as arguments."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        super().__init__()
-        # Not a submodule, or the parameters would be exported with it.
-        self._model = [model]
-
-    def forward(self, arguments: tuple[Any, ...], state: dict[str, torch.Tensor]) -> Any:
-        return torch.func.functional_call(self._model[0], state, arguments)
-
-
 def export(
-    model: torch.nn.Module,
-    args: tuple[Any, ...],
+    model: torch.nn.Module | ExportedProgram | str | Path,
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: tuple[Any, ...] | list[Any] | dict[str, Any] | None = None,
     name: str = "main",
     convolutions: str = "products",
+    mutations: str = "refused",
 ) -> ExportedModel:
     """Imports a model as `ftuner.compile` takes it, with ranges of its sizes.
 
     Args:
-        model: a module that `torch.export.export` takes.
+        model: a module that `torch.export.export` takes, a program that it returned, or the path
+            of one that `torch.export.save` wrote. A program keeps its ranges of sizes.
         args: example arguments; tensors, also nested in tuples, lists and dicts. Numbers, texts and
-            None are part of the function, which does not take them.
+            None are part of the function, which does not take them. A program needs none.
+        kwargs: example arguments by name.
         dynamic_shapes: as for torch.export.export, one entry for each argument, in order or by the
             names of the model's parameters. A `torch.export.Dim("T", min=1, max=128)` becomes the
-            symbol T, with `_` for characters that a symbol cannot have.
+            symbol T, with `_` for characters that a symbol cannot have. Beside a program they only
+            give its sizes names.
         name: of the function.
         convolutions: "products" makes products of convolutions in one and two dimensions that have
             no groups, with a copy of their windows unless these are points; "direct" makes
             fallback kernels.
+        mutations: "refused", or "results": the new values of buffers and arguments that the model
+            writes are the function's last results, and nothing is written. `ExportedModel.written`
+            names them.
 
     Raises:
         ImportError: iree-base-compiler is not installed.
-        ValueError: the model changes its parameters or arguments, an option is unknown, or the
-            dynamic shapes are of arguments that the model does not take.
+        ValueError: the model changes its parameters or arguments, draws random numbers, an option
+            is unknown, or the dynamic shapes are of arguments that the model does not take.
+        ftuner.Error: a file is not a program.
         ftuner.CompileError: torch-mlir does not lower an operator of the model, or the model
             returns something that is no tensor.
     """
-    if convolutions not in ("products", "direct"):
-        raise ValueError(
-            f"expected convolutions 'products' or 'direct', but got {convolutions!r}"
-        )
+    for option, value, known in (
+        ("convolutions", convolutions, ("products", "direct")),
+        ("mutations", mutations, ("refused", "results")),
+    ):
+        if value not in known:
+            words = " or ".join(map(repr, known))
+            raise ValueError(f"expected {option} {words}, but got {value!r}")
     importer_module = torch_mlir.load("extras.fx_importer", "ftuner.torch.export")
-    state = {
-        key: tensor.detach()
-        for key, tensor in [*model.named_parameters(), *model.named_buffers()]
-    }
-    shapes = None
-    if isinstance(dynamic_shapes, dict):
-        dynamic_shapes = _in_order(dynamic_shapes, model, args)
-    if dynamic_shapes is not None:
-        shapes = (tuple(dynamic_shapes), {key: None for key in state})
-    with torch.no_grad():
-        program = torch.export.export(
-            _Functional(model), (tuple(args), state), dynamic_shapes=shapes
-        ).run_decompositions(decompositions.table(convolutions))
-    _check_signature(program)
+    source = program_of(model, args, kwargs, dynamic_shapes)
+    with torch.no_grad(), all_sizes():
+        program = source.program.run_decompositions(decompositions.table(convolutions))
+    effects.check_effects(source, program, mutations)
+    written = effects.results_of_writes(source, program)
     views.rewrite_views(program)
+    size_checks.add_checks(source, program)
     sizes.lower_sizes(program)
-    parameters = {**state, **_take_constants(program)}
+    parameters = _lift_state(source, program)
     for node in program.graph.nodes:
         _keep_model_line(node)
-    symbols, argument_shapes = _argument_shapes(program, args, dynamic_shapes)
+    symbols, argument_shapes = _argument_shapes(source, program)
     with torch_mlir.new_context() as context:
         importer = importer_module.FxImporter(context=context)
         try:
@@ -147,47 +134,37 @@ def export(
         module = torch_mlir.lower(importer.module, passes)
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
         torch_mlir.annotate(module, name, ranges, argument_shapes)
-        return ExportedModel(torch_mlir.text_of(module), name, parameters)
+        return ExportedModel(torch_mlir.text_of(module), name, parameters, written)
 
 
-def _in_order(
-    named: dict[str, Any], model: torch.nn.Module, args: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    """Dynamic shapes by the names of parameters as one entry for each argument."""
-    parameters = inspect.signature(model.forward).parameters
-    given = inspect.signature(model.forward).bind(*args).arguments
-    for name in named:
-        if name not in given:
-            known = ", ".join(given) or "none"
-            raise ValueError(
-                f"dynamic_shapes: expected some of the arguments {known}, but got '{name}'"
-            )
-    shapes: list[Any] = []
-    for name, value in given.items():
-        if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-            shapes += named.get(name) or [None] * len(value)
-        else:
-            shapes.append(named.get(name))
-    return tuple(shapes)
-
-
-def _take_constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
-    """Makes the larger constant tensors of a program its last inputs, and returns them."""
-    constants = {}
+def _lift_state(source: Program, program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """Makes parameters, buffers and larger constants a program's last inputs; returns them."""
+    tensors: dict[str, torch.Tensor] = {}
     specs = program.graph_signature.input_specs
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     for spec in list(specs):
-        if spec.kind != InputKind.CONSTANT_TENSOR:
+        if spec.kind == InputKind.USER_INPUT:
             continue
-        value = program.constants[spec.target]
-        if value.numel() <= _MAX_CONSTANT:
+        if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            words = f"cannot import the model: expected tensors as inputs, but got {spec.arg.name}"
+            raise ftuner.CompileError(words, words)
+        target = str(spec.target)
+        value = program.state_dict.get(target)
+        value = program.constants[target] if value is None else value
+        is_constant = spec.kind == InputKind.CONSTANT_TENSOR
+        if is_constant and value.numel() <= _MAX_CONSTANT:
             continue
         specs.remove(spec)
+        node = nodes[spec.arg.name]
+        if not node.users:
+            program.graph.erase_node(node)
+            continue
         specs.append(InputSpec(InputKind.USER_INPUT, spec.arg, None))
         last = [node for node in program.graph.nodes if node.op == "placeholder"][-1]
-        last.append(nodes[spec.arg.name])
-        constants[spec.target] = value.detach()
-    return constants
+        if last is not node:
+            last.append(node)
+        tensors[source.name_of(target)] = value.detach()
+    return tensors
 
 
 def _keep_model_line(node: fx.Node) -> None:
@@ -206,27 +183,8 @@ def _keep_model_line(node: fx.Node) -> None:
         node.meta["stack_trace"] = f'File "{file}", line {line}, in {function}'
 
 
-def _check_signature(program: ExportedProgram) -> None:
-    """Functions write to no argument, and return tensors."""
-    signature = program.graph_signature
-    changed = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
-    if changed:
-        raise ValueError(f"expected a model that changes nothing, but it writes {changed[0]}")
-    results = [
-        spec.arg for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT
-    ]
-    for number, result in enumerate(results):
-        if not isinstance(result, TensorArgument):
-            is_none = isinstance(result, ConstantArgument) and result.value is None
-            words = (
-                f"cannot import the model: expected tensors as results, but result {number} is "
-                f"{'None' if is_none else 'a number'}"
-            )
-            raise ftuner.CompileError(words, words)
-
-
 def _argument_shapes(
-    program: ExportedProgram, args: tuple[Any, ...], dynamic_shapes: Any
+    source: Program, program: ExportedProgram
 ) -> tuple[dict[str, Range], list[list[int | str] | None]]:
     """The symbols of the program with their ranges, and the shape of each argument."""
     inputs = {
@@ -234,23 +192,15 @@ def _argument_shapes(
         for spec in program.graph_signature.input_specs
         if spec.kind == InputKind.USER_INPUT
     }
-    values = {
-        node.name: node.meta.get("val")
-        for node in program.graph.nodes
-        if node.op == "placeholder" and node.name in inputs
-    }
-    dims = _declared_dims([*values.values()], args, dynamic_shapes)
-    names = {extent: dim.__name__ for extent, dim in dims.items()}
-    # A Dim without a least size has 0, which says nothing.
-    least = {
-        extent: max(dim.min, 1) for extent, dim in dims.items() if isinstance(extent, sympy.Symbol)
-    }
     symbol_names = torch_mlir.SymbolNames()
     symbols: dict[str, Range] = {}
     shapes: list[list[int | str] | None] = []
-    for name, value in values.items():
-        if isinstance(inputs[name], ConstantArgument):
+    for node in program.graph.nodes:
+        if node.op != "placeholder" or node.name not in inputs:
+            continue
+        if isinstance(inputs[node.name], ConstantArgument):
             continue  # A part of the program.
+        value = node.meta["val"]
         if not isinstance(value, torch.Tensor):
             shapes.append(None)
             continue
@@ -261,33 +211,8 @@ def _argument_shapes(
             if isinstance(extent, int):
                 shape.append(extent)
                 continue
-            symbol = symbol_names.symbol_of(names.get(extent, str(extent)))
-            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, least))
+            symbol = symbol_names.symbol_of(source.dims.get(extent, str(extent)))
+            symbols.setdefault(symbol, range_of(extent, size.node.shape_env, source.least))
             shape.append(symbol)
         shapes.append(shape)
     return symbols, shapes
-
-
-def _declared_dims(values: list[Any], args: tuple[Any, ...], dynamic_shapes: Any) -> dict[Any, Any]:
-    """The named dimensions that the caller gave to sizes, by the sizes' expressions."""
-    dims: dict[Any, Any] = {}
-    if dynamic_shapes is None:
-        return dims
-    for value, spec in zip(values, _specs(args, tuple(dynamic_shapes))):
-        pairs = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
-        for dim, wanted in pairs:
-            if hasattr(wanted, "__name__") and isinstance(value, torch.Tensor):
-                dims.setdefault(lay.extent_of(value.shape[dim]), wanted)
-    return dims
-
-
-def _specs(value: Any, spec: Any) -> Iterator[Any]:
-    """The part of a specification that is for each leaf of an argument."""
-    if isinstance(value, (tuple, list)):
-        for number, item in enumerate(value):
-            yield from _specs(item, spec[number] if spec is not None else None)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _specs(item, spec[key] if spec is not None else None)
-    else:
-        yield spec

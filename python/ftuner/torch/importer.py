@@ -62,7 +62,7 @@ def range_of(
     if declared is not None:
         for symbol, bounds in ranges.items():
             least = declared.get(symbol, 1)
-            if bounds.lower == 2 and least < 2:
+            if bounds.lower in (0, 2) and least < 2:
                 ranges[symbol] = ValueRanges(least, bounds.upper)
     bounds = bound_sympy(sympy.sympify(extent), ranges)
 

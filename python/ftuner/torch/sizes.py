@@ -94,7 +94,7 @@ class _Quotient:
         return isinstance(lower, int) and lower & (lower - 1) == 0
 
 
-class _NotSupported(Exception):
+class NotSupported(Exception):
     """A formula that no operator computes."""
 
 
@@ -103,7 +103,7 @@ def lower_sizes(program: ExportedProgram) -> None:
 
     Raises `ftuner.CompileError` for a formula that a result needs and that has no lowering.
     """
-    formulas = _Formulas(program.graph)
+    formulas = Formulas(program.graph)
     for node in list(program.graph.nodes):
         if node.op != "call_function":
             continue
@@ -112,7 +112,7 @@ def lower_sizes(program: ExportedProgram) -> None:
             continue
         try:
             formulas.replace(node)
-        except _NotSupported:
+        except NotSupported:
             continue
     program.graph.eliminate_dead_code()
     for node in program.graph.nodes:
@@ -143,7 +143,7 @@ def _bounds(number: Number) -> tuple[float, float]:
     )
 
 
-class _Formulas:
+class Formulas:
     """The formulas of one graph."""
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -207,16 +207,21 @@ class _Formulas:
             return total
         if target in _BINARY:
             return self.call(target, *args)
-        raise _NotSupported
+        raise NotSupported
 
     def emit(self, target: Any, args: tuple[Any, ...], value: Any) -> Number:
         """A new node, or the number that it is known to be."""
         if isinstance(value, (int, float)):
             return value
         node = self.graph.call_function(target, args)
-        node.meta = {key: kept for key, kept in self.origin.meta.items() if key != "val"}
+        node.meta = self.place()
         node.meta["val"] = value
         return node
+
+    def place(self) -> dict[str, Any]:
+        """What a new node knows of its place in the model."""
+        values = ("val", "tensor_meta")
+        return {key: kept for key, kept in self.origin.meta.items() if key not in values}
 
     def call(self, function: Any, x: Number, y: Number) -> Number:
         """One of the functions of two numbers that both integers and floats have."""
@@ -224,10 +229,10 @@ class _Formulas:
         integer, floating = _BINARY[function]
         if not _is_float(x) and not _is_float(y):
             if integer is None:
-                raise _NotSupported
+                raise NotSupported
             return self.emit(integer, (x, y), value)
         if floating is None:
-            raise _NotSupported
+            raise NotSupported
         floats = (self.to_float(x), self.to_float(y))
         result = self.emit(floating, floats, value)
         self.remember(result, self.combined(function, x, y))
@@ -300,13 +305,13 @@ class _Formulas:
 
     def absolute(self, x: Number) -> Number:
         if _is_float(x):
-            raise _NotSupported
+            raise NotSupported
         return x if _bounds(x)[0] >= 0 else self.extreme(torch.sym_max, x, self.negative(x))
 
     def extreme(self, function: Any, *numbers: Number) -> Number:
         """The least or the largest of integers."""
         if any(_is_float(number) for number in numbers):
-            raise _NotSupported
+            raise NotSupported
         operation = prim.min.int if function is torch.sym_min else prim.max.int
         result = numbers[0]
         for number in numbers[1:]:
@@ -318,7 +323,7 @@ class _Formulas:
         """A quotient as Python's ``/`` has it: a float."""
         if isinstance(y, fx.Node) or y != 0:
             return self.call(operator.truediv, self.to_float(x), self.to_float(y))
-        raise _NotSupported
+        raise NotSupported
 
     def floor_divide(self, x: Number, y: Number) -> Number:
         if _is_float(x) or _is_float(y):
@@ -328,7 +333,7 @@ class _Formulas:
     def modulo(self, x: Number, y: Number) -> Number:
         """The remainder with the sign of the divisor, as Python's ``%``."""
         if _is_float(x) or _is_float(y):
-            raise _NotSupported
+            raise NotSupported
         if _bounds(x)[0] >= 0 and _bounds(y)[0] > 0:
             return self.emit(aten.remainder.int, (x, y), _value(x) % _value(y))
         whole: Any = self.call(operator.mul, self.floor_divide(x, y), y)
@@ -344,12 +349,12 @@ class _Formulas:
             for _ in range(y):
                 result = self.call(operator.mul, result, x)
             return result
-        raise _NotSupported
+        raise NotSupported
 
     def square_root(self, x: Number) -> Number:
         quotient = self.quotient(x)
         if quotient is None or quotient.denominator != 1:
-            raise _NotSupported
+            raise NotSupported
         return self.emit(aten.sqrt.int, (quotient.numerator,), _SQUARE_ROOT(_value(x)))
 
     def floor(self, x: Number) -> Number:
@@ -385,7 +390,7 @@ class _Formulas:
             return x
         quotient = self.quotient(x)
         if quotient is None:
-            raise _NotSupported
+            raise NotSupported
         # floor((2 n + d) / 2 d) rounds halves up; a half leaves no rest, and is odd then or even.
         doubled = self.times(quotient.denominator, 2)
         above: Any = self.call(operator.add, self.times(quotient.numerator, 2), quotient.denominator)
@@ -428,7 +433,7 @@ class _Formulas:
             example: Any = 0.5 if _is_float(number) else 1
             dtype = torch.result_type(others[0], example)
         node = self.graph.call_function(aten.scalar_tensor.default, (number,), {"dtype": dtype})
-        node.meta = {key: kept for key, kept in self.origin.meta.items() if key != "val"}
+        node.meta = self.place()
         mode = self.origin.meta["val"].fake_mode
         with mode:
             node.meta["val"] = torch.empty((), dtype=dtype)
