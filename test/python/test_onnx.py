@@ -426,14 +426,9 @@ def test_ranges_of_mlir(tmp_path: Path) -> None:
     assert main(["compile", "-", "--range", "T=1:2"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("package", "module"), [("onnx", "onnx"), ("iree-base-compiler", "iree.compiler.ir")]
-)
-def test_missing_package(
-    path: str, monkeypatch: pytest.MonkeyPatch, package: str, module: str
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=f"needs the package {package}"):
+def test_missing_package(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match="needs the package onnx"):
         ftuner.compile(path)
 
 

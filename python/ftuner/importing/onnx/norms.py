@@ -1,0 +1,169 @@
+"""Normalizations by mean and variance, in f32 for halves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from onnx import TensorProto
+
+from .emitter import Emitter
+from .reductions import count_of, divided, sums_kind, total
+from .registry import Node, lowers
+from .scalars import Body, Scalar
+from .shapes import axis_of, operands
+from .values import Value
+
+F32 = TensorProto.FLOAT
+
+
+def normalized(e: Emitter, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(variance + epsilon), the mean and the factor, with sizes of 1."""
+    count = count_of(x, axes)
+    mean = divided(e, total(e, x, axes), count)
+    centered = e.pointwise(x.kind, [x, mean], lambda b, a, m: b.sub(a, m))
+    squares = e.pointwise(x.kind, [centered], lambda b, a: b.mul(a, a))
+    variance = divided(e, total(e, squares, axes), count)
+    shifted = e.pointwise(x.kind, [variance], lambda b, v: b.add(v, b.like(epsilon, v)))
+    factor = e.pointwise(x.kind, [shifted], lambda b, v: b.unary("rsqrt", v))
+    return e.pointwise(x.kind, [centered, factor], lambda b, a, f: b.mul(a, f)), mean, factor
+
+
+def scaled(e: Emitter, x: Value, scale: Value | None, bias: Value | None) -> Value:
+    if scale is not None:
+        scale = e.cast(scale, x.kind)
+        x = e.pointwise(x.kind, [x, scale], lambda b, a, s: b.mul(a, s), x.dims)
+    if bias is not None:
+        bias = e.cast(bias, x.kind)
+        x = e.pointwise(x.kind, [x, bias], lambda b, a, s: b.add(a, s), x.dims)
+    return x
+
+
+@lowers("LayerNormalization")
+def layer_normalization(e: Emitter, n: Node) -> list[Value]:
+    x, scale, bias = n.inputs[0], n.inputs[1], n.input(2)
+    assert x is not None
+    axis = axis_of(n, -1, x.rank)
+    # Those of the type in which the statistics are asked for.
+    kind = sums_kind(x.kind)
+    result, mean, factor = normalized(
+        e, e.cast(x, kind), [*range(axis, x.rank)], n.attr("epsilon", 1e-5)
+    )
+    if x.kind != kind:
+        result = e.cast(e.cast(result, x.kind), kind)
+    result = e.cast(scaled(e, result, scale, bias), x.kind)
+    return [result, mean, factor][: max(1, len(n.outputs))]
+
+
+def of_channels(e: Emitter, value: Value, rank: int) -> Value:
+    """A list of a number for each channel, which is dimension 1."""
+    return e.reshape(value, [value.dims[0], *[1] * (rank - 2)])
+
+
+@lowers("InstanceNormalization")
+def instance_normalization(e: Emitter, n: Node) -> Value:
+    x, scale, bias = operands(n)
+    for number, value in enumerate((scale, bias), 1):
+        e.check_equal(value.dims[0], x.dims[1], f"expected input {number} to have one number a channel")
+    kind = sums_kind(x.kind)
+    result, _, _ = normalized(
+        e, e.cast(x, kind), [*range(2, x.rank)], n.attr("epsilon", 1e-5)
+    )
+    scale, bias = (of_channels(e, value, x.rank) for value in (scale, bias))
+    return e.cast(scaled(e, result, scale, bias), x.kind)
+
+
+@lowers("GroupNormalization")
+def group_normalization(e: Emitter, n: Node) -> Value:
+    """Scale and bias are of groups in operator set 18, of channels from 21 on."""
+    x, scale, bias = operands(n)
+    groups = n.attr("num_groups")
+    kind = sums_kind(x.kind)
+    batch, channels, *sides = x.dims
+    part = channels // groups
+    what = f"expected a number of channels that is a multiple of its {groups} groups"
+    e.check_equal(part * groups, channels, what)
+    grouped = e.reshape(e.cast(x, kind), [batch, groups, part, *sides])
+    rank = grouped.rank
+    result, _, _ = normalized(e, grouped, [*range(2, rank)], n.attr("epsilon", 1e-5))
+    if n.version < 21:
+        scale, bias = (e.reshape(v, [groups, *[1] * (rank - 2)]) for v in (scale, bias))
+        return e.cast(e.reshape(scaled(e, result, scale, bias), x.dims), x.kind)
+    scale, bias = (of_channels(e, value, x.rank) for value in (scale, bias))
+    return e.cast(scaled(e, e.reshape(result, x.dims), scale, bias), x.kind)
+
+
+@lowers("BatchNormalization")
+def batch_normalization(e: Emitter, n: Node) -> list[Value]:
+    """By given statistics; those of training are computed from the batch, and join the results."""
+    x, scale, bias, mean, variance = operands(n)
+    training = n.attr("training_mode", 0) if n.version >= 14 else not n.attr("is_test", n.version >= 7)
+    if n.attr("spatial", 1) == 0:
+        raise n.refuse("its statistics are of each place (spatial is 0)", "set spatial to 1")
+    epsilon = n.attr("epsilon", 1e-5)
+    kind = sums_kind(x.kind)
+    results: list[Value] = []
+    rank = max(x.rank, 2)
+    wide = e.cast(x, kind)
+    if training:
+        if n.version < 14:
+            raise n.refuse("it is in training mode", "export the model for inference (model.eval())")
+        axes = [axis for axis in range(x.rank) if axis != 1]
+        _, own_mean, _ = normalized(e, wide, axes, epsilon)
+        centered = e.pointwise(kind, [wide, own_mean], lambda b, a, m: b.sub(a, m))
+        squares = e.pointwise(kind, [centered], lambda b, a: b.mul(a, a))
+        own_variance = divided(e, total(e, squares, axes), count_of(x, axes))
+        momentum = n.attr("momentum", 0.9)
+        for old, new in ((mean, own_mean), (variance, own_variance)):
+            new = e.reshape(new, old.dims)
+
+            def running(b: Body, a: Scalar, s: Scalar) -> Scalar:
+                kept = b.mul(b.cast(a, s.kind), b.like(momentum, s))
+                return b.cast(b.add(kept, b.mul(s, b.like(1 - momentum, s))), old.kind)
+
+            results.append(e.pointwise(old.kind, [old, new], running))
+        mean, variance = (e.reshape(v, [x.dims[1]]) for v in (own_mean, own_variance))
+    mean, variance, scale, bias = (
+        e.cast(of_channels(e, value, rank), kind) for value in (mean, variance, scale, bias)
+    )
+
+    def body(b: Body, a: Scalar, m: Scalar, v: Scalar, s: Scalar, t: Scalar) -> Scalar:
+        factor = b.unary("rsqrt", b.add(v, b.like(epsilon, v)))
+        return b.add(b.mul(b.mul(b.sub(a, m), factor), s), t)
+
+    y = e.pointwise(kind, [wide, mean, variance, scale, bias], body, x.dims)
+    return [e.cast(y, x.kind), *results]
+
+
+@lowers("LRN")
+def lrn(e: Emitter, n: Node) -> Value:
+    """Division by a power of the sum of squares of neighbouring channels."""
+    (x,) = operands(n)
+    size, kind = n.attr("size"), sums_kind(x.kind)
+    alpha, beta, bias = n.attr("alpha", 1e-4), n.attr("beta", 0.75), n.attr("bias", 1.0)
+    low = (size - 1) // 2
+    high = size - 1 - low
+    wide = e.cast(x, kind)
+    pads = [low if axis == 1 else 0 for axis in range(x.rank)]
+    above = [high if axis == 1 else 0 for axis in range(x.rank)]
+    squares = e.pointwise(kind, [wide], lambda b, a: b.mul(a, a))
+    padded = e.pad(squares, pads, above, 0)
+    window = Value(kind, (size,))
+    window.ssa = e.empty([size], kind)
+    access = [f"d1 + d{x.rank}" if axis == 1 else axis for axis in range(x.rank)]
+    (sums,) = e.generic(
+        [*x.dims, size],
+        [(padded, access), (window, [x.rank])],
+        [(kind, range(x.rank), 0)],
+        lambda b, a, w, s: b.add(a, s),
+        [x.rank],
+    )
+
+    def body(b: Body, a: Scalar, s: Scalar) -> Scalar:
+        base = b.add(b.mul(s, b.like(alpha / size, s)), b.like(bias, s))
+        return b.div(a, b.pow(base, b.like(beta, s)))
+
+    return e.cast(e.pointwise(kind, [wide, sums], body), x.kind)
+
+
+__all__ = ["math", "normalized", "np", "of_channels", "scaled"]
