@@ -33,7 +33,6 @@ are folded before an operator is lowered (`folding.py`), so no operator needs to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,7 +40,7 @@ import numpy as np
 from onnx import TensorProto
 
 from . import sizes as arithmetic
-from .scalars import Body, Scalar, format_dense, format_scalar
+from .scalars import Body, Scalar, format_dense, format_scalar, quoted
 from .sizes import Atom, Expr, Size, product
 from .values import ELEMENTS, INDEX, Array, Value, dtype_of, element_of, kind_of, tensor_type
 
@@ -106,12 +105,7 @@ class Emitter:
         return lines
 
     def aliases(self) -> list[str]:
-        return [f"{alias} = loc({json.dumps(name)})" for name, alias in self._locations.items()]
-
-    @staticmethod
-    def words_of(words: str) -> str:
-        """A message in a string of MLIR."""
-        return words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+        return [f"{alias} = loc({quoted(name)})" for name, alias in self._locations.items()]
 
     # Sizes.
 
@@ -183,7 +177,7 @@ class Emitter:
 
     def check(self, condition: str, words: str) -> None:
         """Ends the call with an error, which names the node, where a condition is false."""
-        self._main.append(f'cf.assert {condition}, "{self.words_of(words)}"{self.location}')
+        self._main.append(f"cf.assert {condition}, {quoted(words)}{self.location}")
 
     def is_equal(self, a: Size, b: Size) -> bool:
         """Returns whether two sizes are known to be equal."""

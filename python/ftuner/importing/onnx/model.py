@@ -15,6 +15,7 @@ from .emitter import Emitter
 from .foreign import Foreign
 from .graph import Walk, constant_of, nodes_of, refuse_type
 from .registry import Refused
+from .scalars import quoted
 from .sizes import Size, symbol
 from .values import ELEMENTS, UNSIGNED, Value
 
@@ -83,7 +84,7 @@ def emit(model: Any, ranges: Mapping[str, Any]) -> Emitted:
 
 
 def _symbol_name(name: str) -> str:
-    return name if name.replace("_", "a").isalnum() and name.isascii() else json.dumps(name)
+    return name if name.replace("_", "a").isalnum() and name.isascii() else quoted(name)
 
 
 def _refuse_types(walk: Walk, graph: Any) -> None:
@@ -153,7 +154,7 @@ def _attributes(
         if numbers:
             lists.append(f"{key} = array<i64: {', '.join(numbers)}>")
     unsigned = f", ukernel.unsigned = {{{', '.join(lists)}}}" if lists else ""
-    given = f"arguments = {json.dumps(names)}, results = {json.dumps(result_names)}"
+    given = f"arguments = [{', '.join(map(quoted, names))}], results = [{', '.join(map(quoted, result_names))}]"
     return f" attributes {{ukernel.names = {{{given}}}{unsigned}}}"
 
 

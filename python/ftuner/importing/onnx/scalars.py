@@ -82,7 +82,7 @@ class Body:
 
     def check(self, condition: Scalar, words: str) -> None:
         """Ends the call with an error where a condition is false."""
-        line = f'cf.assert {condition.ssa}, "{self.emitter.words_of(words)}"'
+        line = f"cf.assert {condition.ssa}, {quoted(words)}"
         self.lines.append(f"{line}{self.emitter.location}")
 
     def widened(self, value: Scalar) -> Scalar:
@@ -239,6 +239,15 @@ def format_scalar(value: Any, kind: int) -> str:
     return f"0x{pattern:0{bits_of(kind) // 4}X}"
 
 
+def quoted(words: str) -> str:
+    """A string of MLIR."""
+    parts = (
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}"
+        for byte in words.encode()
+    )
+    return f'"{"".join(parts)}"'
+
+
 def format_dense(array: Any, kind: int) -> str:
     """The elements of a constant tensor."""
     if array.size == 0:
@@ -251,4 +260,4 @@ def format_dense(array: Any, kind: int) -> str:
     return f'dense<"0x{data.hex().upper()}">'
 
 
-__all__ = ["Body", "Scalar", "format_dense", "format_scalar"]
+__all__ = ["Body", "Scalar", "format_dense", "format_scalar", "quoted"]
