@@ -98,7 +98,8 @@ def test_encoder(encoder: Any, path: str, rng: np.random.Generator) -> None:
     """The function keeps its weights, sizes keep their names, and kernels those of nodes."""
     encoder_operators = {node.op_type for node in encoder.graph.node}
     module = ftuner.compile(path, ranges={"length": (1, 64), "batch size": (1, None)}, **OPTIONS)
-    assert str(module.model.signature) == "model(arg0: i64[batch_size, length]) -> f32[?, ?, 32]"
+    signature = "model(tokens: i64[batch_size, length]) -> y: f32[?, ?, 32]"
+    assert str(module.model.signature) == signature
     assert list(module.weights.arrays) == ["table", "scale", "bias", "wq", "wk", "wv", "wo"]
     assert module.model.report.products == 6
     places = [kernel["location"] for kernel in module.model.report.data["fallback_kernels"]]

@@ -1,0 +1,341 @@
+"""Images of other sizes: Resize and Upsample of every operator set.
+
+A place of the result is a coordinate of the operand, by the mode of the operator set: before 11 the
+place divided by the scale. The sizes of results, and scales that come from sizes, are expressions of sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from . import sizes as arithmetic
+from .emitter import Emitter
+from .reductions import sums_kind
+from .registry import Node, lowers
+from .scalars import Body, Scalar
+from .sizes import Size
+from .values import INDEX, Value
+
+F32 = TensorProto.FLOAT
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """An axis that is resized: its sizes and the scale, None for the quotient of the sizes."""
+
+    dim: int
+    before: Size
+    after: Size
+    scale: float | None
+    begin: float = 0.0
+    end: float = 1.0
+
+
+@lowers("Resize", "Upsample")
+def resize(e: Emitter, n: Node) -> Value:
+    x = n.inputs[0]
+    assert x is not None
+    mode = n.attr("mode", "nearest")
+    mode = {"bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if mode not in ("nearest", "linear", "cubic"):
+        raise n.refuse(f"its mode is {mode}", "make it nearest, linear or cubic")
+    axes = _axes(e, n, x)
+    if n.attr("antialias", 0) and mode != "nearest":
+        _refuse_antialias(n, axes)
+    transform = n.attr("coordinate_transformation_mode", "half_pixel")
+    if n.operator == "Upsample" or n.version < 11:
+        transform = "asymmetric"
+    rounding = n.attr("nearest_mode", "round_prefer_floor")
+    if n.operator == "Upsample" or n.version < 11:
+        rounding = "floor_of_old"
+    dims = [*x.dims]
+    for axis in axes:
+        dims[axis.dim] = axis.after
+        for size in (axis.before, axis.after):
+            e.index(size)
+    if not axes:
+        return e.slice(x, [0] * x.rank, x.dims)
+    e.use(x)
+    outside = n.attr("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
+
+    if mode == "nearest":
+
+        def nearest(b: Body, *at: Scalar) -> Scalar:
+            chosen = [*at]
+            is_inside = b.const(True, TensorProto.BOOL)
+            for axis in axes:
+                place = _coordinate(b, axis, at[axis.dim], transform)
+                is_inside = b.bit_and(is_inside, _is_inside(b, axis, place))
+                chosen[axis.dim] = _rounded(b, axis, place, rounding)
+            found = b.extract(x, chosen)
+            return found if outside is None else b.select(is_inside, found, b.const(outside, x.kind))
+
+        return e.compute(dims, x.kind, nearest)
+    return _interpolated(e, n, x, axes, dims, transform, mode, outside)
+
+
+def _refuse_antialias(n: Node, axes: Sequence[_Axis]) -> None:
+    for axis in axes:
+        if axis.scale is None or axis.scale < 1:
+            raise n.refuse("it filters what it makes smaller (antialias)", "set antialias to 0")
+
+
+def _axes(e: Emitter, n: Node, x: Value) -> list[_Axis]:
+    """The axes that get another size."""
+    places = [axis % x.rank for axis in n.attr("axes", range(x.rank))]
+    sizes: list[Size] | None = None
+    scales: list[float] | None = None
+    roi: list[float] = []
+    if n.operator == "Upsample" and n.version < 9:
+        scales = _old_scales(n, x)
+    elif n.operator == "Upsample" or n.version < 11:
+        scales = [float(s) for s in n.array(1).reshape(-1)]
+    else:
+        if n.input(3) is not None and n.inputs[3].dims != (0,):  # type: ignore[union-attr]
+            sizes = n.numbers(3)
+        elif n.input(2) is not None:
+            scales = [float(s) for s in n.array(2).reshape(-1)]
+        else:
+            raise n.refuse("it has neither scales nor sizes", "give it one of them")
+        if n.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
+            roi = [float(s) for s in n.array(1).reshape(-1)]
+    count = len(places)
+    given = sizes if sizes is not None else scales
+    assert given is not None
+    if len(given) != count:
+        raise n.refuse(f"it has {len(given)} scales for {count} axes", "give it one of each")
+    found = []
+    for number, dim in enumerate(places):
+        box = (roi[number], roi[count + number]) if roi else (0.0, 1.0)
+        before = x.dims[dim]
+        if sizes is not None:
+            found.append(_Axis(dim, before, sizes[number], None, *box))
+        else:
+            assert scales is not None
+            found.append(_Axis(dim, before, _scaled(before, scales[number], box), scales[number], *box))
+    if sizes is not None and n.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+        found = _of_one_scale(n, found)
+    return [
+        axis
+        for axis in found
+        if axis.after != axis.before or (axis.scale not in (None, 1.0)) or axis.begin or axis.end != 1
+    ]
+
+
+def _old_scales(n: Node, x: Value) -> list[float]:
+    if n.version < 7:
+        if n.attr("height_scale") is not None:
+            return [1.0] * (x.rank - 2) + [n.attr("height_scale"), n.attr("width_scale")]
+        if n.attr("scales") is None:
+            raise n.refuse("it has no scales", "give it scales")
+    return [float(s) for s in n.attr("scales")]
+
+
+def _scaled(size: Size, scale: float, box: tuple[float, float]) -> Size:
+    """The size by the scale, rounded down."""
+    scale = float(np.float32(scale))
+    if isinstance(size, int):
+        return int(np.floor(size * (box[1] - box[0]) * scale))
+    # Most scales are small fractions, or the nearest number of f32 to one.
+    ratio = Fraction(scale * (box[1] - box[0]))
+    if ratio.denominator > 64:
+        near = ratio.limit_denominator(64)
+        if abs(near - ratio) < Fraction(1, 10**6):
+            ratio = near
+    return arithmetic.floordiv(size * ratio.numerator, ratio.denominator)
+
+
+def _of_one_scale(n: Node, axes: list[_Axis]) -> list[_Axis]:
+    """All axes by the smallest or the largest of their scales."""
+    scales = []
+    for axis in axes:
+        if not isinstance(axis.before, int) or not isinstance(axis.after, int):
+            raise n.refuse(
+                "it keeps the ratio of sizes that are not known", "set keep_aspect_ratio_policy to stretch"
+            )
+        scales.append(Fraction(axis.after, axis.before))
+    is_inside = n.attr("keep_aspect_ratio_policy") == "not_larger"
+    scale = min(scales) if is_inside else max(scales)
+    return [
+        _Axis(
+            axis.dim, axis.before,
+            int(axis.before * scale + Fraction(1, 2)) if isinstance(axis.before, int) else 0,
+            float(scale), axis.begin, axis.end,
+        )
+        for axis in axes
+    ]  # fmt: skip
+
+
+def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
+    """The place of an element of the result in the operand, in f32."""
+    x = b.cast(place, F32)
+    before = b.cast(b.size(axis.before), F32)
+    after = b.cast(b.size(axis.after), F32)
+    one, half, zero = (b.const(number, F32) for number in (1, 0.5, 0))
+    if transform == "align_corners":
+        is_one = b.compare("eq", after, one)
+        step = b.div(b.mul(x, b.sub(before, one)), b.select(is_one, one, b.sub(after, one)))
+        return b.select(is_one, zero, step)
+    if transform == "tf_crop_and_resize":
+        last = b.sub(before, one)
+        is_one = b.compare("eq", after, one)
+        begin, end = b.const(axis.begin, F32), b.const(axis.end, F32)
+        wide = b.mul(b.mul(b.sub(end, begin), last), x)
+        step = b.add(b.mul(begin, last), b.div(wide, b.select(is_one, one, b.sub(after, one))))
+        return b.select(is_one, b.mul(b.mul(half, b.add(begin, end)), last), step)
+
+    def by_scale(value: Scalar) -> Scalar:
+        if axis.scale is not None:
+            return b.div(value, b.const(axis.scale, F32))
+        return b.div(b.mul(value, before), after)
+
+    if transform == "asymmetric":
+        return by_scale(x)
+    found = b.sub(by_scale(b.add(x, half)), half)
+    if transform == "pytorch_half_pixel":
+        return b.select(b.compare("gt", after, one), found, zero)
+    if transform == "half_pixel_symmetric":
+        # The middle of the result is that of the operand.
+        scaled = b.mul(before, b.const(1.0 if axis.scale is None else axis.scale, F32))
+        if axis.scale is None:
+            scaled = after
+        rest = b.sub(one, b.div(after, scaled))
+        return b.add(b.mul(b.mul(before, half), rest), found)
+    if transform == "tf_half_pixel_for_nn":
+        return by_scale(b.add(x, half))
+    return found
+
+
+def _is_inside(b: Body, axis: _Axis, place: Scalar) -> Scalar:
+    last = b.cast(b.sub(b.size(axis.before), b.const(1, INDEX)), F32)
+    return b.bit_and(
+        b.compare("ge", place, b.const(0, F32)), b.compare("le", place, last)
+    )
+
+
+def _within(b: Body, axis: _Axis, place: Scalar) -> Scalar:
+    """A place of f32, a whole number, as an index inside of the operand."""
+    index = b.cast(place, INDEX)
+    last = b.sub(b.size(axis.before), b.const(1, INDEX))
+    return b.clamp(index, b.const(0, INDEX), last)
+
+
+def _rounded(b: Body, axis: _Axis, place: Scalar, rounding: str) -> Scalar:
+    half = b.const(0.5, F32)
+    if rounding == "floor_of_old":
+        # Enlarged images repeat elements; others take the next one.
+        name = "floor" if axis.scale is None or axis.scale >= 1 else "ceil"
+        whole = b.unary(name, place)
+    elif rounding == "floor":
+        whole = b.unary("floor", place)
+    elif rounding == "ceil":
+        whole = b.unary("ceil", place)
+    elif rounding == "round_prefer_ceil":
+        whole = b.unary("floor", b.add(place, half))
+    else:
+        whole = b.unary("ceil", b.sub(place, half))
+    return _within(b, axis, whole)
+
+
+def _interpolated(
+    e: Emitter,
+    n: Node,
+    x: Value,
+    axes: Sequence[_Axis],
+    dims: Sequence[Size],
+    transform: str,
+    mode: str,
+    outside: float | None,
+) -> Value:
+    """Sums of neighbours by their weights, along all axes at once."""
+    cubic_a = n.attr("cubic_coeff_a", -0.75)
+    excludes = bool(n.attr("exclude_outside", 0))
+    kind = sums_kind(x.kind) if x.is_float else F32
+
+    def body(b: Body, *at: Scalar) -> Scalar:
+        is_inside = b.const(True, TensorProto.BOOL)
+        options: list[list[tuple[Scalar, Scalar]]] = []
+        for axis in axes:
+            place = _coordinate(b, axis, at[axis.dim], transform)
+            is_inside = b.bit_and(is_inside, _is_inside(b, axis, place))
+            taps = _linear(b, axis, place) if mode == "linear" else _cubic(b, axis, place, cubic_a, excludes)
+            options.append(taps)
+
+        def summed(number: int, chosen: list[Scalar]) -> Scalar:
+            if number == len(axes):
+                return b.cast(b.extract(x, chosen), kind)
+            total = None
+            for place, weight in options[number]:
+                inner = [*chosen]
+                inner[axes[number].dim] = place
+                part = b.mul(summed(number + 1, inner), b.cast(weight, kind))
+                total = part if total is None else b.add(total, part)
+            assert total is not None
+            return total
+
+        found = summed(0, [*at])
+        if outside is not None:
+            found = b.select(is_inside, found, b.const(outside, kind))
+        if not x.is_float:
+            return b.cast(found, x.kind)
+        return b.cast(found, x.kind)
+
+    return e.compute(dims, x.kind, body)
+
+
+def _linear(b: Body, axis: _Axis, place: Scalar) -> list[tuple[Scalar, Scalar]]:
+    one, zero = b.const(1, F32), b.const(0, F32)
+    last = b.cast(b.sub(b.size(axis.before), b.const(1, INDEX)), F32)
+    place = b.clamp(place, zero, last)
+    low = b.unary("floor", place)
+    weight = b.sub(place, low)
+    return [
+        (_within(b, axis, low), b.sub(one, weight)),
+        (_within(b, axis, b.add(low, one)), weight),
+    ]
+
+
+def _cubic(
+    b: Body, axis: _Axis, place: Scalar, a: float, excludes: bool
+) -> list[tuple[Scalar, Scalar]]:
+    """Four neighbours; weights of those outside are left out if `excludes`."""
+
+    def number(value: float) -> Scalar:
+        return b.const(value, F32)
+
+    def polynomial(t: Scalar, *factors: float) -> Scalar:
+        total = number(factors[0])
+        for factor in factors[1:]:
+            total = b.add(b.mul(total, t), number(factor))
+        return total
+
+    low = b.unary("floor", place)
+    t = b.sub(place, low)
+    rest = b.sub(number(1), t)
+    far = (a, -5 * a, 8 * a, -4 * a)
+    near = (a + 2, -(a + 3), 0.0, 1.0)
+    weights = [
+        polynomial(b.add(t, number(1)), *far),
+        polynomial(t, *near),
+        polynomial(rest, *near),
+        polynomial(b.add(rest, number(1)), *far),
+    ]
+    places = [b.add(low, number(offset)) for offset in (-1, 0, 1, 2)]
+    if excludes:
+        weights = [
+            b.select(_is_inside(b, axis, p), w, number(0)) for p, w in zip(places, weights)
+        ]
+        total = weights[0]
+        for weight in weights[1:]:
+            total = b.add(total, weight)
+        weights = [b.div(weight, total) for weight in weights]
+    return [(_within(b, axis, p), w) for p, w in zip(places, weights)]
+
+
+__all__: list[Any] = ["resize"]
