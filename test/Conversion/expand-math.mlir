@@ -56,6 +56,59 @@ gpu.module @a {
 
 // -----
 
+// Three parts of pi/2; large arguments take a branch, which alone has integers
+// of 64 bits and f64.
+// CHECK-LABEL: gpu.func @sin(
+// CHECK-SAME: %[[X:.*]]: f32,
+// CHECK-NOT: i64
+// CHECK: %[[LARGE:.*]] = arith.cmpf ogt
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.fma"
+// CHECK-NOT: i64
+// CHECK: scf.if %[[LARGE]] -> (f32, i32)
+// CHECK: arith.muli {{.*}} : i64
+// CHECK: arith.mulf {{.*}} : f64
+// CHECK: } else {
+// CHECK-NEXT: scf.yield
+// CHECK-NEXT: }
+// CHECK-NOT: i64
+// CHECK: gpu.return
+gpu.module @a {
+  gpu.func @sin(%x: f32, %o: memref<f32>) kernel {
+    %y = math.sin %x : f32
+    memref.store %y, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Each large element of a vector is reduced by itself, in one branch.
+// CHECK-LABEL: gpu.func @cos_of_vector(
+// CHECK-COUNT-1: scf.if %{{.*}} -> (vector<2xf32>, vector<2xi32>)
+// CHECK-NOT: scf.if
+// CHECK: gpu.return
+gpu.module @a {
+  gpu.func @cos_of_vector(%x: vector<2xf32>, %o: memref<vector<2xf32>>) kernel {
+    %y = math.cos %x : vector<2xf32>
+    memref.store %y, %o[] : memref<vector<2xf32>>
+    gpu.return
+  }
+}
+
+// -----
+
+// Powers of f64 name the function of the program.
+gpu.module @a {
+  gpu.func @pow_of_f64(%x: f64, %y: f64, %o: memref<f64>) kernel {
+    // expected-error @below {{no lowering: 'math.powf' on operands of type 'f64' needs a device library}}
+    %z = math.powf %x, %y : f64
+    memref.store %z, %o[] : memref<f64>
+    gpu.return
+  }
+}
+
+// -----
+
 // CHECK-LABEL: gpu.func @instructions
 // CHECK: llvm.call_intrinsic "llvm.sqrt"
 // CHECK: llvm.call_intrinsic "llvm.floor"

@@ -4,6 +4,9 @@
 // the PTX, silently. With one, the PTX would depend on the installed toolkit.
 //
 //===----------------------------------------------------------------------===//
+#include "ElementaryFunctions.h"
+#include "RangeReduction.h"
+
 #include "FTuner/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -25,17 +28,9 @@ namespace ftuner {
 } // namespace ftuner
 
 using namespace mlir;
+using namespace ftuner;
 
 namespace {
-
-/// A constant of a float type or of a vector of it.
-Value createFloat(OpBuilder &b, Location loc, Type type,
-                  const llvm::APFloat &value) {
-  TypedAttr attribute = b.getFloatAttr(getElementTypeOrSelf(type), value);
-  if (auto vector = dyn_cast<VectorType>(type))
-    attribute = DenseElementsAttr::get(vector, value);
-  return arith::ConstantOp::create(b, loc, attribute);
-}
 
 /// Tests of a float's kind as comparisons.
 struct ExpandClassTest : public RewritePattern {
@@ -78,52 +73,6 @@ struct ExpandClassTest : public RewritePattern {
   }
 };
 
-/// log10(x) = log(x) · log10(e).
-struct ExpandLog10 : public OpRewritePattern<math::Log10Op> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::Log10Op op,
-                                PatternRewriter &rewriter) const override {
-    Type type = op.getType();
-    if (!getElementTypeOrSelf(type).isF32())
-      return failure();
-    Value log = math::LogOp::create(rewriter, op.getLoc(), op.getOperand());
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(
-        op, log,
-        createFloat(rewriter, op.getLoc(), type,
-                    llvm::APFloat(0.434294481903251827651f)));
-    return success();
-  }
-};
-
-/// The polynomial with the coefficients, of the lowest power first.
-Value createPolynomial(ImplicitLocOpBuilder &b, Value x,
-                       ArrayRef<float> coefficients) {
-  auto constant = [&](float value) {
-    return createFloat(b, b.getLoc(), x.getType(), llvm::APFloat(value));
-  };
-  Value sum = constant(coefficients.back());
-  for (float coefficient : llvm::reverse(coefficients.drop_back()))
-    sum = math::FmaOp::create(b, sum, x, constant(coefficient));
-  return sum;
-}
-
-/// 2^x of f32 as the GPU's instruction, which knows no vectors; a result below
-/// the normal floats becomes 0.
-Value createApproximateExp2(ImplicitLocOpBuilder &b, Value x) {
-  auto scalar = [&](Value element) -> Value {
-    return LLVM::CallIntrinsicOp::create(
-               b, b.getF32Type(), b.getStringAttr("llvm.nvvm.ex2.approx.ftz"),
-               element)
-        .getResult(0);
-  };
-  auto type = dyn_cast<VectorType>(x.getType());
-  if (!type)
-    return scalar(x);
-  auto elements = vector::ToElementsOp::create(b, x);
-  return vector::FromElementsOp::create(
-      b, type, llvm::map_to_vector(elements.getResults(), scalar));
-}
-
 /// erf(x) = x + x · S(x²) up to |x| = 1, and ±(1 - 2^L(|x|)) beyond, where L
 /// approximates log2(1 - erf(|x|)). Both are computed and one is chosen: a
 /// choice of each coefficient would take as many instructions. The error is at
@@ -147,64 +96,19 @@ struct ExpandErf : public OpRewritePattern<math::ErfOp> {
       return failure();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Value x = op.getOperand();
+    FloatMath f{b, type};
     Value square = arith::MulFOp::create(b, x, x);
-    Value small = math::FmaOp::create(
-        b, createPolynomial(b, square, smallCoefficients), x, x);
+    Value small =
+        math::FmaOp::create(b, f.polynomial(square, smallCoefficients), x, x);
     Value magnitude = math::AbsFOp::create(b, x);
     Value one = createFloat(b, b.getLoc(), type, llvm::APFloat(1.0f));
-    Value power = createApproximateExp2(
-        b, createPolynomial(b, magnitude, largeCoefficients));
+    Value power =
+        createApproximateExp2(b, f.polynomial(magnitude, largeCoefficients));
     Value large =
         math::CopySignOp::create(b, arith::SubFOp::create(b, one, power), x);
     Value isLarge =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, magnitude, one);
     rewriter.replaceOpWithNewOp<arith::SelectOp>(op, isLarge, large, small);
-    return success();
-  }
-};
-
-/// exp(x) = 2^r · 2^j of f32, where j + 1 is the whole number next to
-/// x · log2(e) and r = x · log2(e) - j, between 0.5 and 1.5, is exact to 2^-24.
-/// The error is at most 2 ulp where the GPU's power is off by 2^-22 of itself;
-/// results below 1.7e-38 are 0. Beyond the range of floats j stays where it is,
-/// and the power of r tells: it becomes infinite, or 0, or NaN.
-struct ExpandExp : public OpRewritePattern<math::ExpOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::ExpOp op,
-                                PatternRewriter &rewriter) const override {
-    Type type = op.getType();
-    auto vector = dyn_cast<VectorType>(type);
-    if (!getElementTypeOrSelf(type).isF32() || (vector && vector.isScalable()))
-      return failure();
-    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    auto number = [&](float value) {
-      return createFloat(b, b.getLoc(), type, llvm::APFloat(value));
-    };
-    Value x = op.getOperand();
-    Value log2e = number(1.44269502f);
-    Value clamped = arith::MinNumFOp::create(
-        b, arith::MaxNumFOp::create(b, x, number(-87.5f)), number(88.5f));
-    // The lowest bits of a sum of this size are a whole number: j + 127, which
-    // is the exponent's field of 2^j.
-    constexpr float whole = 12582912.0f;
-    Value biased = math::FmaOp::create(b, clamped, log2e, number(whole + 126));
-    Value j = arith::SubFOp::create(b, biased, number(whole + 127));
-    Value negated = arith::NegFOp::create(b, j);
-    Value r = math::FmaOp::create(b, x, log2e, negated);
-    r = math::FmaOp::create(b, x, number(1.925963033e-8f), r);
-    Type bits = b.getI32Type();
-    if (vector)
-      bits = vector.clone(bits);
-    Value exponent = arith::ShLIOp::create(
-        b, arith::BitcastOp::create(b, bits, biased),
-        arith::ConstantOp::create(
-            b, cast<TypedAttr>(vector ? Attribute(DenseElementsAttr::get(
-                                            cast<VectorType>(bits),
-                                            b.getI32IntegerAttr(23)))
-                                      : Attribute(b.getI32IntegerAttr(23)))));
-    Value scale = arith::BitcastOp::create(b, type, exponent);
-    rewriter.replaceOpWithNewOp<arith::MulFOp>(op, createApproximateExp2(b, r),
-                                               scale);
     return success();
   }
 };
@@ -268,7 +172,7 @@ struct ExpandFPowI : public OpRewritePattern<math::FPowIOp> {
   }
 };
 
-/// |x|^y = exp(y · log |x|), with the sign of x where y is odd, and NaN for a
+/// |x|^y of f32, with the sign of x where y is odd, and NaN for a
 /// negative x and a y that is no whole number.
 struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -276,6 +180,8 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
                                 PatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Type type = op.getType();
+    if (!getElementTypeOrSelf(type).isF32())
+      return widen(op, rewriter);
     const llvm::fltSemantics &semantics =
         cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
     auto number = [&](double value) {
@@ -291,9 +197,7 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
     Value base = op.getLhs(), exponent = op.getRhs();
     Value zero = number(0), one = number(1), half = number(0.5);
     Value magnitude = math::AbsFOp::create(b, base);
-    Value power = math::ExpOp::create(
-        b,
-        arith::MulFOp::create(b, exponent, math::LogOp::create(b, magnitude)));
+    Value power = createPowerOfMagnitude(b, base, exponent);
     // Also for an exponent of 0 or infinity, where the product is NaN; 1 has
     // itself as a power of NaN, too, but -1 has not.
     Value isOfOne = arith::AndIOp::create(
@@ -327,6 +231,22 @@ struct ExpandPowF : public OpRewritePattern<math::PowFOp> {
     rewriter.replaceOp(op, arith::SelectOp::create(b, isUndefined, nan, power));
     return success();
   }
+
+private:
+  static LogicalResult widen(math::PowFOp op, PatternRewriter &rewriter) {
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!element.isF16() && !element.isBF16())
+      return failure();
+    Location loc = op.getLoc();
+    Type wide = rewriter.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(op.getType()))
+      wide = vector.clone(wide);
+    Value power = math::PowFOp::create(
+        rewriter, loc, arith::ExtFOp::create(rewriter, loc, wide, op.getLhs()),
+        arith::ExtFOp::create(rewriter, loc, wide, op.getRhs()));
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), power);
+    return success();
+  }
 };
 
 /// The LLVM intrinsic that the GPU's backend turns into instructions; empty
@@ -357,20 +277,19 @@ struct UKernelExpandMathPass
     : public ftuner::impl::UKernelExpandMathPassBase<UKernelExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<ExpandClassTest, ExpandErf, ExpandExp, ExpandLog10, ExpandRemF>(
-            &getContext());
+    patterns.add<ExpandClassTest, ExpandErf, ExpandRemF>(&getContext());
+    populateElementaryPatterns(patterns);
     // Powers with small constant exponents are products.
     populateMathAlgebraicSimplificationPatterns(patterns);
     patterns.add<ExpandFPowI, ExpandPowF>(&getContext(), /*benefit=*/0);
     auto isOurs = [](StringRef name) {
       return name == math::ErfOp::getOperationName() ||
-             name == math::ExpOp::getOperationName();
+             isElementaryFunction(name);
     };
-    populateMathF32ExpansionPatterns(patterns, isOurs);
-    math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh",
-                                               "acosh", "atanh", "exp2",
-                                               "round", "roundeven", "rsqrt"});
+    populateMathF32ExpansionPatterns(patterns, [](StringRef name) {
+      return name == math::ErfOp::getOperationName();
+    });
+    math::populateExpansionPatterns(patterns, {"round", "roundeven", "rsqrt"});
     populateMathPolynomialApproximationPatterns(
         patterns, [&](StringRef name) { return !isOurs(name); });
     // Kernels have few of these among many others.
