@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Mapping, Sequence
 
 from . import cache as compile_cache
 from . import compiler, descriptions, processes, runtime
+from .errors import CacheError
 from .module import Module
 
 
@@ -18,7 +20,7 @@ def compile(  # noqa: A001
     device: descriptions.Device = "h200",
     emulate: bool | None = None,
     cubins: Sequence[str | int] | str | None = None,
-    cache: bool = True,
+    cache: bool | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> Module:
@@ -33,7 +35,8 @@ def compile(  # noqa: A001
             tensors on the CPU. None: where no GPU is found.
         cubins: processors to assemble machine code for (`["sm_90", 100]`), beside the PTX; needs
             ptxas.
-        cache: whether to use the compile cache (`ftuner.cache`).
+        cache: whether to use the compile cache (`ftuner.cache`). None: where its folder can be used,
+            with a warning where it cannot.
         ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
             `{"T": (1, 128)}`, or `(1, None)` without an end.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
@@ -41,7 +44,7 @@ def compile(  # noqa: A001
 
     Raises:
         CompileError: the source, the device or an option is not valid; `diagnostics` says why.
-        CacheError: the cache cannot be written.
+        CacheError: the cache cannot be written, and `cache` is True.
         ImportError: a model of ONNX needs the packages onnx and iree-base-compiler.
         Error: the source, the device or the calibration is a file that cannot be read.
         TypeError: an option does not exist.
@@ -60,28 +63,35 @@ def compile(  # noqa: A001
         )
         return _describe(library, text, description, pipeline)
 
-    # A learned model is a file that is read or written beside the result.
-    if not cache or {"transfer_from", "save_model"} & options.keys():
+    def build_uncached() -> Module:
         folder = processes.temporary_folder()
         build(Path(folder.name))
         module = Module(Path(folder.name, compile_cache.LIBRARY), text.weights)
         module._owner = folder
         return module
 
+    if cache is False or compiler.writes_files(options):
+        return build_uncached()
     key = compile_cache.key_of(
         {
             "source": _hash(text),
             "device": description.text,
             "options": pipeline.arguments,
             "calibration": pipeline.calibration and _hash(pipeline.calibration),
-            "predictor": options.get("learned_model") and _file_hash(options["learned_model"]),
+            "files": compiler.hash_files(options),
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),
         }
     )
     for attempt in range(3):
-        entry = compile_cache.get(key, build)
+        try:
+            entry = compile_cache.get(key, build)
+        except CacheError as error:
+            if cache:
+                raise
+            compile_cache.warn_unusable(error.__cause__ or error)
+            return build_uncached()
         if attempt == 2 or entry.library.exists():
             break  # Else the entry was removed between the two.
     return Module(entry.library, text.weights)
@@ -110,18 +120,15 @@ def _hash(text: compiler.SourceText) -> str:
     return hashlib.sha256(text.content).hexdigest()
 
 
-def _file_hash(path: Any) -> str:
-    """Of a file's content; of the name where there is none, which the compiler then knows or refuses."""
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return str(path)
-
-
 def _ptxas_identity() -> list[Any]:
     """The assembler decides cubins, and the manifest's figures of registers."""
     found = compiler.find_ptxas()
     if found is None:
         return []
     status = os.stat(found)
-    return [found, status.st_mtime_ns, status.st_size]
+    return [_hash_program(found, status.st_mtime_ns, status.st_size)]
+
+
+@functools.cache
+def _hash_program(path: str, *_: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

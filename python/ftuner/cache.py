@@ -1,6 +1,7 @@
 """The compile cache: one folder for each compilation, named by a hash of all that decides it.
 
-The folder is `FTUNER_CACHE_DIR`, else `ftuner` in `XDG_CACHE_HOME` or `~/.cache`. An entry holds
+The folder is `FTUNER_CACHE_DIR`, else `ftuner` in `XDG_CACHE_HOME` or `~/.cache`. A second one,
+`FTUNER_SHARED_CACHE_DIR`, is read where that has no entry, and never written. An entry holds
 the library, its header, the manifest, the PTX and `metadata.json`, which has the SHA-256 of each.
 It is written to a folder beside it and renamed when it is complete, so readers see all of it or
 nothing, also if a writer is killed. Writers of the same entry wait for the first. What does not
@@ -22,12 +23,13 @@ import platform
 import shutil
 import time
 import uuid
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Mapping
 
 from . import locations, processes
-from .errors import CacheError
+from .errors import CacheError, CompileWarning
 
 FORMAT_VERSION = 1
 LIBRARY, HEADER, MANIFEST, PTX = "libmodel.so", "model.h", "manifest.json", "model.ptx"
@@ -68,6 +70,12 @@ def path() -> Path:
         return Path(given).absolute()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "ftuner"
+
+
+def shared_path() -> Path | None:
+    """The folder of a cache that is only read; None if there is none."""
+    given = os.environ.get("FTUNER_SHARED_CACHE_DIR")
+    return Path(given).absolute() if given else None
 
 
 def list() -> List[Entry]:  # noqa: A001
@@ -128,6 +136,9 @@ def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
     """
     folder = _entries_folder() / key
     entry = _valid_entry(folder)
+    shared = shared_path()
+    if entry is None and shared is not None:
+        entry = _valid_entry(shared / folder.parent.name / key, is_shared=True)
     if entry is not None:
         return entry
     try:
@@ -138,10 +149,25 @@ def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
                 entry = _build(folder, build)
             return entry
     except OSError as error:
-        raise CacheError(
-            f"cannot use the compile cache '{path()}': {error.strerror or error}; set "
-            "FTUNER_CACHE_DIR to a folder that can be written, or compile with cache=False"
-        ) from error
+        raise unusable(error, ", or compile with cache=False") from error
+
+
+def unusable(error: OSError, advice: str = "") -> CacheError:
+    """The error for a folder that cannot be used."""
+    return CacheError(
+        f"{_cannot_use(error)}; set FTUNER_CACHE_DIR to a folder that can be written{advice}"
+    )
+
+
+def warn_unusable(error: OSError | BaseException | None) -> None:
+    """Warns that the folder cannot be used, and that the work goes on without it."""
+    words = f"{_cannot_use(error)}; compiling without it (FTUNER_CACHE_DIR names another folder)"
+    warnings.warn(words, CompileWarning, stacklevel=3)
+
+
+def _cannot_use(error: BaseException | None) -> str:
+    reason = getattr(error, "strerror", None) or error
+    return f"cannot use the compile cache '{path()}': {reason}"
 
 
 def _build(folder: Path, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
@@ -264,8 +290,8 @@ def _read_entry(folder: Path) -> Entry | None:
         return None
 
 
-def _valid_entry(folder: Path) -> Entry | None:
-    """The entry if all of it is as it was written; notes that it was used."""
+def _valid_entry(folder: Path, is_shared: bool = False) -> Entry | None:
+    """The entry if all of it is as it was written; notes that it was used, unless it is shared."""
     entry, metadata = _read_entry(folder), _read_metadata(folder)
     if entry is None or metadata is None:
         return None
@@ -275,8 +301,9 @@ def _valid_entry(folder: Path) -> Entry | None:
                 return None
     except _UNREADABLE:
         return None
-    with contextlib.suppress(OSError):  # A cache that is only read has no times of use.
-        os.utime(folder / _METADATA)
+    if not is_shared:
+        with contextlib.suppress(OSError):  # A cache that is only read has no times of use.
+            os.utime(folder / _METADATA)
     return entry
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import json
 import os
+import shlex
 import shutil
 import threading
 import warnings
@@ -163,12 +166,20 @@ _FILES = {
 }  # fmt: skip
 
 
-def read_files(options: Mapping[str, Any]) -> list[Path]:
-    """Files whose contents decide what is compiled, beside a calibration, in order of the options."""
-    values = {
+def _values(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options that are given, as the compiler calls them."""
+    return {
         name.replace("_", "-"): str(value) for name, value in options.items() if value is not None
     }
-    return [
+
+
+def read_files(options: Mapping[str, Any]) -> list[Path]:
+    """Files whose contents decide what is compiled, beside a calibration, in order of the options.
+
+    Words of a measurer's command are files, too, where there are some of their names.
+    """
+    values = _values(options)
+    files = [
         Path(values[name].removeprefix(prefix))
         for name, prefix in _FILES.items()
         if name != "save-model"
@@ -176,6 +187,30 @@ def read_files(options: Mapping[str, Any]) -> list[Path]:
         and values.get(name)
         and not _is_builtin_predictor(name, values[name])
     ]
+    measurer, _, command = values.get("measurer", "").partition(":")
+    if measurer == "command":
+        with contextlib.suppress(ValueError):  # The compiler has words for such a command.
+            words = shlex.split(command)
+            found = [shutil.which(word) if not number else word for number, word in enumerate(words)]
+            files += [Path(word) for word in found if word and os.path.isfile(word)]
+    return files
+
+
+def hash_files(options: Mapping[str, Any]) -> list[str]:
+    """Hashes of the contents of `read_files`; empty texts for files that cannot be read."""
+    hashes = []
+    for path in read_files(options):
+        try:
+            hashes.append(hashlib.sha256(path.read_bytes()).hexdigest())
+        except OSError:
+            hashes.append("")
+    return hashes
+
+
+def writes_files(options: Mapping[str, Any]) -> bool:
+    """Returns whether a compilation with these options writes a file beside its result."""
+    values = _values(options)
+    return bool(values.get("save-model") or values.get("measure-log") and values.get("measurer"))
 
 
 def _is_builtin_predictor(flag: str, value: Any) -> bool:

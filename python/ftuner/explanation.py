@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
 from . import compiler, descriptions, plotting, processes
+from .work import check_sizes_given
 
 
 #: Sizes of one shape by name, or of several.
@@ -57,7 +58,7 @@ def explain(
     stages of the search threw out. With a list of such sizes, the source is planned once and there
     is a line for each. Without, there is a line for each size of the main axis, and a summary.
     `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
-    not valid, and `ValueError` for a list whose items have other names.
+    not valid, and `ValueError` for sizes that are missing, and for a list whose items have other names.
     """
     text = compiler.read_source(source, ranges)
     with processes.temporary_folder() as folder:
@@ -67,7 +68,16 @@ def explain(
             compiler.without_folder(file.read_text(encoding="utf-8"), text)
             for file in (printed, data)
         )
-        return Explanation(words, json.loads(content))
+        found = json.loads(content)
+        check_sizes(found)
+        return Explanation(words, found)
+
+
+def check_sizes(data: Mapping[str, Any]) -> None:
+    """Raises `ValueError` if an explanation has some of the sizes of its functions, and not all."""
+    for function in data["functions"] or ():
+        for shape in data["sizes"]:
+            check_sizes_given(function["work"], shape)
 
 
 def explain_data(

@@ -249,17 +249,9 @@ def _key(
             "device": device.text,
             "options": given.arguments,
             "calibration": calibration,
-            "files": [_hash(path) for path in compiler.read_files(options)],
+            "files": compiler.hash_files(options),
         }
     )
-
-
-def _hash(path: Path) -> str:
-    """Empty where there is no file."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ""
 
 
 def _reason(message: str) -> str:

@@ -10,7 +10,7 @@ from . import compiler, descriptions
 from .errors import Error
 from .explanation import explain_data
 from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
-from .work import missing_sizes
+from .work import check_sizes_given
 
 # What exporters and people call the size of a batch.
 _BATCH_NAMES = ("batch", "batch_size", "b", "n")
@@ -75,12 +75,7 @@ def _check_sizes(work: Mapping[str, Any], number: int, given: Mapping[str, int])
 
     The compiler has refused names that are no sizes of the source.
     """
-    missing = missing_sizes(work, given)
-    if missing:
-        examples = ",".join(f"{name}=64" for name in missing)
-        raise ValueError(
-            f"the sizes {', '.join(missing)} are not known: give them by --size {examples}"
-        )
+    check_sizes_given(work, given)
     sizes = work["shares"][number]["sizes"]
     for name, (low, high) in beyond_ranges(work, given, sizes).items():
         raise _range_error(name, low, high, sizes[name])

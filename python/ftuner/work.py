@@ -258,6 +258,16 @@ def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
     return [name for name in work["sizes"] if name in words and name not in told]
 
 
+def check_sizes_given(work: Mapping[str, Any], given: Iterable[str]) -> None:
+    """Raises `ValueError` unless a function's work follows from sizes of these names."""
+    missing = missing_sizes(work, given)
+    if missing:
+        examples = ",".join(f"{name}=64" for name in missing)
+        raise ValueError(
+            f"the sizes {', '.join(missing)} are not known: give them by --size {examples}"
+        )
+
+
 def evaluate(formula: int | str, sizes: Mapping[str, int]) -> float:
     """A formula of the manifest, such as "(T + 3) * 32"."""
     if isinstance(formula, int):

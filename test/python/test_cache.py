@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner import cache
+from ftuner import cache, compiler
 
 from models import MATMUL
 
@@ -167,14 +167,17 @@ def test_unusable_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("FTUNER_CACHE_DIR", str(file))
     message = re.escape(f"cannot use the compile cache '{file}'")
     with pytest.raises(ftuner.CacheError, match=message):
-        ftuner.compile(MATMUL, emulate=True)
+        ftuner.compile(MATMUL, emulate=True, cache=True)
     if os.geteuid() == 0:
         monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
     else:
         (tmp_path / "locked").mkdir(mode=0o500)
         monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "locked"))
     with pytest.raises(ftuner.CacheError, match="or compile with cache=False"):
-        ftuner.compile(MATMUL, emulate=True)
+        ftuner.compile(MATMUL, emulate=True, cache=True)
+    # Nobody asked for the cache.
+    with pytest.warns(ftuner.CompileWarning, match="^cannot use the compile cache.*; compiling without it"):
+        assert list(ftuner.compile(MATMUL, emulate=True)) == ["matmul"]
     module = ftuner.compile(MATMUL, emulate=True, cache=False)
     folder = module.library_path.parent
     assert folder.is_dir() and list(module) == ["matmul"]
@@ -225,6 +228,51 @@ def test_calibration_file_is_part_of_the_key(tmp_path: Path) -> None:
     assert compiled(tmp_path / "b.json", 500) == first
     named = ftuner.compile(MATMUL, emulate=True, calibration="global")
     assert len(cache.list()) == 3 and named.library_path != first
+
+
+def test_read_files_are_part_of_the_key(tmp_path: Path) -> None:
+    """A log that a search reads, as it is when the search runs; a log that it writes to is not cached."""
+    log = tmp_path / "log.jsonl"
+    given = {"emulate": True, "max_kernels": 1, "device": "v100", "measure_top": 2}
+    ftuner.compile(MATMUL, measurer="model:latency", measure_log=str(log), **given)
+    assert not cache.list() and log.stat().st_size > 0
+    tool = tmp_path / "measure.py"
+    tool.write_text("1")
+    command = {"measurer": f"command:{sys.executable} {tool}"}
+    recorded = {"measurer": f"recorded:{log}"}
+    for options, file in ((recorded, log), ({"measure_log": str(log)}, log), (command, tool)):
+        before = compiler.hash_files(options)
+        assert before and "" not in before
+        content = file.read_bytes()
+        file.write_bytes(content + b"\n")
+        assert compiler.hash_files(options) != before
+        file.write_bytes(content)
+        assert compiler.hash_files(options) == before
+    first = ftuner.compile(MATMUL, **recorded, **given).library_path
+    assert ftuner.compile(MATMUL, **recorded, **given).library_path == first
+    log.write_text(re.sub(r'"microseconds": *[0-9.]+', '"microseconds":5.0', log.read_text(), count=1))
+    assert ftuner.compile(MATMUL, **recorded, **given).library_path != first
+
+
+def test_shared_cache(
+    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second folder is read where the first has no entry, and never written."""
+    filled = ftuner.compile(MATMUL, emulate=True).library_path
+    shared = tmp_path / "shared"
+    empty_cache.rename(shared)
+    before = {path: path.stat().st_mtime_ns for path in shared.rglob("*")}
+    monkeypatch.setenv("FTUNER_SHARED_CACHE_DIR", str(shared))
+    found = ftuner.compile(MATMUL, emulate=True, cache=True).library_path
+    assert found == shared / filled.relative_to(empty_cache) and cache.list() == []
+    assert {path: path.stat().st_mtime_ns for path in shared.rglob("*")} == before
+    # Hits need no other folder, and a damaged entry is none.
+    monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
+    assert ftuner.compile(MATMUL, emulate=True, cache=True).library_path == found
+    monkeypatch.setenv("FTUNER_CACHE_DIR", str(empty_cache))
+    found.unlink()  # It is loaded.
+    found.write_bytes(b"half")
+    assert ftuner.compile(MATMUL, emulate=True).library_path == filled
 
 
 def test_learned_models_are_not_cached(tmp_path: Path) -> None:

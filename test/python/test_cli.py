@@ -15,7 +15,7 @@ import pytest
 
 import ftuner
 from ftuner import compiler, locations, plotting
-from ftuner.cli.bench import parse_size_lists
+from ftuner.cli.common import parse_shape, parse_shapes
 from ftuner.cli.common import UsageError, print_json
 from ftuner.cli.running import relative_error
 from ftuner.trees import trees
@@ -292,10 +292,49 @@ def test_bench(source: Path, tmp_path: Path) -> None:
 
 
 def test_size_lists() -> None:
-    assert parse_size_lists(["T=1,7,20..30:5", "N=3"]) == {"T": [1, 7, 20, 25, 30], "N": [3]}
-    for text in ("T", "T=", "T=x", "T=5..1", "T=1..5:0", "=3"):
+    """One grammar in all commands: lists and ranges, their combinations, and further shapes."""
+    sizes = [1, 7, 20, 25, 30]
+    assert parse_shapes(["T=1,7,20..30:5", "N=3"]) == [{"T": size, "N": 3} for size in sizes]
+    assert parse_shapes(["B=1,2,T=3,4"]) == [{"B": b, "T": t} for b in (1, 2) for t in (3, 4)]
+    further = [{"B": 1, "T": 64}, {"B": 1, "T": 128}]
+    assert parse_shapes(["B=1,T=64,T=128"]) == parse_shapes(["B=1", "T=64,128"]) == further
+    assert parse_shapes(["B=1,T=5", "B=2,T=7"]) == [{"B": 1, "T": 5}, {"B": 2, "T": 7}]
+    assert parse_shapes([]) == [] and parse_shape([]) == {} and parse_shape(["T=0"]) == {"T": 0}
+    for text in ("T", "T=", "T=x", "T=5..1", "T=1..5:0", "=3", "3", "T=1,", "B=1,B=2,T=3"):
         with pytest.raises(UsageError):
-            parse_size_lists([text])
+            parse_shapes([text])
+    with pytest.raises(UsageError, match="expected one shape, but got 2"):
+        parse_shape(["B=1,T=64,T=128"])
+
+
+def test_sizes_in_all_commands(tmp_path: Path) -> None:
+    """`--size` means the same everywhere, and a size that is missing is an error that names it."""
+    source = tmp_path / "two.mlir"
+    source.write_text(
+        """module attributes {ukernel.symbols = {B = #ukernel.range<1 to 16>, T = #ukernel.range<1 to 64>}} {
+  func.func @f(%a: tensor<?x8xf32> {ukernel.shape = ["B", 8]}, %b: tensor<8x4xf32>,
+               %o: tensor<?x4xf32> {ukernel.shape = ["B", 4]}, %r: tensor<?xf32> {ukernel.shape = ["T"]})
+      -> (tensor<?x4xf32>, tensor<?xf32>) {
+    %c = linalg.matmul ins(%a, %b : tensor<?x8xf32>, tensor<8x4xf32>) outs(%o : tensor<?x4xf32>) -> tensor<?x4xf32>
+    %e = linalg.exp ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+    return %c, %e : tensor<?x4xf32>, tensor<?xf32>
+  }
+}
+"""
+    )
+    for command in ("explain", "predict", "trees", "run", "bench"):
+        call = (command, source, "--device=v100", "--max-kernels=1")
+        more = ("--repeat", 1) if command == "bench" else ()
+        # One message is the compiler's own.
+        words = "expected a size of T" if command == "trees" else "the sizes T are not known"
+        fails(2 if command in ("run", "bench") else 1, words, *call, "--size", "B=2", *more)
+        fails(2, "expected a whole number for T, or a range", *call, "--size", "B=2,T=x", *more)
+        if command == "run":
+            fails(2, "expected one shape, but got 2", *call, "--size", "B=1,T=5,T=7")
+        else:
+            text = ok(*call, "--size", "B=1,T=5,T=7", *more)
+            if command != "trees":
+                assert text == ok(*call, "--size", "B=1,T=5,7", *more) or command == "bench"
 
 
 def test_devices(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import itertools
-import re
 import statistics
 import time
 from pathlib import Path
@@ -17,6 +15,7 @@ from ..errors import Error
 from ..function import Function
 from ..tables import table
 from .common import (
+    SIZES,
     Inputs,
     UsageError,
     add_function,
@@ -26,16 +25,15 @@ from .common import (
     choose_function,
     compile_for,
     has_standard_output,
-    parse_pairs,
+    parse_shapes,
     print_json,
     to_executor,
     track,
     write_text,
 )
 
-_EPILOG = """\
-sizes: T=53, a list T=1,7,53, or a range T=1..128 with a step, T=16..2048:16; several names
-give all combinations.
+_EPILOG = f"""\
+{SIZES}
 
 examples:
   ftuner bench examples/dense.mlir --size T=1..128:16
@@ -58,7 +56,7 @@ def add_parser(commands: Any) -> None:
     )
     add_source(parser)
     add_function(parser)
-    add_sizes(parser, "sizes to time (see below)", metavar="NAME=SIZES")
+    add_sizes(parser, "sizes to time")
     parser.add_argument("--repeat", type=int, default=5, help="rounds of each size (default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -68,36 +66,18 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def parse_size_lists(texts: Sequence[str]) -> dict[str, list[int]]:
-    """`T=1,7,53`, `T=1..128`, `T=16..2048:16`."""
-    sizes: dict[str, list[int]] = {}
-    for name, text in parse_pairs(texts, "--size").items():
-        sizes[name] = []
-        for item in text.split(","):
-            match = re.fullmatch(r"(\d+)(?:\.\.(\d+)(?::(\d+))?)?", item)
-            if not match or match[3] == "0":
-                raise UsageError(
-                    f"--size: expected sizes such as 53 or 1..128:8 for {name}, but got '{item}'"
-                )
-            first, last = int(match[1]), int(match[2] or match[1])
-            if last < first:
-                raise UsageError(f"--size: expected a rising range for {name}, but got '{item}'")
-            sizes[name] += range(first, last + 1, int(match[3] or 1))
-    return sizes
-
-
 def run(options: argparse.Namespace) -> None:
-    lists = parse_size_lists(options.size)
+    shapes = parse_shapes(options.size) or [{}]
+    names = list(shapes[0])
     if options.repeat < 1:
         raise UsageError(f"--repeat: expected at least 1, but got {options.repeat}")
     is_quiet = has_standard_output(options, "csv")
     if options.plot == outputs.STANDARD:
         raise UsageError("--plot: expected the name of a file, but got '-'")
     plotter = plotting.load_matplotlib() if options.plot else None
-    check_size_names(options.source, lists)
+    check_size_names(options.source, names)
     function = choose_function(compile_for(options), options.function)
     inputs = Inputs(function.signature, options.input, options.seed)
-    shapes = [dict(zip(lists, numbers)) for numbers in itertools.product(*lists.values())]
     rows = []
     for sizes in track(shapes, "timing"):
         args = to_executor(inputs.make(sizes), options)
@@ -106,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
     if options.csv:
         write_text(options.csv, _format_csv(rows))
     if plotter:
-        _plot(plotter, options.plot, rows, list(lists), f"{function.signature.name} {where}")
+        _plot(plotter, options.plot, rows, names, f"{function.signature.name} {where}")
     if is_quiet:
         return
     if options.json:
@@ -115,12 +95,12 @@ def run(options: argparse.Namespace) -> None:
         print_json({**report, "rows": rows})
         return
     print(f"{function.signature} {where}")
-    header = [*lists, "microseconds", "first quartile", "third quartile", "calls"]
+    header = [*names, "microseconds", "first quartile", "third quartile", "calls"]
     print(
         table(
             [
                 [
-                    *(row[name] for name in lists),
+                    *(row[name] for name in names),
                     *(round(row[key], 2) for key in _TIMES),
                     row["calls"],
                 ]

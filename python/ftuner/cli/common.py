@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -109,7 +110,7 @@ def compile_for(options: argparse.Namespace) -> Module:
             options.source,
             device=options.device,
             emulate=options.executor == "emulator",
-            cache=not options.no_cache,
+            cache=False if options.no_cache else None,
             **options.pipeline,
         )
 
@@ -145,38 +146,70 @@ def parse_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def add_sizes(parser: argparse.ArgumentParser, help: str, metavar: str = "NAME=NUMBER") -> None:
-    """`--size`, as often as there are sizes: the texts of `options.size`, for `parse_sizes` or `parse_shapes`."""
-    parser.add_argument("--size", action="append", default=[], metavar=metavar, help=help)
+#: The grammar of `--size`, for epilogs.
+SIZES = """\
+sizes: T=53, a list T=1,7,53, or a range T=1..128 with a step, T=16..2048:16. Several names have
+commas between or options of their own (B=1,T=64), and lists of several names give all
+combinations. A name that is given again begins a further shape, which keeps the sizes that it
+does not give (B=1,T=64,T=128)."""
 
 
-def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
-    """`--size`: one number for each name."""
-    pairs = parse_pairs(_items(texts), "--size")
-    return {name: _parse_size(name, value) for name, value in pairs.items()}
+def add_sizes(parser: argparse.ArgumentParser, help: str) -> None:
+    """`--size`, as often as there are sizes: the texts of `options.size`, for `parse_shapes`."""
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=SIZES", help=f"{help} (see below)"
+    )
+
+
+def parse_shape(texts: Sequence[str]) -> dict[str, int]:
+    """`--size` of a command that takes one shape."""
+    shapes = parse_shapes(texts)
+    if len(shapes) > 1:
+        raise UsageError(
+            f"--size: expected one shape, but got {len(shapes)}; `ftuner bench` takes several"
+        )
+    return shapes[0] if shapes else {}
 
 
 def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]]:
-    """`--size` of several shapes.
-
-    A name that is given again begins a further one, which keeps the sizes that are not.
-    """
-    shapes: list[dict[str, int]] = []
+    """`--size` of several shapes (`SIZES`)."""
+    groups: list[dict[str, list[int]]] = []
     given: set[str] = set()
-    for text in _items(texts):
-        ((name, value),) = parse_pairs([text], "--size").items()
-        if not shapes or name in given:
-            shapes.append({**shapes[-1]} if shapes else {})
-            given = set()
-        given.add(name)
-        shapes[-1][name] = _parse_size(name, value)
-    return shapes
+    for text in texts:
+        name = ""
+        for item in text.split(","):
+            if "=" in item or not name:
+                ((name, item),) = parse_pairs([item], "--size").items()
+                if not groups or name in given:
+                    groups.append({**groups[-1]} if groups else {})
+                    given = set()
+                given.add(name)
+                groups[-1][name] = []
+            groups[-1][name] += _parse_sizes(name, item)
+    for group in groups:
+        missing = [name for name in groups[-1] if name not in group]
+        if missing:
+            begin = ",".join(f"{name}={sizes[0]}" for name, sizes in group.items())
+            raise UsageError(
+                f"--size: expected {', '.join(missing)} for each shape, but {begin} has none"
+            )
+    return [
+        dict(zip(group, numbers))
+        for group in groups
+        for numbers in itertools.product(*group.values())
+    ]
 
 
-def _parse_size(name: str, value: str) -> int:
-    if not re.fullmatch(r"\d+", value):
-        raise UsageError(f"--size: expected a whole number for {name}, but got '{value}'")
-    return int(value)
+def _parse_sizes(name: str, text: str) -> Sequence[int]:
+    match = re.fullmatch(r"(\d+)(?:\.\.(\d+)(?::(\d+))?)?", text)
+    if not match or match[3] == "0":
+        raise UsageError(
+            f"--size: expected a whole number for {name}, or a range such as 1..128:8, but got '{text}'"
+        )
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise UsageError(f"--size: expected a rising range for {name}, but got '{text}'")
+    return range(first, last + 1, int(match[3] or 1))
 
 
 def check_size_names(source: compiler.SourceText, names: Iterable[str]) -> None:

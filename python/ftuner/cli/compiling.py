@@ -63,6 +63,7 @@ def run(options: argparse.Namespace) -> None:
                 device=options.device,
                 emulate=options.emulate,
                 cubins=options.cubins,
+                cache=True,  # It is where the library is asked for.
                 **options.pipeline,
             )
             library = module.library_path

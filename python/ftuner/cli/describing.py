@@ -7,9 +7,11 @@ from typing import Any
 
 from ..progress import Progress
 from ..trees import trees_data, trees_text
-from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
+from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 
-_EPILOG = """\
+_EPILOG = f"""\
+{SIZES}
+
 examples:
   ftuner trees examples/dense.mlir --size T=53
   ftuner trees examples/attention.mlir --device a100 --size B=1,T=128 --json --features"""
@@ -24,7 +26,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     add_source(parser)
-    add_sizes(parser, "a dynamic size; a name that is given again begins a further call")
+    add_sizes(parser, "dynamic sizes, and those of further calls")
     parser.add_argument("--json", action="store_true", help="docs/program-trees.md describes it")
     parser.add_argument(
         "--features", action="store_true", help="with --json: the numbers of each statement, too"

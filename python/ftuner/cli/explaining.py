@@ -6,12 +6,14 @@ import argparse
 from typing import Any
 
 from .. import plotting, timeline
-from ..explanation import explain, explain_data
+from ..explanation import check_sizes, explain, explain_data
 from ..progress import Progress
-from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
+from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 
-_EPILOG = """\
+_EPILOG = f"""\
+{SIZES}
+
 examples:
   ftuner explain examples/dense.mlir --size T=53
   ftuner explain examples/attention.mlir --size B=1,T=128 --size B=16
@@ -30,7 +32,7 @@ def add_parser(commands: Any) -> None:
         epilog=_EPILOG,
     )
     add_source(parser)
-    add_sizes(parser, "a size of the shape; a name that is given again begins a further shape")
+    add_sizes(parser, "sizes of the shape, and of further ones")
     parser.add_argument("--json", action="store_true", help="docs/explain.md describes it")
     parser.add_argument(
         "--plot",
@@ -59,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
     with Progress(message):
         if options.json:
             data = explain_data(source, sizes, device=options.device, **options.pipeline)
+            check_sizes(data)
         else:
             explanation = explain(source, sizes, device=options.device, **options.pipeline)
             data = explanation.data

@@ -9,10 +9,12 @@ from .. import prediction
 from ..progress import Progress
 from ..tables import table
 from ..timeline import Timeline
-from .common import UsageError, add_sizes, add_source, parse_shapes, print_json
+from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 
-_EPILOG = """\
+_EPILOG = f"""\
+{SIZES}
+
 examples:
   ftuner predict bert.onnx --batch 8 --size T=128 --device a100
   ftuner predict examples/attention.mlir --batch 1 --size T=64,T=128 --device v100,a100,h100
@@ -35,7 +37,7 @@ def add_parser(commands: Any) -> None:
         help="the size called batch, batch_size, B or N that is the first dimension of an argument, else the first dimension "
         "of the first tensor",
     )
-    add_sizes(parser, "a size of the model; a name that is given again begins a further call")
+    add_sizes(parser, "sizes of the model, and of further calls")
     parser.add_argument("--function", help="its name, where the source has several")
     parser.add_argument("--json", action="store_true", help="docs/replay.md describes it")
     add_timeline(parser)

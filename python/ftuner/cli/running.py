@@ -18,6 +18,7 @@ from ..memory.dlpack import DeviceArray
 from ..progress import Progress
 from ..signature import Signature
 from .common import (
+    SIZES,
     Inputs,
     add_function,
     add_sizes,
@@ -25,12 +26,14 @@ from .common import (
     check_size_names,
     choose_function,
     compile_for,
-    parse_sizes,
+    parse_shape,
     print_json,
     to_executor,
 )
 
-_EPILOG = """\
+_EPILOG = f"""\
+{SIZES}
+
 examples:
   ftuner run examples/dense.mlir --size T=53 --check
   ftuner run model.mlir --function dense --input 0=x.npy --input 2=0.5 --save-dir results
@@ -61,7 +64,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    sizes = parse_sizes(options.size)
+    sizes = parse_shape(options.size)
     check_size_names(options.source, sizes)
     function = choose_function(compile_for(options), options.function)
     args = Inputs(function.signature, options.input, options.seed).make(sizes)

@@ -6,6 +6,7 @@ The package has its source only, since it is compiled against the PyTorch that a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -18,8 +19,9 @@ from pathlib import Path
 
 import torch
 
-from ftuner import cache, locations, processes
-from ftuner.errors import CacheError, Error
+from ftuner import cache as compile_cache
+from ftuner import locations, processes
+from ftuner.errors import Error
 
 NAME = "libftuner_torch.so"
 
@@ -30,7 +32,9 @@ _SOURCES = Path(__file__).parent / "native"
 _HEADER = "include/FTuner/Runtime/ftrt.h"
 
 
-def build_library(output: str | os.PathLike[str] | None = None) -> Path:
+def build_library(
+    output: str | os.PathLike[str] | None = None, cache: bool | None = None
+) -> Path:
     """Compiles libftuner_torch.so for this PyTorch, unless it is in the cache; returns its path.
 
     A program links the library, or opens it with ``dlopen``, before it loads a package. The library
@@ -39,11 +43,13 @@ def build_library(output: str | os.PathLike[str] | None = None) -> Path:
 
     Args:
         output: where to write it instead of the cache.
+        cache: True makes it an error that the cache cannot be written. None warns then, and the
+            library lies in a temporary folder as long as Python runs.
 
     Raises:
         Error: PyTorch is older than 2.10, no C++ compiler is found, or the compiler fails; the
             message has what it said.
-        CacheError: the cache cannot be written.
+        CacheError: the cache cannot be written, and `cache` is True.
         OSError: `output` cannot be written.
     """
     _check_version()
@@ -77,16 +83,33 @@ def build_library(output: str | os.PathLike[str] | None = None) -> Path:
         "torch": torch.__version__,
     }
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    target = cache.path() / "torch" / key[:32] / NAME
-    if not target.exists():
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _compile(command, target)
-        except OSError as error:
-            raise CacheError(
-                f"cannot use the compile cache '{cache.path()}': {error.strerror or error}; set "
-                "FTUNER_CACHE_DIR to a folder that can be written"
-            ) from error
+    relative = Path("torch", key[:32], NAME)
+    target = compile_cache.path() / relative
+    shared = compile_cache.shared_path()
+    for known in (target, *([shared / relative] if shared else [])):
+        if known.exists():
+            return known
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _compile(command, target)
+    except OSError as error:
+        if cache:
+            raise compile_cache.unusable(error) from error
+        compile_cache.warn_unusable(error)
+        return _compile_without_cache(key, tuple(command))
+    return target
+
+
+_temporary: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@functools.cache
+def _compile_without_cache(key: str, command: tuple[str, ...]) -> Path:
+    """The library in a folder that goes with this process."""
+    folder = processes.temporary_folder()
+    target = Path(folder.name, NAME)
+    _compile([*command], target)
+    _temporary.append(folder)
     return target
 
 

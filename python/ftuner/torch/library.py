@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import ftuner
-from ftuner import processes
+from ftuner import compiler, processes
 from ftuner.function import Function
 from ftuner.progress import Progress
 
@@ -66,6 +66,7 @@ class Settings:
             _content(self.device),
             self.emulate,
             tuple((name, _content(options[name])) for name in sorted(options)),
+            tuple(compiler.hash_files(options)),
         )
 
 
