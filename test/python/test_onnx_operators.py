@@ -36,9 +36,9 @@ PASSED = """
 #: Of each of these, a sentence with the operator and what to change.
 REFUSED = """
     if loop11 reduce_sum_keepdims_random reshape_reduced_dims scatternd nonzero_example bernoulli
-    bernoulli_expanded averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True
+    bernoulli_expanded
     equal_string identity_opt cast_FLOAT_to_FLOAT8E4M3FN roialign_aligned_true
-    ai_onnx_ml_binarizer lstm_with_peepholes
+    ai_onnx_ml_binarizer
     scan_sum quantizelinear_int4 shape_start_greater_than_end
 """.split()
 

@@ -62,7 +62,7 @@ class Emitter:
         self._header: list[str] = []
         self._main: list[Any] = []
         #: Where operations are added: the function, or a loop inside of it.
-        self._lines = self._main
+        self._lines: list[Any] = self._main
         self._count = 0
         self._constants: dict[str, str] = {}
         self._indices: dict[object, str] = {}
@@ -126,6 +126,14 @@ class Emitter:
         atom = Atom("symbol", (f"{result}",))
         self._indices[atom] = result
         return Expr((((atom,), 1),))
+
+    def size_of(self, ssa: str) -> Expr:
+        """An index as a size; inside of a loop it stands alone, for sizes are computed outside."""
+        atom = Atom("symbol", (ssa,))
+        self._indices[atom] = ssa
+        size = Expr((((atom,), 1),))
+        self._indices[size] = ssa
+        return size
 
     def index(self, size: Size) -> str:
         """The name of a size as an index."""
@@ -640,6 +648,39 @@ class Emitter:
             f"tensor.collapse_shape {source_name} [{parts}] : {value.type} into {result.type}"
         )
         return result
+
+    def insert(self, part: Value, whole: Value, offsets: Sequence[Size]) -> str:
+        """The name of the whole with other elements from `offsets` on."""
+        places = self._list(offsets) + self._list(part.dims) + self._list([1] * part.rank)
+        source, target = self.use(part), self.use(whole)
+        return self.op(f"tensor.insert_slice {source} into {target}{places} : {part.type} into {whole.type}")
+
+    def loop(
+        self, count: Size, states: Sequence[Value], body: Callable[[str, list[Value]], list[Value]]
+    ) -> list[Value]:
+        """States after a loop: `body` of the step's number, an index, and the states before the step."""
+        before = [self.use(state) for state in states]
+        zero, one, end = self.scalar(0, INDEX), self.scalar(1, INDEX), self.index(count)
+        place, name = self.fresh(), self.fresh()
+        inner = [Value(state.kind, state.dims, self.fresh()) for state in states]
+        outer, self._lines = self._lines, []
+        after = [
+            self.use(self.retype(value, state.dims))
+            for value, state in zip(body(place, inner), states)
+        ]
+        lines, self._lines = self._lines, outer
+        types = ", ".join(state.type for state in states)
+        given = ", ".join(f"{value.ssa} = {first}" for value, first in zip(inner, before))
+        self._lines += [
+            f"{name}:{len(states)} = scf.for {place} = {zero} to {end} step {one} "
+            f"iter_args({given}) -> ({types}) {{",
+            *(line if not isinstance(line, str) else f"  {line}" for line in lines),
+            f"  scf.yield {', '.join(after)} : {types}{self.location}",
+            f"}}{self.location}",
+        ]
+        return [
+            Value(state.kind, state.dims, f"{name}#{number}") for number, state in enumerate(states)
+        ]
 
     # Other operators.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Files of operators beside this one.
 FAMILIES = (
     "shapes", "moves", "pointwise", "reductions", "norms", "products", "quantization", "matrices",
-    "windows", "resize",
+    "windows", "resize", "recurrent",
 )  # fmt: skip
 
 Lowering = Callable[["Emitter", "Node"], Union[Value, Sequence[Value]]]

@@ -197,18 +197,16 @@ def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
 
     if transform == "asymmetric":
         return by_scale(x)
-    found = b.sub(by_scale(b.add(x, half)), half)
-    if transform == "pytorch_half_pixel":
-        return b.select(b.compare("gt", after, one), found, zero)
-    if transform == "half_pixel_symmetric":
-        # The middle of the result is that of the operand.
-        scaled = b.mul(before, b.const(1.0 if axis.scale is None else axis.scale, F32))
-        if axis.scale is None:
-            scaled = after
-        rest = b.sub(one, b.div(after, scaled))
-        return b.add(b.mul(b.mul(before, half), rest), found)
     if transform == "tf_half_pixel_for_nn":
         return by_scale(b.add(x, half))
+    scaled = by_scale(b.add(x, half))
+    if transform == "half_pixel_symmetric" and axis.scale is not None:
+        # The middle of the result is that of the operand.
+        rest = b.sub(one, b.div(after, b.mul(b.const(axis.scale, F32), before)))
+        scaled = b.add(b.mul(b.div(before, b.const(2, F32)), rest), scaled)
+    found = b.sub(scaled, half)
+    if transform == "pytorch_half_pixel":
+        return b.select(b.compare("gt", after, one), found, zero)
     return found
 
 
