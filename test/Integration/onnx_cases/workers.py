@@ -61,7 +61,7 @@ def run(
     seed: int,
     jobs: int,
     report: Callable[[Trial, Result], None],
-    seconds: float = 30,
+    seconds: float = 120,
 ) -> None:
     """Runs the batches; reports each trial once. A batch that crashes or hangs is halved until one trial is left."""
     waiting = [list(batch) for batch in batches][::-1]
