@@ -51,7 +51,20 @@ def with_attributes(pick: Pick) -> Case:
         "IsInf": {"detect_positive": [None, 0, 1], "detect_negative": [None, 0, 1]},
     }[pick.operator]
     attributes = {name: pick(name, values) for name, values in names.items()}
-    return pick.case([data(pick("dtype", (F32, F16, F64)), *pick("shape", SHAPES[:4]), make=special)], attributes)
+    if pick.operator == "Shrink":
+        dtype = pick("dtype", (F32, F16, F64))
+        more: dict[str, Any] = {"reference": _shrink, "departure": "onnxruntime computes f64 in f32"} if dtype == F64 else {}
+        return pick.case([data(dtype, *pick("shape", SHAPES[:4]), make=special)], attributes, **more)
+    # The constants of Gelu's function are those of f32.
+    tolerance = 100 if pick.operator == "Gelu" else 1
+    operand = data(pick("dtype", (F32, F16, F64)), *pick("shape", SHAPES[:4]), make=special)
+    return pick.case([operand], attributes, tolerance=tolerance)
+
+
+def _shrink(case: Case, arrays: list[Any]) -> list[Any]:
+    (x,) = arrays
+    bias, limit = case.attributes.get("bias", 0.0), case.attributes.get("lambd", 0.5)
+    return [np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0.0))]
 
 
 #: Two shapes that broadcast, by name. The size `one` is 1, but not known.

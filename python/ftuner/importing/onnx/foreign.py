@@ -23,10 +23,6 @@ from .values import ELEMENTS, Value, tensor_type
 
 #: Operators of other meaning in torch-mlir, or of which it has none: why, and what to do.
 _MEANINGS = {
-    "GridSample": (
-        "torch-mlir reads outside of the image for it",
-        "write it with GatherND of clipped indices",
-    ),
     "RoiAlign": ("torch-mlir does not lower it", "write it with GatherND of clipped indices"),
     **dict.fromkeys(
         ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform"]
@@ -46,7 +42,7 @@ _ADVICE = {
         "write the new values with Concat of slices, or with Where and a mask",
     ),
     **dict.fromkeys(
-        ["NonMaxSuppression", "NonZero", "Compress", "Unique", "TopK", "ImageDecoder"], _OUTSIDE
+        ["NonMaxSuppression", "NonZero", "Compress", "Unique", "ImageDecoder"], _OUTSIDE
     ),
     "Dropout": "leave it out, or set training_mode to false",
 }

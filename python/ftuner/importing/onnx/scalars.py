@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import TensorProto
 
+from . import doubles
 from .sizes import Size
 from .values import FLOATS, HALVES, INDEX, UNSIGNED, Value, bits_of, dtype_of, element_of
 
@@ -130,6 +131,8 @@ class Body:
         return self._binary(("", "arith.xori", "arith.xori"), a, b)
 
     def pow(self, a: Scalar, b: Scalar) -> Scalar:
+        if a.kind == TensorProto.DOUBLE:
+            return doubles.pow(self, a, b)
         return self._binary(("math.powf", "math.ipowi", "math.ipowi"), a, b)
 
     def floordiv(self, a: Scalar, b: int) -> Scalar:
@@ -149,6 +152,8 @@ class Body:
         """An operation of math on floats."""
         if a.kind in HALVES:
             return self.cast(self.unary(name, self.widened(a)), a.kind)
+        if a.kind == TensorProto.DOUBLE and name in doubles.FUNCTIONS:
+            return doubles.FUNCTIONS[name](self, a)
         return self.op(f"math.{name} {a.ssa} : {a.element}", a.kind)
 
     def compare(self, predicate: str, a: Scalar, b: Scalar) -> Scalar:

@@ -1,0 +1,127 @@
+"""A part of the sweep over ONNX's operators (tools/onnx_sweep.py), and of its fuzzer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ftuner
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("iree.compiler")
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "Integration"))
+
+from onnx_cases import all_operators, case, outcome, trials  # noqa: E402
+
+import refusals  # noqa: E402
+from ftuner.onnx_backend import prepare  # noqa: E402
+from onnx_models import OPTIONS, model_of, node  # noqa: E402
+from scale import SCALE  # noqa: E402
+
+#: Operators that are refused, each in one sentence.
+REFUSED = {"MaxUnpool", "RoiAlign"}
+
+
+def run(found: list[Any], size: int = 40) -> dict[str, outcome.Result]:
+    """The results of trials of one operator set, by their keys."""
+    results: dict[str, outcome.Result] = {}
+    for number, trial in enumerate(found):
+        trial.mark = f"t{number}"
+    marks = {trial.mark: trial.key for trial in found}
+
+    def tell(mark: str, result: outcome.Result | None) -> None:
+        if result is not None:
+            results.setdefault(marks[mark], result)
+
+    for first in range(0, len(found), size):
+        outcome.run_batch(found[first : first + size], 0, tell)
+    return results
+
+
+def judge(found: list[Any]) -> None:
+    """No result is wrong, and refusals are sentences about operators that may be refused."""
+    results = run(found)
+    by_key = {trial.key: trial for trial in found}
+    refused = {key: result for key, result in results.items() if result.outcome == outcome.REFUSED}
+    good = (outcome.RIGHT, outcome.REFUSED, outcome.NOT_RUN)
+    assert not {key: result for key, result in results.items() if result.outcome not in good}
+    for key, result in refused.items():
+        operator = by_key[key].case.operator
+        assert operator in REFUSED, result.words
+        assert not refusals.faults(result.words, [operator], [by_key[key].mark])
+
+
+def designed(version: int, count: int) -> list[Any]:
+    """The first configurations of each operator at an operator set, with all sizes unknown."""
+    runs, found = outcome.runs(trials.trials_of), []
+    for operator in all_operators():
+        chosen = [
+            trial
+            for one in case.choose(operator, runs, count=60)
+            for trial in trials.trials_of(one)
+            if trial.mode == trials.UNKNOWN and trial.version == version
+        ]
+        found += chosen[:count]
+    return found
+
+
+def test_differences_are_seen() -> None:
+    """A result that is off, of another type or shape, or has a NaN elsewhere."""
+    wanted = np.array([1.0, np.nan, np.inf], np.float32)
+    assert outcome.difference(wanted.copy(), wanted) is None
+    for other in (wanted.astype(np.float64), wanted[None], wanted + np.float32(0.001), np.nan_to_num(wanted), -wanted):
+        assert outcome.difference(other, wanted)
+    assert outcome.difference(np.array([3]), np.array([4]))
+
+
+def test_functions_of_f64(rng: np.random.Generator) -> None:
+    """Functions of f64 are those of the C library to a few units in the last place."""
+    special = pytest.importorskip("scipy.special")
+    functions = {
+        "Exp": np.exp, "Log": np.log, "Tanh": np.tanh, "Sin": np.sin, "Cos": np.cos, "Tan": np.tan, "Erf": special.erf,
+        "Softplus": lambda x: np.logaddexp(0, x), "Sigmoid": special.expit,
+    }  # fmt: skip
+    nodes = [node(name, ["x"], [name]) for name in functions] + [node("Pow", ["x", "y"], ["Pow"])]
+    f64: Any = (np.float64, ["N"])
+    model = model_of(nodes, {"x": f64, "y": f64}, {name: f64 for name in [*functions, "Pow"]})
+    x = np.concatenate([
+        rng.standard_normal(2000) * 3, rng.standard_normal(500) * 1e-9, rng.uniform(-700, 700, 1000),
+        rng.uniform(0.5, 2, 1000), 10 ** rng.uniform(-307, 5, 500),
+        [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 5e-324, 1e-310, 709.7, -745, 2, 3, -2, -3],
+    ])  # fmt: skip
+    y = np.concatenate([rng.standard_normal(len(x) - 500) * 2, rng.integers(-5, 6, 500).astype(float)])
+    results = prepare(model, **OPTIONS).run({"x": x, "y": y})
+    with np.errstate(all="ignore"):
+        wanted = [function(x) for function in functions.values()] + [np.power(x, y)]
+        for name, got, want in zip([*functions, "Pow"], results, wanted):
+            tolerance = 2e-13 if name == "Pow" else 2e-15
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=1e-320, err_msg=name)
+
+
+def test_top_k_of_equal_elements(rng: np.random.Generator) -> None:
+    """Equal elements keep their order, and NaN is the largest."""
+    nodes = [
+        node("TopK", ["x", "k"], ["high", "high_at"], axis=1),
+        node("TopK", ["x", "k"], ["low", "low_at"], axis=-2, largest=0),
+    ]
+    shape: list[Any] = ["A", "B", "C"]
+    results = {"high": (np.float32, shape), "high_at": (np.int64, shape), "low": (np.float32, shape), "low_at": (np.int64, shape)}
+    model = model_of(nodes, {"x": (np.float32, shape)}, results, {"k": np.array([3])})
+    x = rng.integers(0, 4, (3, 7, 5)).astype(np.float32)
+    x[0, 2] = np.nan
+    compiled = prepare(model, **OPTIONS)
+    high, high_at, low, low_at = compiled.run({"x": x})
+    keys = np.where(np.isnan(x), np.inf, x)
+    first, last = np.argsort(-keys, 1, kind="stable")[:, :3], np.argsort(keys, 1, kind="stable")[:, :3]
+    np.testing.assert_array_equal(high_at, first)
+    np.testing.assert_array_equal(low_at, last)
+    np.testing.assert_array_equal(high, np.take_along_axis(x, first, 1))
+    np.testing.assert_array_equal(low, np.take_along_axis(x, last, 1))
+    with pytest.raises(ftuner.Error, match="TopK 0: expected at most as many elements as its axis has, but got 3"):
+        compiled.run({"x": x[:, :2]})
