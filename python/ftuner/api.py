@@ -17,7 +17,7 @@ from .module import Module
 def compile(  # noqa: A001
     source: compiler.Source,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     emulate: bool | None = None,
     cubins: Sequence[str | int] | str | None = None,
     cache: bool | None = None,
@@ -30,7 +30,8 @@ def compile(  # noqa: A001
         source: MLIR as a text, or a path: an `os.PathLike`, or a str that ends in .mlir or .onnx or
             names a file. The function of a model of ONNX keeps its weights.
         device: name of a built-in device (`devices()`), path of a description, a description as a
-            dict, or "cuda" ("cuda:1") for the live GPU (`query_device()`).
+            dict, or "cuda" ("cuda:1") for the live GPU (`query_device()`). None: the live GPU, or
+            "h200" where there is none, which the log tells.
         emulate: whether the kernels are compiled for the CPU, too, for NumPy arrays and PyTorch
             tensors on the CPU. None: where no GPU is found.
         cubins: processors to assemble machine code for (`["sm_90", 100]`), beside the PTX; needs

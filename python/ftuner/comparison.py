@@ -240,7 +240,7 @@ def compare(
 
 def prepare(
     *,
-    device: descriptions.Device | Sequence[descriptions.Device] = "h200",
+    device: descriptions.Device | Sequence[descriptions.Device] | None = None,
     strategies: Sequence[str] = STRATEGIES,
     cost_models: Sequence[str] = (LATENCY,),
     judged_by: Mapping[str, str | os.PathLike[str]] | None = None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 import os
 import re
 from dataclasses import dataclass
@@ -53,12 +55,37 @@ def devices() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def resolve(device: Device) -> Description:
+#: The device where nobody names one and there is no GPU.
+WITHOUT_GPU = "h200"
+
+_LOGGER = logging.getLogger("ftuner")
+
+
+def default() -> str:
+    """The device where nobody names one: "cuda", the live GPU, or else "h200", which the log tells."""
+    try:
+        if runtime.get().has_device():
+            return "cuda"
+    except Error:  # Plans need no runtime.
+        pass
+    _tell_default()
+    return WITHOUT_GPU
+
+
+@functools.cache
+def _tell_default() -> None:
+    """Says once which device is taken; where no log is configured, on standard error."""
+    _LOGGER.warning("no GPU is found and no device is named: the device is %s", WITHOUT_GPU)
+
+
+def resolve(device: Device | None) -> Description:
     """The description of a built-in device, of a path, of a dict, or ("cuda") of the live GPU.
 
-    `"cuda:1"` is the second GPU. A description is what it is. The compiler checks it. Raises `Error`
+    `"cuda:1"` is the second GPU, and None the `default`. A description is what it is. The compiler checks it. Raises `Error`
     for names that do not exist.
     """
+    if device is None:
+        device = default()
     if isinstance(device, Description):
         return device
     if isinstance(device, Mapping):

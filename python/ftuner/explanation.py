@@ -47,7 +47,7 @@ def explain(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> Explanation:
@@ -84,7 +84,7 @@ def explain_data(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     function: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def explain_data(
 def _translate(
     source: compiler.SourceText,
     sizes: Sizes,
-    device: descriptions.Device,
+    device: descriptions.Device | None,
     options: Mapping[str, Any],
     *more: str,
 ) -> str:

@@ -64,6 +64,8 @@ class Backend(_Base):
         """Compiles a model. Raises what `ftuner.compile` raises."""
         place = Device(device)
         gpu = place.device_id if place.type == DeviceType.CUDA else None
+        if gpu is not None:
+            options.setdefault("device", f"cuda:{gpu}")
         imported = onnx.import_proto(model, options.pop("ranges", None))
         source = SourceText.of_model(imported)
         module = api.compile(source, emulate=gpu is None, **options)

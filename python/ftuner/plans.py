@@ -111,7 +111,7 @@ class State:
     """Plans that are kept in a file, a JSON object in each line. Without a path nothing is kept.
 
     A last line that was cut off is left out, and overwritten by the next plan. Raises `Error` for a
-    file that cannot be read or has other lines, and leaves it as it is.
+    file that cannot be read, or has other lines or plans that were changed, and leaves it as it is.
     """
 
     #: How each line begins.
@@ -133,23 +133,34 @@ class State:
             reason = getattr(error, "strerror", None) or "expected text"
             raise Error(f"cannot read '{self._path}': {reason}") from error
         for number, line in enumerate(lines, 1):
-            if not self._read(line):
+            if not self._read(line, number):
                 raise Error(f"{self._path}:{number}: expected a plan in each line")
         self._whole = sum(len(line.encode()) + 1 for line in lines)
-        if self._read(last):
+        if self._read(last, len(lines) + 1):
             self._whole, self._end = self._whole + len(last.encode()), "\n"
         elif not (last.startswith(self._BEGIN) or not last or lines and self._BEGIN.startswith(last)):
             raise Error(f"{self._path}:{len(lines) + 1}: expected a plan in each line")
 
-    def _read(self, line: str) -> bool:
-        """Whether the line has a plan."""
+    def _read(self, line: str, number: int) -> bool:
+        """Returns whether the line has a plan.
+
+        Lines without a checksum are of older versions, whose plans no search finds. Raises `Error`
+        for a plan that is not the one that was kept.
+        """
         try:
             content = json.loads(line)
             key, plan = content["key"], content["plan"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return False
         if not isinstance(key, str) or not isinstance(plan, dict):
             return False
+        if "checksum" not in content:
+            return True
+        if content["checksum"] != _checksum(key, plan):
+            raise Error(
+                f"{self._path}:{number}: expected the plan that was kept, but it was changed since; "
+                "remove the line, and it is planned again"
+            )
         self._contents[key] = plan
         return True
 
@@ -160,7 +171,8 @@ class State:
         self._contents[key] = plan
         if self._path is None:
             return
-        line = (self._end + json.dumps({"key": key, "plan": plan}) + "\n").encode()
+        content = {"key": key, "checksum": _checksum(key, plan), "plan": plan}
+        line = (self._end + json.dumps(content) + "\n").encode()
         try:
             with open(self._path, "r+b" if self._path.exists() else "wb") as file:
                 file.truncate(self._whole)
@@ -169,6 +181,10 @@ class State:
         except OSError as error:
             raise outputs.cannot_write(str(self._path), error.strerror) from error
         self._whole, self._end = self._whole + len(line), ""
+
+
+def _checksum(key: str, plan: Mapping[str, Any]) -> str:
+    return hashlib.sha256(f"{key} {json.dumps(plan, sort_keys=True)}".encode()).hexdigest()
 
 
 def plan(

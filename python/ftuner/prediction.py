@@ -21,7 +21,7 @@ def predict(
     sizes: Mapping[str, int] | Sequence[Mapping[str, int]] = (),
     *,
     batch: int | None = None,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     function: str | None = None,
     streams: int = 1,
     gap: float = 0.0,

@@ -44,7 +44,7 @@ def trees(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     **options: Any,
 ) -> list[CallTrees]:
     """The trees of all launches of a source, of each function at each of the sizes.
@@ -85,7 +85,7 @@ def trees_data(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     has_features: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def trees_text(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     **options: Any,
 ) -> str:
     """The trees for people."""
@@ -107,7 +107,7 @@ def trees_text(
 
 
 def _translate(
-    source: compiler.Source, sizes: Sizes, device: descriptions.Device, options: Any, *more: str
+    source: compiler.Source, sizes: Sizes, device: descriptions.Device | None, options: Any, *more: str
 ) -> str:
     description = descriptions.resolve(device)
     return compiler.translate(

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner import nvml
+from ftuner import comparison, descriptions, nvml, runtime, trees
 from ftuner.descriptions import describe, resolve
+from ftuner.prediction import predict
 
 from handmade import ROOT
+from models import MATMUL
 
 
 def test_builtin() -> None:
@@ -240,3 +242,24 @@ def test_resolve(tmp_path: Path) -> None:
         resolve("../devices/h200")
     with pytest.raises(ftuner.Error, match="cannot read device file"):
         resolve(str(tmp_path))
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_default_device(
+    is_live: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One rule for every entry: the GPU of this machine, or h200 with a word about it."""
+    descriptions._tell_default.cache_clear()
+    live = {**ftuner.devices()["a100"], "name": "live"}
+    monkeypatch.setattr(runtime.Runtime, "has_device", lambda _: is_live)
+    monkeypatch.setattr(descriptions, "query_device", lambda index: {0: live}[index])
+    monkeypatch.setattr("ftuner.proof.verdicts._card_at_hand", lambda *_: None)
+    name, few = "live" if is_live else "h200", {"max_kernels": 1}
+    assert ftuner.compile(MATMUL, emulate=False, **few).manifest["device"]["name"] == name
+    assert ftuner.explain(MATMUL, {"T": 5}, **few).data["device"] == name
+    assert predict(MATMUL, {"T": 5}, **few)[0].device == name
+    assert trees.trees_data(MATMUL, {"T": 5}, **few)["device"] == name
+    (entry,) = comparison.compare(MATMUL, strategies=("roller",), code=False, **few).entries
+    assert entry.device == name
+    words = "no GPU is found and no device is named: the device is h200"
+    assert [record.message for record in caplog.records] == ([] if is_live else [words])

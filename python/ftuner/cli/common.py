@@ -13,7 +13,7 @@ from typing import Any, Iterable, Iterator, Sequence, TypeVar
 
 import numpy as np
 
-from .. import compiler, outputs, progress, runtime
+from .. import compiler, descriptions, outputs, progress, runtime
 from ..elements import ElementType
 from ..errors import Error, did_you_mean
 from ..function import Function
@@ -53,8 +53,12 @@ def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) ->
 DEVICE_HELP = "name of a built-in device, path of a description, or cuda for the live GPU"
 
 
+#: Which one `descriptions.default` is.
+DEFAULT_DEVICE = f"the live GPU, or {descriptions.WITHOUT_GPU} where there is none"
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="h200", help=f"{DEVICE_HELP} (default: %(default)s)")
+    parser.add_argument("--device", help=f"{DEVICE_HELP} (default: {DEFAULT_DEVICE})")
 
 
 def add_function(parser: argparse.ArgumentParser) -> None:
@@ -105,10 +109,13 @@ def compile_for(options: argparse.Namespace) -> Module:
     """Compiles the source of a command that calls a function."""
     from ..api import compile
 
+    device = options.device
+    if device is None and options.executor == "cuda":
+        device = f"cuda:{options.gpu}"
     with Progress(f"compiling {options.source.name}"):
         return compile(
             options.source,
-            device=options.device,
+            device=device,
             emulate=options.executor == "emulator",
             cache=False if options.no_cache else None,
             **options.pipeline,

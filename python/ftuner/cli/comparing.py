@@ -14,6 +14,7 @@ from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
 from ..errors import Error, did_you_mean
 from ..tables import table
 from .common import (
+    DEFAULT_DEVICE,
     DEVICE_HELP,
     UsageError,
     add_source,
@@ -48,7 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--device",
         metavar="DEVICES",
-        help=f"{DEVICE_HELP}; several with commas between (default: h200, or those of the paper)",
+        help=f"{DEVICE_HELP}; several with commas between (default: {DEFAULT_DEVICE}, or those of the paper)",
     )
     parser.add_argument(
         "--strategies",

@@ -46,13 +46,14 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     check_options(options)
-    devices = options.device.split(",")
+    devices = [None] if options.device is None else options.device.split(",")
     if len(set(devices)) < len(devices) or not all(devices):
         raise UsageError(f"--device: expected different devices, but got '{options.device}'")
     shapes = parse_shapes(options.size) or [{}]
     found: list[Timeline] = []
     for device in devices:
-        with Progress(f"predicting {options.source.name} on {device}"):
+        where = "" if device is None else f" on {device}"
+        with Progress(f"predicting {options.source.name}{where}"):
             found += prediction.predict(
                 options.source,
                 shapes,

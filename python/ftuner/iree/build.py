@@ -52,7 +52,7 @@ def compile(  # noqa: A001
     model: Any,
     output: str | os.PathLike[str] | None = None,
     *,
-    device: descriptions.Device = "h200",
+    device: descriptions.Device | None = None,
     args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
     dynamic_shapes: Any = None,

@@ -32,7 +32,7 @@ class Options:
     #: predicted to be faster than Inductor's kernel (`ftuner.torch.row_choice`).
     rows: str = "auto"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
-    #: "h200" for tensors on the CPU, which run in the emulator.
+    #: that of `ftuner.compile` for tensors on the CPU, which run in the emulator.
     device: Any = None
     #: As in `ftuner.compile`. None: for tensors on the CPU only.
     emulate: bool | None = None

@@ -18,6 +18,7 @@ from torch._guards import detect_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import ftuner
+from ftuner import descriptions
 from ftuner.function import Function
 
 from . import layout as lay
@@ -113,7 +114,7 @@ def _device_of(graph: fx.Graph, options: Options) -> tuple[Any, bool]:
     }
     device = options.device
     if device is None:
-        device = f"cuda:{min(gpu.index or 0 for gpu in gpus)}" if gpus else "h200"
+        device = f"cuda:{min(gpu.index or 0 for gpu in gpus)}" if gpus else descriptions.default()
     return device, not gpus if options.emulate is None else options.emulate
 
 
