@@ -105,14 +105,16 @@ def annotate(
     symbols: Mapping[str, str],
     shapes: Sequence[Sequence[int | str] | None],
     unsigned: Mapping[str, Sequence[int]] | None = None,
+    names: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Adds names of sizes, and which values are unsigned.
+    """Adds names of sizes and values, and which values are unsigned.
 
     Args:
         module: has a function `name`.
         symbols: of the module, each with its #ukernel.range.
         shapes: of the arguments, with symbols; None for one without a shape.
         unsigned: numbers of the unsigned `arguments` and `results`.
+        names: of `arguments` and `results` in the source; "" for one without a name.
     """
     ir = load("ir", "importing a model")
     function = next(op for op in module.body.operations if op.attributes["sym_name"].value == name)
@@ -133,6 +135,9 @@ def annotate(
                 for key, numbers in unsigned.items()
             )
             function.attributes["ukernel.unsigned"] = ir.Attribute.parse(f"{{{lists}}}")
+        if names:
+            lists = ", ".join(f"{key} = {json.dumps(list(each))}" for key, each in names.items())
+            function.attributes["ukernel.names"] = ir.Attribute.parse(f"{{{lists}}}")
         if symbols:
             text = ", ".join(f"{symbol} = {range_}" for symbol, range_ in symbols.items())
             module.operation.attributes["ukernel.symbols"] = ir.Attribute.parse(f"{{{text}}}")

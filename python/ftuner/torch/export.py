@@ -133,7 +133,11 @@ def export(
         passes = (torch_mlir.FROM_PYTORCH, torch_mlir.TO_LINALG)
         module = torch_mlir.lower(importer.module, passes)
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
-        torch_mlir.annotate(module, name, ranges, argument_shapes)
+        names = {
+            "arguments": _argument_names(source, program, parameters),
+            "results": [*source.names_of_results(), *written],
+        }
+        torch_mlir.annotate(module, name, ranges, argument_shapes, names=names)
         return ExportedModel(torch_mlir.text_of(module), name, parameters, written)
 
 
@@ -181,6 +185,19 @@ def _keep_model_line(node: fx.Node) -> None:
     if lines:
         file, line, function = lines[-1]
         node.meta["stack_trace"] = f'File "{file}", line {line}, in {function}'
+
+
+def _argument_names(
+    source: Program, program: ExportedProgram, parameters: dict[str, torch.Tensor]
+) -> list[str]:
+    """The names of the function's arguments: those that are not part of it, then parameters."""
+    names = source.names_by_placeholder()
+    own = [
+        names[spec.arg.name]
+        for spec in program.graph_signature.input_specs
+        if spec.arg.name in names and not isinstance(spec.arg, ConstantArgument)
+    ]
+    return [*own, *parameters]
 
 
 def _argument_shapes(

@@ -74,6 +74,20 @@ class Program:
         return dict(zip(inputs, self.names))
 
 
+    def names_of_results(self) -> list[str]:
+        """The names of the results that are in dictionaries or dataclasses; "" for others."""
+        spec = self.program.call_spec.out_spec
+        if spec is None:
+            return []
+        tree = pytree.tree_unflatten(range(spec.num_leaves), spec)
+        names = []
+        for path, _ in pytree.tree_flatten_with_path(tree)[0]:
+            keys = [_key(step) for step in path]
+            named = any(isinstance(key, str) for key in keys)
+            names.append("_".join(map(str, keys)) if named else "")
+        return names
+
+
 class _Called(torch.nn.Module):
     """A model whose arguments are one tuple and one dictionary, as `dynamic_shapes` has them."""
 
@@ -157,11 +171,17 @@ def program_of(
     signature = inspect.signature(model.forward)
     bound = signature.bind(*args, **(kwargs or {}))
     positional, named = tuple(bound.args), dict(bound.kwargs)
+    values = [*positional, *named.values()]
     flat = _flat_specs(signature, bound, dynamic_shapes)
-    names = _names_of_leaves([*_parameter_names(signature, bound)], [*positional, *named.values()])
+    if flat is not None:
+        # PyTorch wants an entry for each part of a nested argument.
+        flat = [
+            pytree.tree_map(lambda _: None, value) if spec is None else spec
+            for value, spec in zip(values, flat)
+        ]
+    names = _names_of_leaves([*_parameter_names(signature, bound)], values)
     program = _export(model, positional, named, flat, names)
     state = dict([*model.named_parameters(), *model.named_buffers()])
-    values = [*positional, *named.values()]
     dims, least = _declared(program, values, flat)
     return Program(program, model, state, names, dims, least)
 
@@ -312,9 +332,16 @@ def _names_of_leaves(names: Sequence[str], values: Sequence[Any]) -> list[str]:
     leaves = []
     for name, value in zip(names, values):
         for path, _ in pytree.tree_flatten_with_path(value)[0]:
-            keys = [str(getattr(key, "idx", getattr(key, "key", key))) for key in path]
-            leaves.append("_".join([name, *keys]))
+            leaves.append("_".join([name, *(str(_key(step)) for step in path)]))
     return leaves
+
+
+def _key(step: Any) -> Any:
+    """The number, key or attribute that leads one step into nested values."""
+    for attribute in ("idx", "key", "name"):
+        if hasattr(step, attribute):
+            return getattr(step, attribute)
+    return step
 
 
 def _user_values(program: ExportedProgram) -> list[Any]:
