@@ -103,19 +103,35 @@ def predict(
         dtype: f32, tf32 (factors of f32, rounded), f16 or bf16; sums are in f32.
         library: the set of kernels on tensor cores, one of `token_rows.LIBRARIES`.
 
+    A product without elements takes no time, and does not keep the others from theirs.
+
     Returns None where nothing is known: 16-bit products on a device whose tensor cores do not take them. Raises
     `Error` for a device that is not valid.
     """
-    found = _predict(descriptions.resolve(device).text, dtype, _key(products), library)
-    return None if found is None else found[0]
+    return _times(device, dtype, products, library, 0)
 
 
 def second_kernels(
     device: descriptions.Device, dtype: str, products: Sequence[Product], library: str = "2026"
 ) -> Array | None:
     """Of the microseconds of `predict`, those of a second kernel that sums slices; 0 where there is none."""
-    found = _predict(descriptions.resolve(device).text, dtype, _key(products), library)
-    return None if found is None else found[1]
+    return _times(device, dtype, products, library, 1)
+
+
+def _times(
+    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str, kind: int
+) -> Array | None:
+    """Times of all kernels, or of second ones: 0 of products without elements."""
+    has_work = [0 not in product for product in products]
+    some = _key(list(itertools.compress(products, has_work)))
+    if not some:
+        return np.zeros(len(has_work))
+    found = _predict(descriptions.resolve(device).text, dtype, some, library)
+    if found is None:
+        return None
+    times = np.zeros(len(has_work))
+    times[has_work] = found[kind]
+    return times
 
 
 def _key(products: Sequence[Product]) -> tuple[Product, ...]:

@@ -22,15 +22,13 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from . import layout as lay
 from .alternative import Alternative, alternative_of
+from .hints import MAX_EXTENT
 from .histograms import Histogram, of_extent
 from .layout import Extent, Loop
 from .linalg import ProductFunction, Range, Size
 from .partition import TYPES, NotTaken, Region, join_loops
 
 aten = torch.ops.aten
-
-#: The widest extent of an axis: kernels take sizes as i32.
-MAX_EXTENT = 2**31 - 1
 
 
 @dataclass

@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 import sympy
 import torch
 from torch import fx
+from torch.utils._sympy import functions
 
 Extent: TypeAlias = int | sympy.Expr
 Loop = int
@@ -58,6 +59,22 @@ def extent_of(size: int | torch.SymInt) -> Extent:
         return size
     expression = sympy.expand(size.node.shape_env.simplify(size.node.expr))
     return int(expression) if expression.is_number else expression
+
+
+def stride_of(stride: int | torch.SymInt) -> Extent:
+    """A stride, as it is if the tensor has elements.
+
+    PyTorch writes ``Max(1, n)`` for a size that may be 0, where no element has a place.
+    """
+    extent = extent_of(stride)
+    if isinstance(extent, int):
+        return extent
+    sizes = {
+        maximum: next(argument for argument in maximum.args if argument != 1)
+        for maximum in extent.atoms(functions.Max)
+        if len(maximum.args) == 2 and 1 in maximum.args
+    }
+    return sympy.expand(extent.xreplace(sizes))
 
 
 def shape_of(node: fx.Node) -> tuple[Extent, ...]:
@@ -251,7 +268,7 @@ def is_contiguous(node: fx.Node) -> bool:
     for extent, stride in reversed(list(zip(extents, node.meta["val"].stride()))):
         if extent == 1:
             continue
-        if extent_of(stride) != step:
+        if stride_of(stride) != step:
             return False
         step = product([step, extent])
     return True

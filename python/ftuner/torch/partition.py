@@ -19,6 +19,7 @@ from torch import fx
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from . import layout as lay
+from .hints import sizes_of
 from .layout import Access, Dims, Extent, Layout, Loop
 from .linalg import Value
 from .pointwise import RULES, Emitter, Unsupported, emit
@@ -197,31 +198,6 @@ def flops_of(node: fx.Node) -> float | None:
         return None
     options = {key: sizes_of(argument) for key, argument in node.kwargs.items()}
     return float(formula(*shapes, **options, out_val=sizes_of(node)))
-
-
-def sizes_of(value: Any) -> Any:
-    """Tensors as tuples of sizes, the expected ones where they are symbols."""
-    if isinstance(value, (list, tuple)):
-        return type(value)(sizes_of(item) for item in value)
-    if isinstance(value, fx.Node):
-        return sizes_of(value.meta.get("val"))
-    if isinstance(value, torch.Tensor):
-        return tuple(_size(size) for size in value.shape)
-    return _size(value)
-
-
-def _size(value: Any) -> Any:
-    if isinstance(value, torch.SymInt):
-        hint = hint_of(value)
-        return 1 if hint is None else hint
-    return value
-
-
-def hint_of(size: torch.SymInt) -> int | None:
-    """The size that PyTorch compiles for. There is none for sizes that it knows nothing of, and
-    none for ragged ones of nested tensors, whose hint is no number."""
-    known = size.node.hint if size.node.has_hint() else None
-    return known if isinstance(known, int) else None
 
 
 def _is_tensor(value: Any) -> TypeGuard[fx.Node]:

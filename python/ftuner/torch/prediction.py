@@ -22,7 +22,8 @@ from ftuner.latency import vendor
 
 from . import layout as lay
 from .choice import place_of
-from .partition import PRODUCTS, TYPES, computes, flops_of, hint_of, sizes_of
+from .hints import hint_of, sizes_of
+from .partition import PRODUCTS, TYPES, computes, flops_of
 
 if TYPE_CHECKING:
     from .replacement import Product, Rows
@@ -78,6 +79,8 @@ def predict(
             others_us += time
     unknown = 0
     for group in kernels:
+        if not any(_size(node) for node in group):
+            continue  # PyTorch launches nothing for tensors without elements.
         time = rates["launch_us"] + rates["us_per_byte"] * _bytes(group)
         if len(group) == 1 and _is_opaque(group[0]):
             known = _left_us(group[0], products[0].settings.device)

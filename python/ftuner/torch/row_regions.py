@@ -101,7 +101,7 @@ def memory_order(node: fx.Node) -> tuple[int, ...] | None:
     """
     value = node.meta["val"]
     extents = lay.shape_of(node)
-    strides = [lay.extent_of(stride) for stride in value.stride()]
+    strides = [lay.stride_of(stride) for stride in value.stride()]
     left = [dim for dim in range(len(extents)) if extents[dim] != 1]
     inner: list[int] = []
     step: Extent = 1
