@@ -2,6 +2,7 @@
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/SizeSources.h"
 #include "FTuner/HostAbi/HostAbi.h"
+#include "FTuner/Workload/Axes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -138,6 +139,29 @@ ExtentAnalysis::describe(const Extent &extent) const {
     return std::nullopt;
   return "dimension " + std::to_string(unknown.origin->second) + " of " +
          describeArgument(function, unknown.origin->first);
+}
+
+std::optional<std::string>
+ExtentAnalysis::describeUnlessFits(const Extent &extent) const {
+  std::optional<SmallVector<StringAttr>> symbols = symbolsOf(extent);
+  if (!symbols || !symbolRanges || extent.factor < 1 ||
+      (extent.factor == 1 && symbols->size() == 1))
+    return std::nullopt;
+  int64_t largest = extent.factor;
+  std::string names;
+  if (extent.factor != 1)
+    names = std::to_string(extent.factor);
+  bool isBeyond = false;
+  for (StringAttr symbol : *symbols) {
+    auto range = symbolRanges.getAs<ukernel::RangeAttr>(symbol);
+    if (!range || range.isOpen())
+      return std::nullopt;
+    isBeyond |= llvm::MulOverflow(largest, range.getMax(), largest);
+    names += (names.empty() ? "'" : " times '") + symbol.str() + "'";
+  }
+  if (!isBeyond && largest <= maxExtent)
+    return std::nullopt;
+  return names;
 }
 
 //===----------------------------------------------------------------------===//
@@ -311,6 +335,18 @@ struct Sizes {
 };
 } // namespace
 
+/// Ends a range of a product at the largest extent of an axis. One that begins
+/// beyond stays as it is.
+static Sizes upToLargest(Sizes sizes) {
+  if (!sizes.max || *sizes.max <= maxExtent || sizes.min > maxExtent)
+    return sizes;
+  int64_t step = std::max<int64_t>(sizes.step, 1);
+  sizes.max = sizes.min + (maxExtent - sizes.min) / step * step;
+  if (*sizes.max == sizes.min)
+    sizes.step = 0;
+  return sizes;
+}
+
 /// Sizes of products; the step divides the distance of any two of them. Ends
 /// that overflow are open.
 static std::optional<Sizes> product(const Sizes &lhs, const Sizes &rhs) {
@@ -354,13 +390,27 @@ ukernel::RangeAttr ExtentAnalysis::rangeOf(const Extent &extent) {
       return open;
     sizes = *next;
   }
+  // A range that is declared is checked as it is.
+  if (extent.factor != 1 || extent.unknowns.size() != 1)
+    sizes = upToLargest(sizes);
   SmallVector<int64_t> weighted;
   DenseF64ArrayAttr weights;
   if (single && extent.unknowns.size() == 1 && single.getWeights() &&
       sizes.max) {
-    for (int64_t size : single.getWeightSizes())
-      weighted.push_back(size * extent.factor);
-    weights = single.getWeights();
+    SmallVector<double> kept;
+    for (auto [size, weight] : llvm::zip_equal(
+             single.getWeightSizes(), single.getWeights().asArrayRef())) {
+      int64_t product;
+      if (llvm::MulOverflow(size, extent.factor, product) ||
+          product > *sizes.max)
+        continue;
+      weighted.push_back(product);
+      kept.push_back(weight);
+    }
+    if (llvm::any_of(kept, [](double weight) { return weight > 0; }))
+      weights = DenseF64ArrayAttr::get(context, kept);
+    else
+      weighted.clear();
   }
   return ukernel::RangeAttr::get(
       context, sizes.min, sizes.max.value_or(ShapedType::kDynamic),

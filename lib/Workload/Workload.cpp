@@ -164,6 +164,16 @@ static llvm::Error checkRange(llvm::StringRef kind, llvm::StringRef name,
   return llvm::Error::success();
 }
 
+/// The axis's name, with the sizes that the user named if it is a product.
+static std::string describe(const Axis &axis) {
+  if (axis.symbols.empty() || (axis.symbols.size() == 1 && axis.factor == 1))
+    return axis.name;
+  std::string product = axis.factor == 1 ? "" : std::to_string(axis.factor);
+  for (const std::string &symbol : axis.symbols)
+    product += (product.empty() ? "" : " * ") + symbol;
+  return axis.name + " = " + product;
+}
+
 static llvm::Error checkFactor(const Axis &axis) {
   if (axis.factor < 1 || axis.factor > maxExtent)
     return makeError("axis '" + axis.name + "': expected a factor from 1 to " +
@@ -385,7 +395,7 @@ llvm::Error Workload::check() const {
     return makeError("expected a workload with 1 to " + Twine(maxAxes) +
                      " axes, but got " + Twine(axes.size()));
   for (const Axis &axis : axes) {
-    if (llvm::Error error = checkRange("axis", axis.name, axis.range))
+    if (llvm::Error error = checkRange("axis", describe(axis), axis.range))
       return error;
     if (llvm::Error error = checkFactor(axis))
       return error;

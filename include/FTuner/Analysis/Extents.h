@@ -59,6 +59,9 @@ public:
 
   /// "dimension 1 of argument 0", if the extent is one.
   std::optional<std::string> describe(const Extent &extent) const;
+  /// "'B' times 'T'", if the extent is a product of symbols whose declared
+  /// ranges let it exceed the largest extent of an axis.
+  std::optional<std::string> describeUnlessFits(const Extent &extent) const;
 
 private:
   /// A symbol, a dimension of a value, or a value itself.

@@ -31,7 +31,8 @@ static std::string operandName(OperatorOpInterface op, unsigned number) {
   llvm_unreachable("every role has a name");
 }
 
-/// Asserts that operands agree in the extent of each axis.
+/// Asserts that operands agree in the extent of each axis, and that products of
+/// sizes are extents of an axis.
 void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
                          RewriterBase &rewriter, const Twine &where) {
   rewriter.setInsertionPoint(op);
@@ -78,6 +79,24 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
       cf::AssertOp::create(rewriter, op.getLoc(), equal, message);
       known.equal.push_back(extent);
     }
+  }
+  // The search has not seen sizes beyond.
+  for (const Known &known : axes) {
+    if (known.equal.empty())
+      continue;
+    std::optional<std::string> names;
+    for (const Extent &extent : known.equal)
+      if (!names)
+        names = extents.describeUnlessFits(extent);
+    if (!names)
+      continue;
+    Value fits = arith::CmpIOp::create(
+        rewriter, op.getLoc(), arith::CmpIPredicate::ule,
+        sizeOf(known.tensor, known.dim),
+        arith::ConstantIndexOp::create(rewriter, op.getLoc(), maxExtent));
+    cf::AssertOp::create(rewriter, op.getLoc(), fits,
+                         "expected " + *names + " to be at most " +
+                             std::to_string(maxExtent) + " in " + where.str());
   }
 }
 
