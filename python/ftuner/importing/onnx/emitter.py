@@ -175,6 +175,10 @@ class Emitter:
             dividend = atom.operands[0]
             name = "divsi" if arithmetic.is_nonnegative(dividend) else "floordivsi"  # type: ignore[arg-type]
             result = self._index_op(f"arith.{name} {a}, {b} : index")
+        elif atom.kind == "wrapped":
+            is_negative = self._index_op(f"arith.cmpi slt, {a}, {self.scalar(0, INDEX)} : index")
+            moved = self._index_op(f"arith.addi {a}, {b} : index")
+            result = self._index_op(f"arith.select {is_negative}, {moved}, {a} : index")
         elif atom.kind == "broadcast":
             is_one = self._index_op(f"arith.cmpi eq, {a}, {self.scalar(1, INDEX)} : index")
             result = self._index_op(f"arith.select {is_one}, {b}, {a} : index")
@@ -649,9 +653,14 @@ class Emitter:
         )
         return result
 
-    def insert(self, part: Value, whole: Value, offsets: Sequence[Size]) -> str:
+    def insert(
+        self, part: Value, whole: Value, offsets: Sequence[Size], steps: Sequence[int] | None = None
+    ) -> str:
         """The name of the whole with other elements from `offsets` on."""
-        places = self._list(offsets) + self._list(part.dims) + self._list([1] * part.rank)
+        steps = [1] * part.rank if steps is None else steps
+        if any(size == 0 for size in part.dims):
+            return self.use(whole)
+        places = self._list(offsets) + self._list(part.dims) + self._list(steps)
         source, target = self.use(part), self.use(whole)
         return self.op(f"tensor.insert_slice {source} into {target}{places} : {part.type} into {whole.type}")
 

@@ -126,10 +126,7 @@ def clamped(place: Size, size: Size, low: Size, high: Size) -> Size:
             return high
         if place < -_FAR:
             return low
-        place = place if place >= 0 else size + place
-    elif not arithmetic.is_nonnegative(place):
-        if arithmetic.is_positive(-place):
-            place = size + place
+    place = arithmetic.wrapped(place, size)
     return arithmetic.minimum(arithmetic.maximum(place, low), high)
 
 
@@ -149,8 +146,6 @@ def slice_(e: Emitter, n: Node) -> Value:
     offsets: list[Size] = [0] * x.rank
     dims, all_steps = [*x.dims], [1] * x.rank
     for axis, start, end, step in zip(axes, starts, ends, steps):
-        _refuse_sign(n, start)
-        _refuse_sign(n, end)
         size = x.dims[axis]
         if step == 0:
             raise n.refuse("it has a step of 0", "give it another step")
@@ -165,15 +160,6 @@ def slice_(e: Emitter, n: Node) -> Value:
             count = arithmetic.minimum(count, size)
         offsets[axis], dims[axis], all_steps[axis] = begin, count, step
     return e.slice(x, offsets, dims, all_steps)
-
-
-def _refuse_sign(n: Node, place: Size) -> None:
-    if isinstance(place, int) or arithmetic.is_nonnegative(place) or arithmetic.is_positive(-place):
-        return
-    raise n.refuse(
-        f"it begins or ends at {place}, which may be negative or not",
-        "compute it so that its sign is known, e.g. by Max with 0",
-    )
 
 
 @lowers("Split")
@@ -275,8 +261,6 @@ def padded(
     fill: Value | float | None,
 ) -> Value:
     """A negative pad takes elements away."""
-    for size in [*low, *high]:
-        _refuse_sign(n, size)
     if mode == "constant":
         cut_low = [arithmetic.maximum(-size, 0) for size in low]
         cut_high = [arithmetic.maximum(-size, 0) for size in high]

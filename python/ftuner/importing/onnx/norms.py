@@ -78,7 +78,8 @@ def group_normalization(e: Emitter, n: Node) -> Value:
     """Scale and bias are of groups in operator set 18, of channels from 21 on."""
     x, scale, bias = operands(n)
     groups = n.attr("num_groups")
-    kind = sums_kind(x.kind)
+    # Statistics are of the type that the operator asks for: f32, also of f64.
+    kind = F32 if n.version >= 21 and n.attr("stash_type", 1) == 1 else sums_kind(x.kind)
     batch, channels, *sides = x.dims
     part = channels // groups
     what = f"expected a number of channels that is a multiple of its {groups} groups"
@@ -90,7 +91,8 @@ def group_normalization(e: Emitter, n: Node) -> Value:
         scale, bias = (e.reshape(v, [groups, *[1] * (rank - 2)]) for v in (scale, bias))
         return e.cast(e.reshape(scaled(e, result, scale, bias), x.dims), x.kind)
     scale, bias = (of_channels(e, value, x.rank) for value in (scale, bias))
-    return e.cast(scaled(e, e.reshape(result, x.dims), scale, bias), x.kind)
+    result = e.cast(e.reshape(result, x.dims), sums_kind(x.kind))
+    return e.cast(scaled(e, result, scale, bias), x.kind)
 
 
 @lowers("BatchNormalization")

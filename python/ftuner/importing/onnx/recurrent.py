@@ -24,10 +24,11 @@ from .values import INDEX, Value
 
 Activation = Callable[[Body, Scalar], Scalar]
 
-#: Activations with the numbers that they take, and what these are by default.
+#: Activations with the numbers that they take, and what these are by default: those of the operators
+#: of their names, and onnxruntime's for two that ONNX has no operator of.
 _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
-    "affine": (1.0, 0.0), "elu": (1.0, None), "hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, None),
-    "relu": (None, None), "scaledtanh": (1.0, 1.0), "sigmoid": (None, None), "softplus": (None, None),
+    "affine": (0.0, 0.0), "elu": (1.0, None), "hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, None),
+    "relu": (None, None), "scaledtanh": (0.0, 0.0), "sigmoid": (None, None), "softplus": (None, None),
     "softsign": (None, None), "tanh": (None, None), "thresholdedrelu": (1.0, None),
 }  # fmt: skip
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 #: Files of operators beside this one.
 FAMILIES = (
     "shapes", "moves", "pointwise", "reductions", "norms", "products", "quantization", "matrices",
-    "windows", "resize", "recurrent",
-    "selection", "sampling",
+    "windows", "resize", "recurrent", "selection", "sampling", "convolutions",
 )  # fmt: skip
 
 Lowering = Callable[["Emitter", "Node"], Union[Value, Sequence[Value]]]

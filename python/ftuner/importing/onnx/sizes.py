@@ -18,7 +18,8 @@ class Atom:
     """A symbol, or an operation on two sizes.
 
     Attributes:
-        kind: "symbol", "floordiv", "max", "min" or "broadcast" (of a size of 1, the other one).
+        kind: "symbol", "floordiv", "max", "min", "broadcast" (of a size of 1, the other one) or
+            "wrapped" (of a negative place, the sum of both).
         operands: a name, or the two sizes.
     """
 
@@ -159,6 +160,15 @@ def broadcast(a: Size, b: Size) -> Size:
     return _atom("broadcast", *sorted((a, b), key=str))
 
 
+def wrapped(place: Size, size: Size) -> Size:
+    """A place, which counts from the end of `size` if it is negative."""
+    if is_nonnegative(place):
+        return place
+    if is_positive(-place):
+        return place + size
+    return _atom("wrapped", place, size)
+
+
 def is_nonnegative(size: Size) -> bool:
     """Returns whether a size is known to be at least 0; symbols are."""
     return _lower_bound(size, 4) >= 0
@@ -219,7 +229,7 @@ def _atom_bound(atom: Atom, depth: int) -> float:
         if a >= 0 and isinstance(divisor, int):
             return a // divisor
         return 0 if a >= 0 and b >= 0 else -float("inf")
-    return min(a, b)
+    return -float("inf") if atom.kind == "wrapped" else min(a, b)
 
 
 def _terms(size: Size) -> Iterable[tuple[Monomial, int]]:
@@ -281,5 +291,5 @@ def _exact_quotient(a: Size, b: Size) -> Size | None:
 
 __all__ = [
     "Atom", "Expr", "Size", "broadcast", "ceildiv", "floordiv", "is_nonnegative", "is_positive",
-    "maximum", "minimum", "product", "symbol",
+    "maximum", "minimum", "product", "symbol", "wrapped",
 ]  # fmt: skip
