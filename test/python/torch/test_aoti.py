@@ -503,6 +503,17 @@ def test_the_library_is_compiled_once(
     monkeypatch.setattr(cpp_library, "_compile", None)
     assert ft.build_library() == library and library.stat() == before
     monkeypatch.undo()
+    monkeypatch.setattr(cpp_library, "_compile", lambda command, target: target.write_bytes(b"library"))
+    # A cache of others has it, too, and where none can be written it lies in a temporary folder.
+    monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
+    monkeypatch.setenv("FTUNER_SHARED_CACHE_DIR", str(library.parents[2]))
+    assert ft.build_library(cache=True) == library
+    monkeypatch.delenv("FTUNER_SHARED_CACHE_DIR")
+    with pytest.warns(ftuner.CompileWarning, match="cannot use the compile cache '/proc/ftuner'"):
+        assert ft.build_library().read_bytes() == b"library"
+    with pytest.raises(ftuner.CacheError, match="cannot use the compile cache '/proc/ftuner'"):
+        ft.build_library(cache=True)
+    monkeypatch.undo()
     # With other conditions it is another one.
     compiler = tmp_path / "compiler"
     compiler.write_text("#!/bin/sh\necho some words >&2\nexit 1\n")
