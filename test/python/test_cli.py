@@ -544,13 +544,14 @@ def test_names_that_are_no_unicode(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("FTUNER_CACHE_DIR", str(tmp_path / "c"))
     source = tmp_path / os.fsdecode(b"m\xff.mlir")
     source.write_text(MATMUL)
-    first = start("compile", source)
-    assert first.returncode == 0 and start("compile", source).stdout == first.stdout
+    compiling = ("compile", source, "--device=h200")
+    first = start(*compiling)
+    assert first.returncode == 0 and start(*compiling).stdout == first.stdout
     (entry,) = json.loads(ok("cache", "list", "--json"))
     assert entry["source"].endswith("m\ufffd.mlir")
     for encoding in ("utf-8", "ascii"):
         monkeypatch.setenv("PYTHONIOENCODING", encoding)
-        for command in (("cache", "list"), ("compile", source)):
+        for command in (("cache", "list"), compiling):
             result = start(*command)
             assert result.returncode == 0 and result.stderr == "", result.stderr
             assert "matmul(a" in result.stdout
@@ -606,6 +607,7 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, mode: str) -> N
         str(ROOT / "examples" / "dense.mlir"),
         "--size",
         "T=1,2",
+        "--device=h200",
         "--max-kernels=4",
         "--no-cache",
     ]

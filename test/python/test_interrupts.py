@@ -178,7 +178,7 @@ def test_nothing_is_left_of_a_compilation(tmp_path: Path, number: int) -> None:
     )
     header = "module attributes {ukernel.symbols = {T = #ukernel.range<1 to 100000>}} {\n"
     source.write_text(header + "".join(functions) + "}\n")
-    options = ["--emulate", "--max-kernels=64", "-o", str(output / "liba.so")]
+    options = ["--device=h200", "--emulate", "--max-kernels=64", "-o", str(output / "liba.so")]
     command = [sys.executable, "-m", "ftuner", "compile", str(source), *options]
     words = {signal.SIGINT: "error: interrupted\n"}.get(
         number, f"error: ended by {signal.Signals(number).name}\n"
@@ -242,7 +242,7 @@ def test_command_lines(product: Any, tmp_path: Path) -> None:
     rows = 10 * ROWS
     zeros = tmp_path / "zeros.npy"
     np.lib.format.open_memmap(zeros, "w+", np.float32, (rows, WIDTH))
-    command = [sys.executable, "-m", "ftuner", "run", str(source), "--max-kernels=1"]
+    command = [sys.executable, "-m", "ftuner", "run", str(source), "--device=h200", "--max-kernels=1"]
     code, words, seconds = interrupt([*command, "--input", f"0={zeros}"], tmp_path)
     assert code == 130 and words == "error: interrupted\n" and seconds < SECONDS
     program = Path(os.environ["FTUNER_HOME"], "bin", "ftuner-run")
