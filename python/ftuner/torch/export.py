@@ -9,7 +9,7 @@ text nor into kernels.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import ftuner
 from ..importing import torch_mlir
 from . import decompositions, effects, size_checks, sizes, views
 from . import layout as lay
+from .folding import Weights, fold
 from .importer import range_of
 from .linalg import Range
 from .programs import Program, all_sizes, program_of
@@ -38,16 +39,25 @@ class ExportedModel:
     Attributes:
         text: MLIR with one function, for `ftuner.compile`.
         name: of the function.
-        parameters: parameters and buffers by their names in the model, and larger constants of it,
-            in the order of the function's last arguments.
+        weights: what the function takes after the arguments of the model.
         written: names of the buffers and arguments whose new values are the function's last
             results (`mutations="results"`).
     """
 
     text: str
     name: str
-    parameters: dict[str, torch.Tensor]
+    weights: Weights = field(repr=False)
     written: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """The function's last arguments by name, in their order.
+
+        Parameters, buffers and larger constants of the model have their names there and share its
+        memory. Values that depend on these only are `folded.NAME`, by the name of the operator in
+        PyTorch's graph: they are computed here, and again after a change in place.
+        """
+        return dict(zip(self.weights.names, self.weights.tensors()))
 
     def compile(self, **options: Any) -> ftuner.Function:
         """The compiled model, which takes what the model takes: tensors, in order.
@@ -58,8 +68,8 @@ class ExportedModel:
         Options are those of `ftuner.compile`.
         """
         function = ftuner.compile(self.text, **options).functions[self.name]
-        parameters = [tensor.detach().contiguous() for tensor in self.parameters.values()]
-        return function.keeping(len(parameters), lambda memory: parameters)
+        weights = self.weights
+        return function.keeping(len(weights.names), lambda memory: weights.tensors())
 
     def __str__(self) -> str:
         return self.text
@@ -119,7 +129,8 @@ def export(
     views.rewrite_views(program)
     size_checks.add_checks(source, program)
     sizes.lower_sizes(program)
-    parameters = _lift_state(source, program)
+    parameters, lifted = _lift_state(source, program)
+    weights = fold(program, parameters, lifted)
     for node in program.graph.nodes:
         _keep_model_line(node)
     symbols, argument_shapes = _argument_shapes(source, program)
@@ -134,16 +145,22 @@ def export(
         module = torch_mlir.lower(importer.module, passes)
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
         names = {
-            "arguments": _argument_names(source, program, parameters),
+            "arguments": _argument_names(source, program, weights.names),
             "results": [*source.names_of_results(), *written],
         }
         torch_mlir.annotate(module, name, ranges, argument_shapes, names=names)
-        return ExportedModel(torch_mlir.text_of(module), name, parameters, written)
+        return ExportedModel(torch_mlir.text_of(module), name, weights, written)
 
 
-def _lift_state(source: Program, program: ExportedProgram) -> dict[str, torch.Tensor]:
-    """Makes parameters, buffers and larger constants a program's last inputs; returns them."""
+def _lift_state(
+    source: Program, program: ExportedProgram
+) -> tuple[dict[str, torch.Tensor], list[fx.Node]]:
+    """Makes parameters, buffers and larger constants a program's last inputs.
+
+    Returns them and their placeholders.
+    """
     tensors: dict[str, torch.Tensor] = {}
+    lifted: list[fx.Node] = []
     specs = program.graph_signature.input_specs
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     for spec in list(specs):
@@ -168,7 +185,8 @@ def _lift_state(source: Program, program: ExportedProgram) -> dict[str, torch.Te
         if last is not node:
             last.append(node)
         tensors[source.name_of(target)] = value.detach()
-    return tensors
+        lifted.append(node)
+    return tensors, lifted
 
 
 def _keep_model_line(node: fx.Node) -> None:
@@ -188,16 +206,16 @@ def _keep_model_line(node: fx.Node) -> None:
 
 
 def _argument_names(
-    source: Program, program: ExportedProgram, parameters: dict[str, torch.Tensor]
+    source: Program, program: ExportedProgram, weights: list[str]
 ) -> list[str]:
-    """The names of the function's arguments: those that are not part of it, then parameters."""
+    """The names of the function's arguments: those that are not part of it, then weights."""
     names = source.names_by_placeholder()
     own = [
         names[spec.arg.name]
         for spec in program.graph_signature.input_specs
         if spec.arg.name in names and not isinstance(spec.arg, ConstantArgument)
     ]
-    return [*own, *parameters]
+    return [*own, *weights]
 
 
 def _argument_shapes(
