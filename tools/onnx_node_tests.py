@@ -5,7 +5,7 @@ Each test is a model of one operator, or of the function that ONNX defines it by
 inputs and the results that the package onnx wants of them, its own tolerance included. A test ends as
 
   passed   the results are ONNX's.
-  refused  by one sentence that names the operator and says what to change.
+  refused  by one sentence for each node, which names the operator and says what to change.
   unclear  refused by other words.
   wrong    the results are others.
   crashed  the process ended, another exception was raised, or it took too long.
@@ -85,8 +85,9 @@ def outcome_of(case, options):
                 return WRONG, " ".join(str(error).split())[:400]
     except ftuner.CompileError as error:
         words = str(error)
-        sentence = SENTENCE.fullmatch(words)
-        return (REFUSED if sentence else UNCLEAR), words
+        # All nodes that are refused are told, each in its line.
+        are_sentences = all(SENTENCE.fullmatch(line) for line in words.split("\n"))
+        return (REFUSED if are_sentences else UNCLEAR), words
     except Exception as error:
         return CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
     return PASSED, ""
@@ -182,7 +183,7 @@ def page(outcomes, all_cases):
         return f"| {words} | {len(found)} | {counts[PASSED]} | {counts[REFUSED]} | {bad} |"
 
     def plain(words):
-        words = re.sub(r"^cannot import '[^']*': the operator ", "", words)
+        words = re.sub(r"^cannot import '[^']*': the operator ", "", words.partition("\n")[0])
         words = re.sub(r" \(node [^)]*\)", "", words)
         return re.sub(r"'[^']*'", "…", words).replace("|", "\\|")
 

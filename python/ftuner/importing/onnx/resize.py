@@ -16,7 +16,7 @@ from onnx import TensorProto
 
 from . import sizes as arithmetic
 from .emitter import Emitter
-from .reductions import sums_kind
+from .reductions import limit_of, sums_kind
 from .registry import Node, lowers
 from .scalars import Body, Scalar
 from .sizes import Size
@@ -27,7 +27,15 @@ F32 = TensorProto.FLOAT
 
 @dataclass(frozen=True)
 class _Axis:
-    """An axis that is resized: its sizes and the scale, None for the quotient of the sizes."""
+    """An axis that is resized.
+
+    Attributes:
+        scale: None for a quotient of sizes.
+        begin: of the part that is resized, with tf_crop_and_resize.
+        end: of the part.
+        ratios: sizes after and before, of which the smallest or the largest quotient is the scale.
+        is_smallest: says which of them.
+    """
 
     dim: int
     before: Size
@@ -35,6 +43,28 @@ class _Axis:
     scale: float | None
     begin: float = 0.0
     end: float = 1.0
+    ratios: tuple[tuple[Size, Size], ...] = ()
+    is_smallest: bool = True
+
+    def divided(self, b: Body, x: Scalar) -> Scalar:
+        """A number by the scale."""
+        if self.scale is not None:
+            return b.div(x, b.const(self.scale, F32))
+        if not self.ratios:
+            return b.div(b.mul(x, b.cast(b.size(self.before), F32)), b.cast(b.size(self.after), F32))
+        return b.div(x, self.factor(b))
+
+    def factor(self, b: Body) -> Scalar:
+        """The scale of one that is not a quotient of its own sizes."""
+        if self.scale is not None:
+            return b.const(self.scale, F32)
+        quotients = [
+            b.div(b.cast(b.size(after), F32), b.cast(b.size(before), F32)) for after, before in self.ratios
+        ]
+        found = quotients[0]
+        for quotient in quotients[1:]:
+            found = (b.min if self.is_smallest else b.max)(found, quotient)
+        return found
 
 
 @lowers("Resize", "Upsample")
@@ -46,8 +76,6 @@ def resize(e: Emitter, n: Node) -> Value:
     if mode not in ("nearest", "linear", "cubic"):
         raise n.refuse(f"its mode is {mode}", "make it nearest, linear or cubic")
     axes = _axes(e, n, x)
-    if n.attr("antialias", 0) and mode != "nearest":
-        _refuse_antialias(n, axes)
     transform = n.attr("coordinate_transformation_mode", "half_pixel")
     if n.operator == "Upsample" or n.version < 11:
         transform = "asymmetric"
@@ -57,7 +85,7 @@ def resize(e: Emitter, n: Node) -> Value:
     dims = [*x.dims]
     for axis in axes:
         dims[axis.dim] = axis.after
-        for size in (axis.before, axis.after):
+        for size in (axis.before, axis.after, *(part for pair in axis.ratios for part in pair)):
             e.index(size)
     if not axes:
         return e.slice(x, [0] * x.rank, x.dims)
@@ -77,13 +105,14 @@ def resize(e: Emitter, n: Node) -> Value:
             return found if outside is None else b.select(is_inside, found, b.const(outside, x.kind))
 
         return e.compute(dims, x.kind, nearest)
+    if n.attr("antialias", 0):
+        if not x.is_float:
+            raise n.refuse(
+                "it filters integers (antialias), and ONNX does not tell how they are rounded between",
+                "cast its operand to FLOAT before and its result after",
+            )
+        return _filtered(e, n, x, axes, dims, transform, mode, outside)
     return _interpolated(e, n, x, axes, dims, transform, mode, outside)
-
-
-def _refuse_antialias(n: Node, axes: Sequence[_Axis]) -> None:
-    for axis in axes:
-        if axis.scale is None or axis.scale < 1:
-            raise n.refuse("it filters what it makes smaller (antialias)", "set antialias to 0")
 
 
 def _axes(e: Emitter, n: Node, x: Value) -> list[_Axis]:
@@ -153,23 +182,19 @@ def _scaled(size: Size, scale: float, box: tuple[float, float]) -> Size:
 
 def _of_one_scale(n: Node, axes: list[_Axis]) -> list[_Axis]:
     """All axes by the smallest or the largest of their scales."""
-    scales = []
+    is_smallest = n.attr("keep_aspect_ratio_policy") == "not_larger"
+    ratios = tuple((axis.after, axis.before) for axis in axes)
+    choose = arithmetic.minimum if is_smallest else arithmetic.maximum
+    found = []
     for axis in axes:
-        if not isinstance(axis.before, int) or not isinstance(axis.after, int):
-            raise n.refuse(
-                "it keeps the ratio of sizes that are not known", "set keep_aspect_ratio_policy to stretch"
-            )
-        scales.append(Fraction(axis.after, axis.before))
-    is_inside = n.attr("keep_aspect_ratio_policy") == "not_larger"
-    scale = min(scales) if is_inside else max(scales)
-    return [
-        _Axis(
-            axis.dim, axis.before,
-            int(axis.before * scale + Fraction(1, 2)) if isinstance(axis.before, int) else 0,
-            float(scale), axis.begin, axis.end,
-        )
-        for axis in axes
-    ]  # fmt: skip
+        # The size by each quotient, rounded; rounding keeps the order.
+        size: Size | None = None
+        for after, before in ratios:
+            part = arithmetic.floordiv(axis.before * after * 2 + before, before * 2)
+            size = part if size is None else choose(size, part)
+        assert size is not None
+        found.append(_Axis(axis.dim, axis.before, size, None, 0.0, 1.0, ratios, is_smallest))
+    return found
 
 
 def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
@@ -190,19 +215,14 @@ def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
         step = b.add(b.mul(begin, last), b.div(wide, b.select(is_one, one, b.sub(after, one))))
         return b.select(is_one, b.mul(b.mul(half, b.add(begin, end)), last), step)
 
-    def by_scale(value: Scalar) -> Scalar:
-        if axis.scale is not None:
-            return b.div(value, b.const(axis.scale, F32))
-        return b.div(b.mul(value, before), after)
-
     if transform == "asymmetric":
-        return by_scale(x)
+        return axis.divided(b, x)
     if transform == "tf_half_pixel_for_nn":
-        return by_scale(b.add(x, half))
-    scaled = by_scale(b.add(x, half))
-    if transform == "half_pixel_symmetric" and axis.scale is not None:
+        return axis.divided(b, b.add(x, half))
+    scaled = axis.divided(b, b.add(x, half))
+    if transform == "half_pixel_symmetric" and (axis.scale is not None or axis.ratios):
         # The middle of the result is that of the operand.
-        rest = b.sub(one, b.div(after, b.mul(b.const(axis.scale, F32), before)))
+        rest = b.sub(one, b.div(after, b.mul(axis.factor(b), before)))
         scaled = b.add(b.mul(b.div(before, b.const(2, F32)), rest), scaled)
     found = b.sub(scaled, half)
     if transform == "pytorch_half_pixel":
@@ -334,6 +354,116 @@ def _cubic(
             total = b.add(total, weight)
         weights = [b.div(weight, total) for weight in weights]
     return [(_within(b, axis, p), w) for p, w in zip(places, weights)]
+
+
+def _filtered(
+    e: Emitter,
+    n: Node,
+    x: Value,
+    axes: Sequence[_Axis],
+    dims: Sequence[Size],
+    transform: str,
+    mode: str,
+    outside: float | None,
+) -> Value:
+    """Sums of all elements under a filter, which is as wide as what becomes one element."""
+    cubic_a, excludes = n.attr("cubic_coeff_a", -0.75), bool(n.attr("exclude_outside", 0))
+    reach = 1 if mode == "linear" else 2
+    kind = sums_kind(x.kind) if x.is_float else F32
+    taps: list[Size] = []
+    for axis in axes:
+        if axis.scale is not None:
+            taps.append(int(np.ceil(2 * reach * max(1 / axis.scale, 1))) + 1)
+        else:
+            widths: list[Size] = [1]
+            for after, before in axis.ratios or ((axis.after, axis.before),):
+                widths.append(arithmetic.ceildiv(before, arithmetic.maximum(after, 1)))
+            width = widths[0]
+            for other in widths[1:]:
+                width = arithmetic.maximum(width, other)
+            taps.append(width * 2 * reach + 1)
+        e.index(taps[-1])
+    window = Value(kind, tuple(taps), e.empty(taps, kind))
+    rank = len(dims)
+
+    def body(b: Body, _: Scalar, total: Scalar, weights: Scalar) -> list[Scalar]:
+        chosen = [b.index(dim) for dim in range(rank)]
+        product = b.const(1, F32)
+        for number, axis in enumerate(axes):
+            place, weight = _tap(
+                b, axis, chosen[axis.dim], b.index(rank + number), transform, mode, cubic_a, excludes
+            )
+            chosen[axis.dim] = place
+            product = b.mul(product, weight)
+        weight = b.cast(product, kind)
+        part = b.mul(b.cast(b.extract(x, chosen), kind), weight)
+        return [b.add(total, part), b.add(weights, weight)]
+
+    access = range(rank)
+    sums, weights = e.generic(
+        [*dims, *taps],
+        [(window, [rank + number for number in range(len(taps))])],
+        [(kind, access, 0), (kind, access, 0)],
+        body,
+        range(rank, rank + len(taps)),
+    )
+
+    def result(b: Body, total: Scalar, weight: Scalar) -> Scalar:
+        found = b.div(total, weight)
+        if outside is not None:
+            for axis in axes:
+                place = _coordinate(b, axis, b.index(axis.dim), transform)
+                found = b.select(_is_inside(b, axis, place), found, b.const(outside, kind))
+        if x.is_float:
+            return b.cast(found, x.kind)
+        low, high = (limit_of(x.kind, is_lowest=is_lowest) for is_lowest in (True, False))
+        found = b.unary("floor", b.add(found, b.like(0.5, found)))
+        return b.cast(b.clamp(found, b.like(low, found), b.like(high, found)), x.kind)
+
+    return e.pointwise(x.kind, [sums, weights], result)
+
+
+def _tap(
+    b: Body,
+    axis: _Axis,
+    place: Scalar,
+    number: Scalar,
+    transform: str,
+    mode: str,
+    cubic_a: float,
+    excludes: bool,
+) -> tuple[Scalar, Scalar]:
+    """The place and the weight of an element under the filter."""
+    one, half, zero = (b.const(value, F32) for value in (1, 0.5, 0))
+    center = b.add(_coordinate(b, axis, place, transform), half)
+    width = b.max(axis.divided(b, one), one)
+    support = b.mul(width, b.const(1 if mode == "linear" else 2, F32))
+    first = b.unary("floor", b.add(b.sub(center, support), half))
+    end = b.unary("floor", b.add(b.add(center, support), half))
+    at = b.add(first, b.cast(number, F32))
+    distance = b.unary("absf", b.div(b.add(b.sub(at, center), half), width))
+    if mode == "linear":
+        weight = b.max(b.sub(one, distance), zero)
+    else:
+        weight = _cubic_weight(b, distance, cubic_a)
+    weight = b.select(b.compare("lt", at, end), weight, zero)
+    if excludes:
+        weight = b.select(_is_inside(b, axis, at), weight, zero)
+    return _within(b, axis, at), weight
+
+
+def _cubic_weight(b: Body, t: Scalar, a: float) -> Scalar:
+    """The kernel of cubic interpolation at a distance."""
+
+    def polynomial(*factors: float) -> Scalar:
+        total = b.const(factors[0], F32)
+        for factor in factors[1:]:
+            total = b.add(b.mul(total, t), b.const(factor, F32))
+        return total
+
+    near, far = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
+    far = b.select(b.compare("lt", t, b.const(2, F32)), far, b.const(0, F32))
+    return b.select(b.compare("lt", t, b.const(1, F32)), near, far)
 
 
 __all__: list[Any] = ["resize"]

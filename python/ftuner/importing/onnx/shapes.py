@@ -31,7 +31,8 @@ def dropout(e: Emitter, n: Node) -> list[Value]:
     results = [Value(x.kind, x.dims, e.use(x), x.array, x.sizes, x.origin)]
     if n.wants(1):
         kind = TensorProto.BOOL if n.version >= 10 else x.kind
-        results.append(e.filled(x.dims, True if kind == TensorProto.BOOL else 1, kind))
+        # As onnxruntime has it, for the text has no word about the mask before operator set 12.
+        results.append(e.filled(x.dims, n.version >= 12, kind))
     return results
 
 
