@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .decompose import contractions, extremes, indexing, others, pointwise, scans
+
 aten = torch.ops.aten
 
 #: Operators that torch-mlir lowers well as they are.
@@ -62,15 +64,13 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.var_mean.correction] = _var_mean
     result[aten.std.correction] = _std
     result[aten.group_norm.default] = _group_norm
-    result[aten.softmax.int] = _softmax
-    result[aten.log_softmax.int] = _log_softmax
     result[aten._native_batch_norm_legit.no_stats] = _norm_of_batch
     result[aten._native_batch_norm_legit_functional.default] = _norm_with_statistics
     result[aten.squeeze.dims] = _squeeze
     result[aten.unbind.int] = _unbind
-    result[aten.split_with_sizes.default] = _split_with_sizes
     result[aten.scaled_dot_product_attention.default] = attention
-    result[aten.cumsum.default] = _cumsum
+    for module in (contractions, extremes, indexing, others, pointwise, scans):
+        result |= module.RULES
     if convolutions == "products":
         result[aten.conv1d.default] = _convolution_1d
         result[aten.conv2d.default] = _convolution
@@ -96,14 +96,6 @@ def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
     for dim in sorted((dim % x.dim() for dim in dims), reverse=True):
         x = x.squeeze(dim)
     return x
-
-
-def _split_with_sizes(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
-    begin, parts = 0, []
-    for size in sizes:
-        parts.append(x.narrow(dim, begin, size))
-        begin = begin + size
-    return parts
 
 
 def _unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
@@ -186,21 +178,6 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     if bias is not None:
         x = x + bias.view(shape)
     return x
-
-
-def _softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
-    """Of a number, which torch-mlir does not end with; NotImplemented for all others, which it has."""
-    if x.dim():
-        return NotImplemented
-    x = x if dtype is None else x.to(dtype)
-    return torch.exp(x - x)
-
-
-def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
-    if x.dim():
-        return NotImplemented
-    x = x if dtype is None else x.to(dtype)
-    return x - x
 
 
 def _group_norm(
@@ -356,17 +333,3 @@ def _convolution_1d(
         (1, *dilation),
     )
     return y.squeeze(-2)
-
-
-def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """A sum over the elements before each one: parallel, and quadratic in the length."""
-    if dtype is None:
-        dtype = x.dtype if x.dtype.is_floating_point else torch.int64
-    x = x.to(dtype)
-    if x.dim() == 0:
-        return x
-    moved = x.movedim(dim, -1)
-    places = torch.arange(moved.shape[-1], device=x.device)
-    is_before = places <= places.unsqueeze(-1)
-    zero = torch.zeros((), dtype=dtype, device=x.device)
-    return torch.where(is_before, moved.unsqueeze(-2), zero).sum(-1, dtype=dtype).movedim(-1, dim)
