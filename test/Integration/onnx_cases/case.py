@@ -68,7 +68,8 @@ class Case:
         attributes: of the node; an array is a tensor.
         outputs: the number of results; a list of flags names those that are asked for.
         properties: what was picked.
-        reference: computes the results by ONNX's text where onnxruntime departs from it; None for onnxruntime.
+        reference: computes the results by ONNX's text where onnxruntime departs from it, of the case, the operands and
+            onnxruntime's results; None if the point is to be left out.
         departure: how onnxruntime departs.
         tolerance: factor on that of the type of element.
         points: other points than `POINTS`, by name.

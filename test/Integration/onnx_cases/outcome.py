@@ -81,9 +81,11 @@ def prepare(trial: Trial, seed: int) -> Prepared:
             wanted = session.run(None, dict(zip(names, arrays)))
         except Exception:
             continue
-        by_text = trial.by_text(arrays, seed)
+        by_text = trial.by_text(arrays, wanted, seed)
+        if by_text is None:
+            continue
         found.inputs.append(arrays)
-        found.wanted.append([np.asarray(value) for value in (wanted if by_text is None else by_text)])
+        found.wanted.append([np.asarray(value) for value in by_text])
     return found
 
 

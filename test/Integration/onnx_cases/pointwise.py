@@ -61,7 +61,7 @@ def with_attributes(pick: Pick) -> Case:
     return pick.case([operand], attributes, tolerance=tolerance)
 
 
-def _shrink(case: Case, arrays: list[Any]) -> list[Any]:
+def _shrink(case: Case, arrays: list[Any], wanted: list[Any]) -> list[Any]:
     (x,) = arrays
     bias, limit = case.attributes.get("bias", 0.0), case.attributes.get("lambd", 0.5)
     return [np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0.0))]
@@ -153,8 +153,14 @@ def clip(pick: Pick) -> Case:
     least = {"both": 1, "least": 2, "crossed": 4}.get(bounds)
     most = {"both": 4, "most": 3, "crossed": 1}.get(bounds)
     operand = data(dtype, *pick("shape", SHAPES), make=special)
+    # onnxruntime takes the largest finite numbers for bounds that are left out.
+    departure = "onnxruntime bounds infinities where a bound is left out"
+    more_of_text: dict[str, Any] = {"reference": _clip, "departure": departure} if np.dtype(dtype).kind == "f" else {}
     if pick.version < 11:
-        return pick.case([operand], {"min": least and float(least), "max": most and float(most)})
+        if dtype != F32:
+            more_of_text = {}
+        bounds_of_set = {"min": least and float(least), "max": most and float(most)}
+        return pick.case([operand], bounds_of_set, **more_of_text)
     form = pick("form", ["constant", "input"])
     more = [
         None if bound is None
@@ -164,7 +170,17 @@ def clip(pick: Pick) -> Case:
     ]
     while more and more[-1] is None:
         more.pop()
-    return pick.case([operand, *more])
+    return pick.case([operand, *more], **more_of_text)
+
+
+def _clip(case: Case, arrays: list[Any], wanted: list[Any]) -> list[Any]:
+    x, least, most = [*arrays, None, None][:3]
+    if case.version < 11:
+        # Without a bound the older sets have that of the type.
+        largest = np.float32(np.finfo(np.float32).max)
+        least, most = (np.float32(case.attributes.get(name, end)) for name, end in (("min", -largest), ("max", largest)))
+    x = x if least is None else np.maximum(x, least)
+    return [x if most is None else np.minimum(x, most)]
 
 
 @operators("Where")

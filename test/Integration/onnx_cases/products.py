@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .case import Array, Case, Pick, between, constant, data, normal, operators, positive, weights
+from .case import POINTS, Array, Case, Pick, between, constant, data, normal, operators, positive, weights
 
 F32, F16, F64 = np.float32, np.float16, np.float64
 
@@ -126,7 +126,9 @@ def quantization(pick: Pick) -> Case:
 @operators("DynamicQuantizeLinear")
 def dynamic(pick: Pick) -> Case:
     make = pick("values", [normal, positive, between(-50, -3)])
-    return pick.case([data(F32, *pick("shape", [["a", "b"], ["b"], ["a", "b", "c"], []]), make=make)], outputs=3)
+    points = {name: point for name, point in POINTS.items() if name != "zero"}
+    operand = data(F32, *pick("shape", [["a", "b"], ["b"], ["a", "b", "c"], []]), make=make)
+    return pick.case([operand], outputs=3, points=points)
 
 
 @operators("QLinearMatMul")

@@ -27,6 +27,9 @@ def _window(pick: Pick, rank: int, dilates: bool) -> dict[str, Any]:
     dilations = pick("dilations", [None, [2, 2, 2], [1, 2, 1]]) if dilates else None
     pad = pick("auto_pad", [None, *PAIRS])
     pads = None
+    if str(pad).startswith("SAME"):
+        # onnxruntime's counts of dilated windows are not those of ONNX's formula.
+        dilations = None
     if pad in (None, "NOTSET"):
         before, after = pick("pads", [([0] * 3, [0] * 3), ([1] * 3, [1] * 3), ([0] * 3, [1] * 3), ([1, 0, 0], [0, 1, 1])])
         pads = [min(size, kernel[i] - 1) for i, size in enumerate(before[:rank])]
@@ -64,7 +67,21 @@ def pool(pick: Pick) -> Case:
 
     make = unequal if name == "MaxPool" else normal
     return pick.case([data(pick("dtype", kinds), "a", "b", *SIDES[:rank], make=make)], attributes, outputs=outputs,
-                     points=POINTS, tolerance=4)  # fmt: skip
+                     points=POINTS, tolerance=4, reference=_pooled,
+                     departure="a window without elements, and VALID windows larger than the image, are left out")  # fmt: skip
+
+
+def _pooled(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array] | None:
+    """The results, but for images that a window does not fit in and windows of padding alone."""
+    if case.attributes.get("auto_pad") == "VALID" and 0 in wanted[0].shape[2:] + tuple(
+        max(0, size - (k - 1) * d)
+        for size, k, d in zip(arrays[0].shape[2:], case.attributes["kernel_shape"],
+                              case.attributes.get("dilations") or [1, 1, 1])
+    ):  # fmt: skip
+        return None
+    if wanted[0].dtype.kind == "f" and (wanted[0] <= np.finfo(wanted[0].dtype).min).any():
+        return None
+    return wanted
 
 
 @operators("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -256,15 +273,3 @@ def determinant(pick: Pick) -> Case:
     size = pick("size", [1, 2, 3, 5, "b"])
     leading = pick("leading", [[], ["a"], ["a", "d"]])
     return pick.case([data(pick("dtype", (F32, F64)), *leading, size, size)], tolerance=32)
-
-
-@operators("MaxUnpool")
-def max_unpool(pick: Pick) -> Case:
-    def places(rng: Any, shape: Any, dtype: Any) -> Array:
-        count = int(np.prod(shape))
-        return rng.permutation(count * 2)[:count].reshape(shape).astype(dtype)
-
-    rank, kernel = pick("rank", [1, 2, 3]), pick("kernel", [2, 3])
-    dims = ["a", "b", *SIDES[:rank]]
-    return pick.case([data(F32, *dims), data(np.int64, *dims, make=places)],
-                     {"kernel_shape": [kernel] * rank, "strides": [kernel] * rank}, points=POINTS)  # fmt: skip

@@ -13,13 +13,10 @@ from .values import Value
 #: Replaced by ONNX's own functions.
 _FUNCTIONS = frozenset([
     "AffineGrid",
-    "Attention",
     "CausalConvWithState",
-    "CenterCropPad",
     "DynamicQuantizeLinear",
     "FlexAttention",
     "LinearAttention",
-    "MeanVarianceNormalization",
     "NegativeLogLikelihoodLoss",
     "RMSNormalization",
     "RotaryEmbedding",

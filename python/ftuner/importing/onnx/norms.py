@@ -39,6 +39,24 @@ def scaled(e: Emitter, x: Value, scale: Value | None, bias: Value | None) -> Val
     return x
 
 
+@lowers("MeanVarianceNormalization")
+def mean_variance(e: Emitter, n: Node) -> Value:
+    (x,) = operands(n)
+    kind = sums_kind(x.kind)
+    wide = e.cast(x, kind)
+    axes = sorted(axis % x.rank for axis in n.attr("axes", [0, 2, 3]))
+    count = count_of(wide, axes)
+    mean = divided(e, total(e, wide, axes), count)
+    centered = e.pointwise(kind, [wide, mean], lambda b, a, m: b.sub(a, m), wide.dims)
+    squares = e.pointwise(kind, [centered], lambda b, a: b.mul(a, a))
+    variance = divided(e, total(e, squares, axes), count)
+
+    def scale(b: Body, a: Scalar, v: Scalar) -> Scalar:
+        return b.div(a, b.add(b.unary("sqrt", v), b.like(1e-9, v)))
+
+    return e.cast(e.pointwise(kind, [centered, variance], scale, wide.dims), x.kind)
+
+
 @lowers("LayerNormalization")
 def layer_normalization(e: Emitter, n: Node) -> list[Value]:
     x, scale, bias = n.inputs[0], n.inputs[1], n.input(2)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FAMILIES = (
     "shapes", "moves", "pointwise", "reductions", "norms", "products", "quantization", "matrices",
     "windows", "resize", "recurrent", "selection", "sampling", "convolutions",
+    "quantized_convolutions", "attention",
 )  # fmt: skip
 
 Lowering = Callable[["Emitter", "Node"], Union[Value, Sequence[Value]]]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
+from . import sizes as arithmetic
 from .emitter import Emitter
 from .registry import Node, lowers
 from .scalars import Body, Scalar
@@ -188,4 +189,48 @@ def col2im(e: Emitter, n: Node) -> Value:
     return e.compute(dims, x.kind, body)
 
 
-__all__ = ["col2im", "grid_sample"]
+@lowers("CenterCropPad")
+def center_crop_pad(e: Emitter, n: Node) -> Value:
+    """The middle of each axis, or the axis in the middle of zeros, which its size may decide."""
+    x = n.inputs[0]
+    assert x is not None
+    axes = [axis % x.rank for axis in n.attr("axes", range(x.rank))]
+    dims, starts = [*x.dims], [*[0] * x.rank]
+    offsets: list[Size] = [*starts]
+    for axis, size in zip(axes, n.numbers(1)):
+        own = x.dims[axis]
+        before = arithmetic.maximum(size - own, 0) // 2
+        offsets[axis] = arithmetic.maximum(own - size, 0) // 2 - before
+        dims[axis] = size
+    if all(isinstance(size, int) and size == 0 for size in offsets) and tuple(dims) == x.dims:
+        return x
+    for size in (*x.dims, *dims, *offsets):
+        e.index(size)
+    e.use(x)
+    kept, moved = _clipped(e, x, dims), [axis for axis, size in enumerate(offsets) if size != 0]
+
+    def body(b: Body, *places: Scalar) -> Scalar:
+        zero, valid, chosen = b.const(0, INDEX), b.const(True, BOOL), [*places]
+        for axis in moved:
+            at = b.add(places[axis], b.size(offsets[axis]))
+            inside = b.bit_and(b.compare("ge", at, zero), b.compare("lt", at, b.size(x.dims[axis])))
+            valid = b.bit_and(valid, inside)
+            chosen[axis] = at
+        chosen = [b.select(valid, place, zero) for place in chosen]
+        element = b.extract(kept, chosen)
+        return b.select(valid, element, b.like(0, element))
+
+    return e.compute(dims, x.kind, body)
+
+
+def _clipped(e: Emitter, x: Value, dims: Sequence[Size]) -> Value:
+    """The value, with a zero where an axis may be empty although the result is not."""
+    low: list[Size] = [0] * x.rank
+    high = [
+        0 if isinstance(own, int) and own > 0 or own == size else arithmetic.maximum(1 - own, 0)
+        for own, size in zip(x.dims, dims)
+    ]
+    return e.pad(x, low, high, 0)
+
+
+__all__ = ["center_crop_pad", "col2im", "grid_sample"]

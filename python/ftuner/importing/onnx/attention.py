@@ -1,0 +1,166 @@
+"""Attention: scores of queries and keys, softcap, masks, softmax, and the product with values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from . import sizes as arithmetic
+from .emitter import Emitter
+from .registry import Node, lowers
+from .scalars import Body, Scalar
+from .sizes import Size
+from .values import INDEX, Value
+
+BOOL = TensorProto.BOOL
+
+
+@lowers("Attention")
+def attention(e: Emitter, n: Node) -> list[Value]:
+    query, key, value = n.inputs[:3]
+    assert query is not None and key is not None and value is not None
+    is_flat = query.rank == 3
+    query = _heads(e, n, query, "q_num_heads")
+    key, value = _heads(e, n, key, "kv_num_heads"), _heads(e, n, value, "kv_num_heads")
+    past: Size = 0
+    past_key, past_value = n.input(4), n.input(5)
+    if past_key is not None and past_value is not None:
+        past = past_key.dims[2]
+        key, value = e.concat([past_key, key], 2), e.concat([past_value, value], 2)
+    e.check_equal(key.dims[0], query.dims[0], "expected as many keys as queries in a batch")
+    e.check_equal(key.dims[3], query.dims[3], "expected keys of as many channels as queries")
+    key = e.retype(key, [query.dims[0], *key.dims[1:3], query.dims[3]])
+    heads, group = query.dims[1], query.dims[1] // key.dims[1]
+    e.check_equal(group * key.dims[1], heads, "expected a multiple of its heads of keys as heads of queries")
+    scores = _scores(e, n, query, key, group)
+    raw = capped = scores
+    softcap = n.attr("softcap", 0.0)
+    if softcap:
+        def cap(b: Body, a: Scalar) -> Scalar:
+            limit = b.like(softcap, a)
+            return b.mul(b.unary("tanh", b.div(a, limit)), limit)
+
+        capped = scores = e.pointwise(scores.kind, [scores], cap)
+    scores, may_be_empty = _masked(e, n, scores, past)
+    weights = _softmax(e, n, scores, may_be_empty)
+    rows = e.reshape(weights, [*_of_groups(weights, key, group), weights.dims[3]])
+    found: Value = e.call("MatMul", rows, value)
+    found = e.reshape(found, [query.dims[0], heads, query.dims[2], value.dims[3]])
+    if is_flat:
+        found = e.transpose(found, [0, 2, 1, 3])
+        found = e.reshape(found, [*found.dims[:2], found.dims[2] * found.dims[3]])
+    modes = [raw, capped, scores, weights]
+    return [found, key, value, modes[n.attr("qk_matmul_output_mode", 0)]][: max(1, len(n.outputs))]
+
+
+def _heads(e: Emitter, n: Node, x: Value, attribute: str) -> Value:
+    """(batch, heads, steps, channels) of that, or of (batch, steps, channels of all heads)."""
+    if x.rank == 4:
+        return x
+    count = n.attr(attribute)
+    if not count:
+        raise n.refuse(f"operands of three dimensions need its {attribute}", "set it")
+    channels = x.dims[2] // count
+    split = e.reshape(x, [*x.dims[:2], count, channels], f"expected a multiple of {count} channels")
+    return e.transpose(split, [0, 2, 1, 3])
+
+
+def _of_groups(x: Value, key: Value, group: Size) -> list[Size]:
+    """Sizes of queries whose group of heads, which share a head of keys, is joined with the steps."""
+    return [x.dims[0], key.dims[1], group * x.dims[2]]
+
+
+def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value:
+    scale = n.attr("scale")
+    channels = query.dims[3]
+    if scale is None and not isinstance(channels, int):
+        count = e.call("Cast", e.of_sizes(channels), to=query.kind)
+        factor = e.call("Sqrt", e.call("Reciprocal", e.call("Sqrt", count)))
+        query, key = e.call("Mul", query, factor), e.call("Mul", key, factor)
+    else:
+        root = math.sqrt(scale if scale is not None else 1 / math.sqrt(max(int(str(channels)), 1)))
+        query, key = (
+            e.pointwise(x.kind, [x], lambda b, a: b.mul(a, b.like(root, a))) for x in (query, key)
+        )
+    rows = e.reshape(query, [*_of_groups(query, key, group), channels])
+    scores: Value = e.call("MatMul", rows, e.transpose(key, [0, 1, 3, 2]))
+    return e.reshape(scores, [query.dims[0], query.dims[1], query.dims[2], key.dims[2]])
+
+
+def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool]:
+    """The scores with masks, and whether a row may have nothing left."""
+    mask, lengths = n.input(3), n.input(6)
+    is_causal = bool(n.attr("is_causal", 0))
+    steps, total = scores.dims[2], scores.dims[3]
+    operands = [scores]
+    if mask is not None:
+        operands.append(_mask_of(e, n, mask, total))
+    if lengths is not None:
+        operands.append(e.reshape(lengths, [lengths.dims[0], 1, 1, 1]))
+    if len(operands) == 1 and not is_causal:
+        return scores, False
+    for size in (steps, past):
+        e.index(size)
+    given = mask
+
+    def body(b: Body, a: Scalar, *others: Scalar) -> Scalar:
+        left = [*others]
+        low = b.like(-math.inf, a)
+        allowed = b.const(True, BOOL)
+        if given is not None:
+            found = left.pop(0)
+            if found.kind == BOOL:
+                allowed = found
+            else:
+                a = b.add(a, b.cast(found, a.kind))
+        place = b.index(3)
+        offset = b.size(past)
+        if lengths is not None:
+            length = b.cast(left.pop(0), INDEX)
+            allowed = b.bit_and(allowed, b.compare("lt", place, length))
+            offset = b.sub(length, b.size(steps))
+        if is_causal:
+            allowed = b.bit_and(allowed, b.compare("le", place, b.add(b.index(2), offset)))
+        return b.select(allowed, a, low)
+
+    found = e.pointwise(scores.kind, operands, body, scores.dims)
+    return found, mask is not None or lengths is not None
+
+
+def _mask_of(e: Emitter, n: Node, mask: Value, total: Size) -> Value:
+    """The mask of all keys: those that it does not reach are left out."""
+    length = mask.dims[-1]
+    if e.is_equal(length, total):
+        return mask
+    missing = total - length
+    words = "expected a mask of at most as many keys as there are"
+    if isinstance(missing, int) and missing < 0:
+        raise n.refuse(f"{words}, but got {length} for {total}", "make the mask shorter")
+    if not isinstance(missing, int):
+        fits = e.op(f"arith.cmpi sle, {e.index(length)}, {e.index(total)} : index")
+        e.check(fits, f"{n.place}: {words}")
+    zeros: list[Size] = [0] * mask.rank
+    fill: Any = False if mask.kind == BOOL else -math.inf
+    padded = e.pad(mask, zeros, [*zeros[1:], arithmetic.maximum(missing, 0)], fill)
+    return e.retype(padded, [*mask.dims[:-1], total])
+
+
+def _softmax(e: Emitter, n: Node, scores: Value, may_be_empty: bool) -> Value:
+    """The weights of keys; zeros for a row without any."""
+    precision = n.attr("softmax_precision", scores.kind) or scores.kind
+    wide: Value = e.cast(scores, precision)
+    weights: Value = e.call("Softmax", wide, axis=-1)
+    if may_be_empty:
+        top = e.call("ReduceMax", wide, e.constant(np.array([-1])), keepdims=1)
+
+        def kept(b: Body, a: Scalar, t: Scalar) -> Scalar:
+            return b.select(b.compare("eq", t, b.like(-math.inf, t)), b.like(0, a), a)
+
+        weights = e.pointwise(precision, [weights, top], kept, scores.dims)
+    return e.cast(weights, scores.kind)
+
+
+__all__ = ["attention"]
