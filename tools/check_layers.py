@@ -4,7 +4,8 @@
 Errors, each with its file and line: an include or a link of a folder above, or beside
 in the same line of the table; headers that a layer is kept free of; folders that only
 their own may include; a folder that the table does not list; a circle of folders or
-of files; an exception of the table that nothing needs.
+of files; an exception of the table that nothing needs; a header that is included inside
+a namespace.
 
 Sources are C++, .def and TableGen files in include/FTuner, lib and tools.
 
@@ -23,6 +24,9 @@ SOURCES = (".h", ".cpp", ".c", ".def", ".td")
 #: Folders with sources, and what stands before the names of their folders in the table.
 TREES = {"include/FTuner": "", "lib": "", "tools": "tools/"}
 INCLUDE = re.compile(r'^\s*(?:#\s*)?include\s*[<"]([^">]+)[">]')
+NAMESPACE = re.compile(r"^\s*(?:inline\s+)?namespace\b[^;{}]*\{\s*$")
+RAW_STRING = re.compile(r'R"([^()\s\\]*)\(')
+NAMESPACE_END = re.compile(r"^\s*\}\s*//\s*namespace\b")
 PAGE_TABLE = re.compile(r"(<!-- layers: begin -->\n).*?(<!-- layers: end -->)", re.DOTALL)
 COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
 LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
@@ -224,11 +228,24 @@ class Checker:
     def check_includes(self):
         for path in self.tree.files:
             source = self.place_of(self.tree.name(path), path, 1)
+            open_namespaces, text_end = 0, None
             for line, text in enumerate(self.tree.lines(path), 1):
+                # Sources that programs write lie in raw strings.
+                is_written = text_end is not None
+                if is_written:
+                    text_end = None if text_end in text else text_end
+                elif begin := RAW_STRING.search(text):
+                    text_end = ")" + begin.group(1) + '"'
+                    text_end = None if text_end in text[begin.end():] else text_end
+                else:
+                    open_namespaces += bool(NAMESPACE.match(text))
+                    open_namespaces -= bool(NAMESPACE_END.match(text))
                 found = INCLUDE.match(text)
                 if not found or not source:
                     continue
                 header = found.group(1)
+                if open_namespaces > 0 and not is_written and header.endswith(".h"):
+                    self.problems.append(f"{path}:{line}: includes {header} inside a namespace")
                 resolved = self.tree.resolve(path, header)
                 if resolved is None:
                     self.check_foreign(source, header, path, line)

@@ -138,8 +138,8 @@ ABLATIONS: dict[str, dict[str, float]] = {
 }
 RULES = {
     "slices of the reduce axis": ("second_kernels", lambda x: x == 0, "grid"),
-    "wgmma": ("is_warpgroup", lambda x: x == 0, "part"),
-    "mma.sync where there is wgmma": ("is_warpgroup", lambda x: x == 1, "part"),
+    "wgmma": ("has_peak_rate", lambda x: x == 0, "part"),
+    "mma.sync where there is wgmma": ("has_peak_rate", lambda x: x == 1, "part"),
 }
 
 

@@ -18,6 +18,8 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace ftuner;
@@ -83,7 +85,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"tf32_operations", &LatencyBlock::tf32Operations},
     {"f16_operations", &LatencyBlock::f16Operations},
     {"i8_operations", &LatencyBlock::i8Operations},
-    {"is_warpgroup", &LatencyBlock::hasPeakRate},
+    {"has_peak_rate", &LatencyBlock::hasPeakRate},
     {"is_persistent", &LatencyBlock::isPersistent},
     {"hides_stores", &LatencyBlock::hidesStores},
     {"cluster_cycles", &LatencyBlock::clusterCycles},
@@ -103,6 +105,8 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"stored_bytes", &LatencyBlock::storedBytes},
     {"held_steps", &LatencyBlock::heldSteps},
     {"later_passes", &LatencyBlock::laterPasses},
+    {"row_loop", &LatencyBlock::rowLoop},
+    {"reused_bytes", &LatencyBlock::reusedBytes},
     {"sync_cycles", &LatencyBlock::syncCycles},
 };
 
@@ -211,6 +215,37 @@ static constexpr ProgramType programTypes[] = {
     {"bf16", ElementType::BF16, ElementType::BF16, ElementType::F32},
     {"i8", ElementType::I8, ElementType::I8, ElementType::I32},
 };
+
+namespace {
+/// Converts to a member of any type.
+struct AnyMember {
+  template <typename Type>
+  operator Type() const;
+};
+
+/// Tells whether an aggregate has at least so many members.
+template <typename Record, typename Places, typename = void>
+struct HasMembers : std::false_type {};
+template <typename Record, size_t... Places>
+struct HasMembers<
+    Record, std::index_sequence<Places...>,
+    std::void_t<decltype(Record{(static_cast<void>(Places), AnyMember{})...})>>
+    : std::true_type {};
+} // namespace
+
+/// Returns true if the fields are as many as the members of the record: a
+/// member that is added needs its field here.
+template <typename Record, size_t N>
+static constexpr bool hasAllMembers(const Field<Record> (&)[N]) {
+  return HasMembers<Record, std::make_index_sequence<N>>::value &&
+         !HasMembers<Record, std::make_index_sequence<N + 1>>::value;
+}
+
+static_assert(hasAllMembers(deviceFields));
+static_assert(hasAllMembers(blockFields));
+static_assert(hasAllMembers(gridFields));
+static_assert(hasAllMembers(constantFields));
+static_assert(hasAllMembers(termFields));
 
 template <typename Record, size_t N>
 static Record readRecord(const Field<Record> (&fields)[N],
@@ -391,8 +426,9 @@ static unsigned readParts(const double *values, size_t partsOfRow,
     const double *rest = values + std::size(blockFields);
     LatencyPart part = readRecord(partFields, rest);
     if (part.count > 0) {
-      tables[numParts] =
-          tabulate(device, readRecord(blockFields, values), constants);
+      LatencyBlock block = readRecord(blockFields, values);
+      block.rowLoop = std::max(block.rowLoop, 1.0);
+      tables[numParts] = tabulate(device, block, constants);
       part.table = &tables[numParts];
       parts[numParts++] = part;
     }
@@ -429,9 +465,14 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
     unsigned numParts =
         readParts(parts + row * partsOfRow * partSize, partsOfRow, device,
                   readConstants, tables, rowParts);
-    if (numParts == 0)
-      return fail("row " + llvm::Twine(row) + ": expected a part with blocks",
-                  error, errorBytes);
+    // Nothing is launched, and nothing is waited for.
+    if (numParts == 0) {
+      microseconds[row] = 0;
+      if (terms)
+        std::fill_n(terms + row * std::size(termFields), std::size(termFields),
+                    0.0);
+      continue;
+    }
     LatencyGrid grid =
         readRecord(gridFields, grids + row * std::size(gridFields));
     microseconds[row] =

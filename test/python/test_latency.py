@@ -15,6 +15,7 @@ import pytest
 
 import ftuner
 from ftuner.latency import Launches, fit, model
+from ftuner.latency.memory_rows import block_of, launches_of_blocks
 from ftuner.latency.rows import Devices, Rows, read
 from ftuner.latency.vendor_rows import parse_kernel_name
 
@@ -151,8 +152,8 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × 32, but got 1 × 2 × 32"),
-        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × 32"),
+        ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × {fields}, but got 1 × 2 × {fields}"),
+        ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × {fields}"),
         ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
         ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 17, but got 3 × 16"),
@@ -165,8 +166,33 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
 )
 def test_wrong_arrays(name: str, change: Any, message: str) -> None:
     changed = dataclasses.replace(launches(), **{name: change(getattr(launches(), name))})
-    with pytest.raises(ftuner.Error, match=message):
+    with pytest.raises(ftuner.Error, match=message.replace("{fields}", str(len(model().part_fields)))):
         model().predict(changed, model().start())
+
+
+def test_a_launch_without_blocks_takes_no_time_beside_others() -> None:
+    few = launches()
+    wanted = model().predict(few, model().start())
+    few.parts[1, :, model().part_fields.index("count")] = 0
+    times = model().predict(few, model().start())
+    assert times.tolist() == [wanted[0], 0, wanted[2]]
+    terms = model().explain(few, model().start())
+    assert all(term[1] == 0 for term in terms.values()) and terms["total"][0] == wanted[0]
+
+
+def test_rows_one_after_the_other_are_priced_through_the_library() -> None:
+    """Every field of a block counts: rows of a loop wait for their loads in turn, and share what they hold."""
+    _, figures = model().device("v100")
+    part = dict(block_of(2, 64, 32768, 32768, sync=200), held_steps=1)
+    moved = np.full(1, 1600.0 * 65536)
+
+    def time(**fields: float) -> float:
+        found = launches_of_blocks(np.full(1, 1600.0), {**part, **fields}, moved, moved, [figures], np.zeros(1, np.int64))
+        return float(model().explain(found, model().start())["sm_time"][0])
+
+    assert time() == time(row_loop=1, reused_bytes=0)
+    assert time(row_loop=8) != time()
+    assert time(row_loop=8, reused_bytes=32768 * 7 / 8) < time(row_loop=8)
 
 
 @pytest.mark.parametrize(

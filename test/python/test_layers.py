@@ -113,6 +113,11 @@ REFUSED = {
         {"lib/Search/Table.h": '#include "Deep/Deep.h"\n', "lib/Search/Deep/Deep.h": '#include "FTuner/Search/Search.h"\n'},
         ["a circle of folders: Search"],
     ),
+    "a header inside a namespace": (
+        {"lib/Search/Search.cpp": 'namespace ftuner {\n#include "FTuner/Search/Passes.h.inc"\n#include "FTuner/Search/Search.h"\n'
+                                  '} // namespace ftuner\n#include "Table.h"\n'},
+        ["lib/Search/Search.cpp:3: includes FTuner/Search/Search.h inside a namespace"],
+    ),
     "a link of a library above": (
         {"lib/Device/CMakeLists.txt": "ftuner_library(Device Device.cpp\n  # all\n  LINK Search LLVM)\n"},
         ["lib/Device/CMakeLists.txt:3: links Search: 'Search' (layer search) is above 'Device'"],

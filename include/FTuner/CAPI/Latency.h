@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /** Changes with every function or the meaning of its arguments. */
-#define FTUNER_LATENCY_ABI 8
+#define FTUNER_LATENCY_ABI 9
 int ftuner_latency_abi(void);
 
 /** Name of field `index` of a "device", a "part" (a block, the number of such
@@ -61,7 +61,8 @@ int ftuner_latency_default_calibration(const char *device, double *constants,
 /** Microseconds of `numRows` launches.
     devices: numDevices records; deviceOfRow: the index of each row's.
     parts: numRows × partsOfRow (1 or 2) records, those without blocks left out;
-    the taller part last. grids: numRows records. constants: one record.
+    the taller part last; a row without any takes no time. grids: numRows
+    records. constants: one record.
     microseconds: numRows results. terms: numRows records of their terms, or
     null. */
 int ftuner_latency_predict(const double *devices, size_t numDevices,

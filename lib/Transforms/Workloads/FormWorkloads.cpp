@@ -3,6 +3,7 @@
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/HostAbi/HostAbi.h"
 #include "FTuner/Transforms/Passes.h"
+#include "FTuner/Workload/Contraction.h"
 #include "Linalg/LinalgPatterns.h"
 #include "RowFormation.h"
 #include "WorkloadFormation.h"
@@ -17,7 +18,6 @@
 namespace ftuner {
 #define GEN_PASS_DEF_UKERNELFORMWORKLOADSPASS
 #include "FTuner/Transforms/Passes.h.inc"
-#include "FTuner/Workload/Contraction.h"
 } // namespace ftuner
 
 using namespace mlir;

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -31,13 +31,14 @@ _BOARD_POWER = "board_power_watts"
 _RATES = ("tf32_rate", "f16_rate", "i8_rate")
 # A part's fields of the tensor cores, in kernels without them.
 NO_TENSOR = dict(
-    tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, is_warpgroup=0, is_persistent=0, hides_stores=0,
+    tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, has_peak_rate=0, is_persistent=0, hides_stores=0,
     cluster_cycles=0, head_cycles=0, epilogue_instructions=0
 )
 
 # Fields of memory-bound kernels, in others: records may leave them out.
 _NO_STREAM = dict(
-    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, sync_cycles=0
+    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, reused_bytes=0,
+    sync_cycles=0
 )
 _NO_STREAM_GRID = dict(touched_bytes=0)
 

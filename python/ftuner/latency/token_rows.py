@@ -171,7 +171,7 @@ class VendorTile:
             shared_memory_bytes=self.shared_bytes + 1024,
             k_tile=depth,
             fma=0,
-            is_warpgroup=self.is_warpgroup,
+            has_peak_rate=self.is_warpgroup,
             # Those of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
@@ -276,7 +276,7 @@ def launches_of(
         count=clusters * along_y * along_x * split * batch,
         steps=np.ceil(k / split * size / step_bytes),
     )
-    part["global_lines"] = np.where(part["is_warpgroup"], 0, part["l2_bytes"] / step_bytes)
+    part["global_lines"] = np.where(part["has_peak_rate"], 0, part["l2_bytes"] / step_bytes)
     grid = dict(
         blocks_x=blocks_x,
         blocks_y=blocks_y,
@@ -310,7 +310,7 @@ def tiles_of(
     grid = dict(zip(model().grid_fields, launches.grids.T))
     rows, columns, step_bytes = grid["tile_y"], grid["tile_x"], part["k_tile"] * TYPES[dtype][0]
     stages = (part["shared_memory_bytes"] - 1024) // ((rows + columns) * step_bytes)
-    is_warpgroup = part["is_warpgroup"] > 0
+    is_warpgroup = part["has_peak_rate"] > 0
     fields = [rows, columns, step_bytes, stages, is_warpgroup, is_warpgroup & is_across]
     every, which = np.unique(np.stack(fields, axis=1).astype(np.int64), axis=0, return_inverse=True)
     return [
