@@ -576,23 +576,33 @@ SmallVector<LoopCollapser::Place> LoopCollapser::placesOf(linalg::LinalgOp op) {
 }
 
 bool LoopCollapser::collapseAround(const Place &place) {
-  SmallVector<OpOperand *> uses;
+  // The owners as they are now: one that is tried may be gone afterwards, with
+  // its operands.
+  SmallVector<std::pair<Operation *, OpOperand *>> uses;
   for (OpOperand &use : place.tensor.getUses())
-    uses.push_back(&use);
+    uses.emplace_back(use.getOwner(), &use);
   if (auto producer = place.tensor.getDefiningOp<linalg::LinalgOp>())
     if (producer.hasPureTensorSemantics() && producer.getNumDpsInits() == 1)
-      uses.push_back(producer.getDpsInitOperand(0));
-  return llvm::any_of(uses, [&](OpOperand *use) {
-    auto op = dyn_cast<linalg::LinalgOp>(use->getOwner());
+      uses.emplace_back(producer, producer.getDpsInitOperand(0));
+  llvm::SmallPtrSet<Operation *, 8> tried;
+  for (auto [owner, use] : uses) {
+    if (tried.contains(owner))
+      continue;
+    auto op = dyn_cast<linalg::LinalgOp>(owner);
     if (!op || op.getNumParallelLoops() != op.getNumLoops() ||
-        isa<linalg::FillOp>(use->getOwner()) || !hasPlainMaps(op))
-      return false;
+        isa<linalg::FillOp>(owner) || !hasPlainMaps(op))
+      continue;
     AffineMap map = op.getMatchingIndexingMap(use);
     ReassociationIndices loops;
     for (int64_t dim : place.dims)
       loops.push_back(cast<AffineDimExpr>(map.getResult(dim)).getPosition());
-    return llvm::is_sorted(loops) && collapse(op, loops);
-  });
+    if (!llvm::is_sorted(loops))
+      continue;
+    tried.insert(owner);
+    if (collapse(op, loops))
+      return true;
+  }
+  return false;
 }
 
 void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
