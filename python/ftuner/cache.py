@@ -26,7 +26,7 @@ import uuid
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterator, List, Mapping
+from typing import IO, Any, Callable, Iterator, List, Mapping
 
 from . import locations, processes
 from .errors import CacheError, CompileWarning
@@ -38,6 +38,8 @@ _METADATA = "metadata.json"
 _UNREADABLE = (OSError, ValueError, RecursionError)
 # Names of entries that are being written or removed begin with this.
 _TEMPORARY = ".tmp-"
+# Seconds between two tries to get a lock.
+_SECONDS_TO_LOCK = 0.05
 # Temporary folders of other machines that are older than this belong to killed processes.
 _ABANDONED_SECONDS = 3600
 
@@ -356,8 +358,7 @@ def _lock(file: Path) -> Iterator[None]:
     """
     for attempt in itertools.count():
         with open(file, "a", encoding="utf-8") as handle:
-            with contextlib.suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
+            _wait_for_lock(handle)
             # Whoever had the lock has removed it. Some file systems number a file anew each time.
             if attempt < 20 and not _is_same_file(handle.fileno(), file):
                 continue
@@ -365,6 +366,20 @@ def _lock(file: Path) -> Iterator[None]:
                 yield
             finally:
                 file.unlink(missing_ok=True)
+            return
+
+
+def _wait_for_lock(handle: IO[str]) -> None:
+    """Returns with the lock, or at once where there are none."""
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            # A thread that sleeps in the system until it has the lock would not end with the others.
+            processes.check_interrupted()
+            time.sleep(_SECONDS_TO_LOCK)
+        except OSError:
             return
 
 

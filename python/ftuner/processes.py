@@ -51,7 +51,7 @@ exec "$@" 3<&-
 
 
 class Interrupted(BaseException):
-    """Raised by a program's wait in a thread whose `for_each` ends early."""
+    """Raised in a thread whose `for_each` ends early, where it waits for a program or for a lock."""
 
 
 class _Calls:
@@ -93,6 +93,12 @@ class _Local(threading.local):
 
 
 _local = _Local()
+
+
+def check_interrupted() -> None:
+    """Raises `Interrupted` in a thread whose `for_each` ends early."""
+    if _local.calls is not None:
+        _local.calls.check()
 
 
 def for_each(work: Callable[[_Item], object], items: Iterable[_Item], workers: int) -> None:
