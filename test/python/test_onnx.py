@@ -409,6 +409,7 @@ def test_bad_files(path: str, tmp_path: Path) -> None:
     ("ranges", "words"),
     [
         ({"T": (1, 2)}, "expected one of the sizes batch size, length, but got 'T'"),
+        ({"lenght": (1, 2)}, "got 'lenght'; did you mean length?"),
         ({"length": (5, 2)}, "expected sizes of length, but got 5 to 2"),
         ({"length": (-1, 2)}, "expected sizes of length, but got -1 to 2"),
     ],

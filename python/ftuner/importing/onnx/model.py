@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import did_you_mean
 from .. import torch_mlir
 from ..weights import Weights
 from .emitter import Emitter
@@ -174,7 +175,10 @@ class _Symbols:
         for name in self.ranges:
             if name not in names.values():
                 known = ", ".join(names.values()) or "none"
-                raise ValueError(f"range: expected one of the sizes {known}, but got '{name}'")
+                raise ValueError(
+                    f"range: expected one of the sizes {known}, but got '{name}'"
+                    + did_you_mean(name, names.values())
+                )
         result = []
         for symbol_, name in names.items():
             lower, upper = self.ranges.get(name, (1, None))
