@@ -21,13 +21,13 @@ warnings.simplefilter("ignore")
 from onnx_cases import all_operators, case, outcome, table, trials, workers  # noqa: E402
 
 
-def chosen(names, modes, seed, most=None):
+def chosen(names, modes, seed, most=None, points=2):
     """The trials of operators, by their keys; of the first `most` configurations of each, which cover most pairs."""
     runs = outcome.runs(trials.trials_of)
     found = {}
     for name in names:
         for one in case.choose(name, runs, seed)[:most]:
-            for trial in trials.trials_of(one):
+            for trial in trials.trials_of(one, points):
                 if trial.mode in modes:
                     found[trial.key] = trial
     for number, trial in enumerate(found.values()):
@@ -35,12 +35,16 @@ def chosen(names, modes, seed, most=None):
     return found
 
 
+MODES_IN_ORDER = (trials.UNKNOWN, trials.KNOWN, trials.SOME)
+
+
 def batches_of(found, size):
     """Trials of one operator set and mode, so many together."""
     groups = collections.defaultdict(list)
     for trial in found:
         groups[trial.version, trial.mode].append(trial)
-    return [group[first : first + size] for group in groups.values() for first in range(0, len(group), size)]
+    ordered = sorted(groups.items(), key=lambda item: (MODES_IN_ORDER.index(item[0][1]), -item[0][0]))
+    return [group[first : first + size] for _, group in ordered for first in range(0, len(group), size)]
 
 
 def main():
@@ -51,6 +55,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (default: 1)")
     parser.add_argument("--batch", type=int, default=24, help="trials in one model (default: 24)")
     parser.add_argument("--most", type=int, metavar="N", help="the first configurations of each operator (default: all)")
+    parser.add_argument("--points", type=int, default=2, help="of known sizes of a configuration (default: 2)")
     parser.add_argument("--log", metavar="FILE", help="appends a line of JSON for each trial")
     parser.add_argument("--resume", action="store_true", help="leaves out the trials that the log has")
     parser.add_argument("--write", action="store_true", help="writes docs/onnx-sweep.md")
@@ -62,7 +67,7 @@ def main():
     unknown = [name for name in names if name not in all_operators()]
     if unknown:
         parser.error(f"--operators: expected operators of the sweep, but got {', '.join(unknown)}")
-    found = chosen(names, arguments.modes.split(","), arguments.seed, arguments.most)
+    found = chosen(names, arguments.modes.split(","), arguments.seed, arguments.most, arguments.points)
     results = {}
     if arguments.resume and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():

@@ -41,6 +41,10 @@ class Prepared:
     names: list[str]
 
 
+#: The search for kernels of products takes most of the time by default.
+OPTIONS: dict[str, Any] = {"emulate": True, "cache": False, "max_kernels": 1, "strategy": "roller", "device": "h200"}
+
+
 def session_of(model: Any) -> Any:
     """A session of onnxruntime, whose optimizer is off."""
     import onnxruntime as ort
@@ -150,7 +154,7 @@ def compute(prepared: Sequence[Prepared], seed: int) -> dict[str, list[list[Any]
                     least = min(arrays[number].shape[axis] for arrays in one.inputs)
                     ranges[dim.dim_param] = (min(1, least), None)
     imported = import_proto(model, ranges, "sweep.onnx")
-    module = ftuner.compile(SourceText.of_model(imported), emulate=True, cache=False, max_kernels=1)
+    module = ftuner.compile(SourceText.of_model(imported), **OPTIONS)
     function = module.functions[imported.name]
     results: dict[str, list[list[Any]]] = {one.trial.mark: [] for one in prepared}
     for turn in range(max(len(one.inputs) for one in prepared)):

@@ -68,17 +68,19 @@ def pool(pick: Pick) -> Case:
     make = unequal if name == "MaxPool" else normal
     return pick.case([data(pick("dtype", kinds), "a", "b", *SIDES[:rank], make=make)], attributes, outputs=outputs,
                      points=POINTS, tolerance=4, reference=_pooled,
-                     departure="a window without elements, and VALID windows larger than the image, are left out")  # fmt: skip
+                     departure="windows of padding alone, and those larger than the image, are left out")  # fmt: skip
 
 
 def _pooled(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array] | None:
     """The results, but for images that a window does not fit in and windows of padding alone."""
-    if case.attributes.get("auto_pad") == "VALID" and 0 in wanted[0].shape[2:] + tuple(
-        max(0, size - (k - 1) * d)
-        for size, k, d in zip(arrays[0].shape[2:], case.attributes["kernel_shape"],
-                              case.attributes.get("dilations") or [1, 1, 1])
-    ):  # fmt: skip
-        return None
+    kernel, sides = case.attributes["kernel_shape"], arrays[0].shape[2:]
+    rank = len(kernel)
+    dilations = case.attributes.get("dilations") or [1] * rank
+    pads = case.attributes.get("pads") or [0] * 2 * rank
+    if case.attributes.get("auto_pad") in (None, "NOTSET", "VALID"):
+        rooms = [sides[i] + pads[i] + pads[rank + i] - (kernel[i] - 1) * dilations[i] for i in range(rank)]
+        if min(rooms) <= 0:
+            return None
     if wanted[0].dtype.kind == "f" and (wanted[0] <= np.finfo(wanted[0].dtype).min).any():
         return None
     return wanted

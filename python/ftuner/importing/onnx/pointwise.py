@@ -204,13 +204,17 @@ def gelu(e: Emitter, n: Node) -> Value:
     return e.pointwise(x.kind, [x], of_widened(body))
 
 
+_LARGEST = (2 - 2**-23) * 2.0**127
+
+
 @lowers("Clip")
 def clip(e: Emitter, n: Node) -> Value:
     """NaN stays; where the minimum is larger, the maximum decides."""
     x = n.inputs[0]
     assert x is not None
     if n.version < 11:
-        bounds: list[Any] = [n.attr("min"), n.attr("max")]
+        # Older sets have the largest numbers of f32 where a bound is left out.
+        bounds: list[Any] = [n.attr("min", -_LARGEST), n.attr("max", _LARGEST)]
     else:
         bounds = [n.input(1), n.input(2)]
     values = [x, *(bound for bound in bounds if isinstance(bound, Value))]
