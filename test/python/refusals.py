@@ -30,8 +30,8 @@ def faults(words: str, operators: list[str] | None = None, nodes: list[str] | No
     """
     found = [] if words.strip() else ["it says nothing"]
     for line in filter(None, (line.strip() for line in words.splitlines())):
-        # What stands in quotes is a name of the user's.
-        bare = re.sub(r"'[^'\s]*'", "''", line)
+        # A file's name may be anything.
+        bare = re.sub(r"^(cannot (?:import|compile) )'[^']*'", r"\1''", line)
         found += [f"{what}: {match[0]}" for what, form in _INTERNALS.items() if (match := re.search(form, bare))]
         if re.search(r"[.!?] [A-Z]", bare):
             found.append("more than one sentence")

@@ -186,9 +186,10 @@ class Builder:
         kernel = [self.pick([1, 2, 3]) for _ in range(sides)]
         attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": [self.pick([1, 2]) for _ in range(sides)]}
         if self.pick([True, False]):
-            attributes["auto_pad"] = self.pick(["SAME_UPPER", "SAME_LOWER", "VALID"])
+            attributes["auto_pad"] = self.pick(["SAME_UPPER", "SAME_LOWER"])
         else:
-            attributes["pads"] = [self.pick([0, size // 2]) for size in kernel * 2]
+            # So that a window fits in every image: onnxruntime counts a negative number of steps as one.
+            attributes["pads"] = [size // 2 for size in kernel * 2]
         self.current = self.add(name, [self.current], **attributes)
         self.dims[2:] = [None] * sides
 

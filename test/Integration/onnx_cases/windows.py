@@ -193,8 +193,10 @@ def resize(pick: Pick) -> Case:
     points = dict(POINTS)
     if version < 11:
         return pick.case([image, constant(full, F32)], attributes, points=points)
+    # Only newer sets may leave the region out.
+    region = None if version >= 13 else constant(np.zeros(0), F32)
     if by == "scales":
-        return pick.case([image, None, constant(full, F32)], attributes, points=points, tolerance=8)
+        return pick.case([image, region, constant(full, F32)], attributes, points=points, tolerance=8)
     if by == "sizes":
         points = {"even": {"a": 1, "b": 2, "h": 4, "w": 6}, "odd": {"a": 1, "b": 2, "h": 5, "w": 3},
                   "one": {"a": 1, "b": 2, "h": 1, "w": 1}}  # fmt: skip
@@ -202,7 +204,8 @@ def resize(pick: Pick) -> Case:
     else:
         wanted = ["2*h", "w+1"] if axes else ["a", "b", "2*h", "w+1"]
     operand = constant(wanted) if axes and by == "sizes" else sizes(*wanted)
-    return pick.case([image, None, None, operand], attributes, points=points, tolerance=8)
+    none = None if version >= 13 else constant(np.zeros(0), F32)
+    return pick.case([image, region, none, operand], attributes, points=points, tolerance=8)
 
 
 @operators("Upsample")
