@@ -21,7 +21,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 import ftuner
 
 from ..importing import torch_mlir
-from . import decompositions, effects, size_checks, sizes, views
+from . import decompositions, effects, refusals, size_checks, sizes, views
 from . import layout as lay
 from .folding import Weights, fold
 from .importer import range_of
@@ -67,7 +67,13 @@ class ExportedModel:
 
         Options are those of `ftuner.compile`.
         """
-        function = ftuner.compile(self.text, **options).functions[self.name]
+        try:
+            module = ftuner.compile(self.text, **options)
+        except ftuner.CompileError as error:
+            if "the module needs no kernels" not in str(error):
+                raise
+            module = ftuner.compile(_with_a_kernel(self.text), **options)
+        function = module.functions[self.name]
         weights = self.weights
         return function.keeping(len(weights.names), lambda memory: weights.tensors())
 
@@ -122,6 +128,7 @@ def export(
             raise ValueError(f"expected {option} {words}, but got {value!r}")
     importer_module = torch_mlir.load("extras.fx_importer", "ftuner.torch.export")
     source = program_of(model, args, kwargs, dynamic_shapes)
+    refusals.check_operators(source.program)
     with torch.no_grad(), all_sizes():
         program = source.program.run_decompositions(decompositions.table(convolutions))
     effects.check_effects(source, program, mutations)
@@ -138,11 +145,13 @@ def export(
         importer = importer_module.FxImporter(context=context)
         try:
             importer.import_program(program, func_name=name)
-        except (NotImplementedError, ValueError, KeyError) as error:
-            words = f"cannot import the model: {error}"
-            raise ftuner.CompileError(words, str(error)) from error
+        except (NotImplementedError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise refusals.of_importer(source.program, error) from error
         passes = (torch_mlir.FROM_PYTORCH, torch_mlir.TO_LINALG)
-        module = torch_mlir.lower(importer.module, passes)
+        try:
+            module = torch_mlir.lower(importer.module, passes)
+        except torch_mlir.NotLowered as error:
+            raise refusals.explained(source.program, error) from None
         ranges = {symbol: str(range_) for symbol, range_ in symbols.items()}
         names = {
             "arguments": _argument_names(source, program, weights.names),
@@ -150,6 +159,29 @@ def export(
         }
         torch_mlir.annotate(module, name, ranges, argument_shapes, names=names)
         return ExportedModel(torch_mlir.text_of(module), name, weights, written)
+
+
+#: A function that a library without any other kernel gets.
+_KERNEL = """
+  func.func @ftuner_no_kernels(%x: tensor<1xf32>) -> tensor<1xf32> {
+    %e = tensor.empty() : tensor<1xf32>
+    %y = linalg.generic {
+      indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]
+    } ins(%x : tensor<1xf32>) outs(%e : tensor<1xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %n = arith.negf %in : f32
+      linalg.yield %n : f32
+    } -> tensor<1xf32>
+    return %y : tensor<1xf32>
+  }
+"""
+
+
+def _with_a_kernel(text: str) -> str:
+    """The module with one more function: results without elements need no kernel, but a library does."""
+    begin = text.index("  func.func")
+    return text[:begin] + _KERNEL + text[begin:]
 
 
 def _lift_state(

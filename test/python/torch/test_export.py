@@ -193,9 +193,9 @@ class Remainder(nn.Module):
 @pytest.mark.parametrize(
     ("model", "operator"),
     [
-        (Sorted(), "tm_tensor.sort"),
-        (Unknown(), "aten.special_airy_ai"),
-        (Remainder(), "aten.fmod.Scalar"),
+        (Sorted(), "sort"),
+        (Unknown(), "special_airy_ai"),
+        (Remainder(), "fmod"),
     ],
 )
 def test_refused_operators(model: nn.Module, operator: str) -> None:
@@ -204,7 +204,7 @@ def test_refused_operators(model: nn.Module, operator: str) -> None:
         ft.export(model, (torch.randn(3, 4),))
     line = model.forward.__code__.co_firstlineno + 1
     message = str(refused.value)
-    assert operator in message and f"test_export.py:{line})" in message
+    assert f"the operator {operator} is not supported: " in message and f"test_export.py:{line})" in message
     assert len(message.splitlines()) == 1
 
 
@@ -233,8 +233,8 @@ class Circular(nn.Module):
         (Returning(lambda x: None), "expected tensors as results, but result 1 is None"),
         (Returning(lambda x: 3), "expected tensors as results, but result 1 is a number"),
         (Returning(lambda x: x.shape[0]), "expected tensors as results, but result 1 is a number"),
-        (Branching(), "operation 'cond' not implemented"),
-        (Circular(), "torch-mlir does not lower the operator aten.pad"),
+        (Branching(), "the operator cond is not supported: .*; .*"),
+        (Circular(), "the operator pad is not supported: torch-mlir .*; .*test_export.py:227"),
     ],
 )
 def test_refused_models(model: nn.Module, words: str) -> None:
@@ -373,5 +373,5 @@ class Groups(nn.Module):
 
 def test_group_norm_without_elements() -> None:
     x = torch.randn(0, 4, 3)
-    with pytest.raises(ftuner.Error, match="nothing to compile"):
-        ft.export(Groups(), (x,)).compile(max_kernels=1, emulate=True)
+    function = ft.export(Groups(), (x,)).compile(max_kernels=1, emulate=True)
+    assert function(x).shape == x.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
+import ftuner
 import ftuner.torch
+import refusals
 from ftuner.torch.decompose import contractions
 
 F = torch.nn.functional
@@ -209,3 +212,36 @@ def test_losses_in_another_type() -> None:
         "softmax": lambda x, t: F.softmax(x.half(), 1, dtype=torch.float32),
     }
     check(functions, (x, target), 64)
+
+
+class _Refused(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = torch.view_as_real(torch.view_as_complex(x) * 1j)
+        return x[x > 0], y + torch.gcd(x.int(), x.int())
+
+
+def test_refusals_come_at_once() -> None:
+    with pytest.raises(ftuner.CompileError) as error:
+        ftuner.torch.export(_Refused(), (torch.randn(5, 2),), dynamic_shapes=({0: Dim.AUTO},))
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    for line, words in zip(lines, ("view_as_complex", "mul", "index", "gcd")):
+        own = re.sub(r"\([^ ]*test_operators.py:\d+\)", "", line)
+        assert own != line and not refusals.faults(own, [words])
+    assert "complex" in lines[0] and "depends on data" in lines[-2]
+
+
+def test_operators_that_decompose_are_refused_by_their_names() -> None:
+    class Model(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return F.pad(x, (1, 1), mode="circular")
+
+    with pytest.raises(ftuner.CompileError) as error:
+        ftuner.torch.export(Model(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim.AUTO},))
+    assert "the operator pad is not supported" in str(error.value)
+
+
+def test_results_without_elements() -> None:
+    x = torch.randn(0, 3)
+    total, flipped = compiled([lambda x: x + 1, lambda x: x.T], (x,))(x)
+    assert total.shape == (0, 3) and flipped.shape == (3, 0)
