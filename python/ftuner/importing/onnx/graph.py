@@ -69,6 +69,10 @@ def names_in(node: Any) -> set[str]:
     return names
 
 
+#: What a lowering of an operator that ONNX does not have ends on.
+_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
 class Walk:
     """Emits nodes.
 
@@ -170,7 +174,14 @@ class Walk:
         self.emitter.node = given
         lowering = self._lowerings.get(node.op_type) if is_own(node.domain) else None
         if lowering is not None:
-            found = lowering(self.emitter, given)
+            try:
+                found = lowering(self.emitter, given)
+            except _UNFIT as error:
+                # ONNX's checker lets through attributes and shapes that no operator has.
+                raise given.refuse(
+                    f"its operands and attributes do not fit together ({type(error).__name__})",
+                    "check the model beside another runtime",
+                ) from error
             results = [found] if isinstance(found, Value) else [*found]
             for result in results:
                 if result.origin is None:
@@ -189,12 +200,15 @@ class Walk:
         absent = {name for name, value in scope.items() if value is None}
         absent |= {*function.input[len(inputs) :]}
         given = {attribute.name: attribute for attribute in node.attribute}
+        opsets = [*function.opset_import]
+        if not any(is_own(entry.domain) for entry in opsets):
+            opsets += [entry for entry in self.opsets if is_own(entry.domain)]
         for inner in function.node:
             copy = _with_attributes(inner, given)
             for number, name in enumerate(copy.input):
                 if name in absent:
                     copy.input[number] = ""
-            self.node(copy, scope, function.opset_import, None, place)
+            self.node(copy, scope, opsets, None, place)
         results = [scope.get(name) for name in function.output[: len(node.output)]]
         if any(result is None and name for result, name in zip(results, node.output)):
             raise Missing()

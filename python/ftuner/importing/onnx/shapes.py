@@ -192,4 +192,19 @@ def constant_of_shape(e: Emitter, n: Node) -> Value:
     return e.filled(n.numbers(0), array.reshape(-1)[0], kind)
 
 
+@lowers("ConstantFill")
+def constant_fill(e: Emitter, n: Node) -> Value:
+    """An operator that ONNX never settled; old exporters write it for states of recurrent layers."""
+    kind = n.attr("dtype", TensorProto.FLOAT)
+    x = n.input(0)
+    if x is None:
+        dims: list[Size] = [*n.attr("shape", [])]
+    elif n.attr("input_as_shape", 0):
+        dims = n.numbers(0)
+    else:
+        dims = [*x.dims]
+    dims += n.attr("extra_shape", [])
+    return e.filled(dims, n.attr("value", 0.0), kind)
+
+
 __all__ = ["axes_of", "axis_of", "operands", "reshaped"]
