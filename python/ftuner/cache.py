@@ -95,7 +95,7 @@ def clear(older_than: float | None = None) -> int:
     """Removes entries and returns their number.
 
     `older_than` keeps those that were used within so many seconds. What killed processes left
-    is removed, too. Libraries in use stay loaded.
+    is removed, too, and explanations that are kept. Libraries in use stay loaded.
     """
     removed = 0
     now = time.time()
@@ -110,7 +110,20 @@ def clear(older_than: float | None = None) -> int:
     if older_than is None:
         for lock in _entries_folder().glob("*.lock"):
             lock.unlink(missing_ok=True)
+    _clear_explanations(older_than)
     return removed
+
+
+def explanations_folder() -> Path:
+    """The folder of explanations that are kept (kept_explanations.py); it need not exist yet."""
+    return path() / "explanations"
+
+
+def _clear_explanations(older_than: float | None) -> None:
+    for file in explanations_folder().glob("*"):
+        if older_than is None or _age(file) > older_than:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def key_of(parts: Mapping[str, Any]) -> str:

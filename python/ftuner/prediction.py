@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 from . import compiler, descriptions
 from .errors import Error
-from .explanation import explain_data
+from .kept_explanations import explain_kept
 from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
 from .work import check_sizes_given
 
@@ -56,7 +56,9 @@ def predict(
     _check_declared(text, shapes)
     # Without a size nothing would be explained at one shape.
     is_asked = any(shapes)
-    data = explain_data(text, shapes if is_asked else None, device=device, function=function, **options)
+    data = explain_kept(
+        text, shapes if is_asked else None, device=device, function=function, options=options
+    )
     if data["functions"] is None:
         raise Error("there is no timeline: the module has no lowering to launches")
     symbols = [entry["symbol"] for entry in data["functions"]]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import compiler, prediction, timeline, work
+from ftuner import cache, compiler, kept_explanations, prediction, timeline, work
 from ftuner.latency import vendor
 from ftuner.learned import replay
 
@@ -389,6 +389,35 @@ def test_predict(source: Path, tmp_path: Path) -> None:
     assert data[0]["launch_interval_us"] == 1000 and data[0]["host_us"] == 1000 * data[0]["kernels"]
     last = data[0]["launches"][-1]
     assert data[0]["replay_us"] == last["end_us"] > 1000 * data[0]["kernels"]
+
+
+def test_predictions_are_kept(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model is not planned again for what was predicted before, unless something differs."""
+    asked = []
+    known = kept_explanations.explain_data
+    monkeypatch.setattr(
+        kept_explanations, "explain_data", lambda *args, **more: asked.append(args) or known(*args, **more)
+    )
+
+    def predict(size: int, **more: Any) -> Any:
+        (one,) = ftuner.predict(source, {"T": size}, **{"device": "v100", "max_kernels": 1, **more})
+        return one.as_json()
+
+    cache.clear()
+    first = predict(8)
+    assert predict(8) == first and len(asked) == 1
+    for count, more in enumerate(({"max_kernels": 2}, {"device": "a100"}), 2):
+        predict(8, **more)
+        assert len(asked) == count
+    assert predict(9) != first and len(asked) == 4
+    # What is damaged is made again.
+    for file in cache.explanations_folder().iterdir():
+        content = json.loads(file.read_text())
+        content["data"]["functions"] = []
+        file.write_text(json.dumps(content) if len(asked) % 2 else "{")
+    assert predict(8) == first and len(asked) == 5
+    cache.clear()
+    assert not [*cache.explanations_folder().iterdir()]
 
 
 def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
