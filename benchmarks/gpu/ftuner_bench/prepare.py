@@ -33,14 +33,15 @@ PATHS = "simt,mma,rows,wgmma"
 # Sizes whose programs are all timed, of the workloads that have some. Those of batches are
 # multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
 SELECTION_SIZES = {
-    # All of them together have about fifty families.
-    "dense": range(1, 129),
-    "dense16": (8, 53, 128),
-    "batch_nt": (8, 24, 52, 64, 100, 128),
-    "batch_nn": (8, 24, 52, 64, 100, 128),
-    "linear": (16, 128, 512, 2048),
-    "dense_f16": (1, 16, 53, 128),
+    "dense": (1, 16, 53, 64, 113, 128),
+    "dense16": (53, 128),
+    "batch_nt": (52, 128),
+    "batch_nn": (52, 128),
+    "linear": (16, 128, 2048),
+    "dense_f16": (1, 53, 128),
+    # What decides most: powers of two, and a size that is no multiple of tiles.
     "llama_out": (16, 100, 128, 1024, 2048, 4096),
+    "llama_down": (1024, 4096),
 }
 REHEARSAL_SELECTION_SIZES = {"dense": (8,), "batch_nn": (8,), "llama_out": (64,)}
 # Of a function, in a rehearsal.
