@@ -68,10 +68,22 @@ static int32_t failFromHost(const char *message) {
   return fail(FTRT_ERROR_HOST, message ? message : "unknown error");
 }
 
+static int32_t failWithSizes(const char *message, const int64_t *sizes,
+                             int32_t count) {
+  std::string text = message ? message : "unknown error";
+  for (int32_t i = 0; i < count; ++i) {
+    std::string place = "{" + std::to_string(i) + "}";
+    for (size_t at = text.find(place); at != std::string::npos;
+         at = text.find(place))
+      text.replace(at, place.size(), std::to_string(sizes[i]));
+  }
+  return fail(FTRT_ERROR_HOST, text);
+}
+
 static const char *getLastError() { return lastError().c_str(); }
 
 const RuntimeAPI &ftuner::emulator::getRuntimeAPI() {
-  static const RuntimeAPI api = {&launch, &encodeForHost, &imageIsExact,
-                                 &failFromHost, &getLastError};
+  static const RuntimeAPI api = {&launch,       &encodeForHost, &imageIsExact,
+                                 &failFromHost, &failWithSizes, &getLastError};
   return api;
 }

@@ -224,10 +224,10 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
       std::make_unique<PtxKernels>(library, std::move(*ptx), "ftuner-run");
   if (llvm::Error error = kernels->prepare((*gpu)->stream))
     return error;
-  auto function =
-      HostFunction::create(module, signature.name,
-                           {&launchKernel, &encodeTensorMap, &imageIsExact,
-                            library.fail, library.last_error});
+  auto function = HostFunction::create(
+      module, signature.name,
+      {&launchKernel, &encodeTensorMap, &imageIsExact, library.fail,
+       library.fail_sizes, library.last_error});
   if (!function)
     return function.takeError();
   std::string device =

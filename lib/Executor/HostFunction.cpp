@@ -40,6 +40,7 @@ HostFunction::create(ModuleOp module, StringRef name,
               {"ftrt_tensor_map_encode", address(api.encodeTensorMap)},
               {"ftrt_image_is_exact", address(api.imageIsExact)},
               {"ftrt_fail", address(api.fail)},
+              {"ftrt_fail_sizes", address(api.failSizes)},
               {"ftrt_last_error", address(api.lastError)}});
   if (!jit)
     return jit.takeError();

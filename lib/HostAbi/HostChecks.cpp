@@ -1,5 +1,6 @@
 //===- HostChecks.cpp - What would mislead or stop the host ---*- C++ -*-===//
 #include "FTuner/HostAbi/HostChecks.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -231,7 +232,8 @@ void ftuner::assertSizesFit(Operation *root) {
     SmallVector<Operation *> pending;
     for (Operation *op : ops) {
       bool isEnd = op->hasTrait<OpTrait::IsTerminator>() ||
-                   !(isMemoryEffectFree(op) || isa<cf::AssertOp>(op));
+                   !(isMemoryEffectFree(op) ||
+                     isa<cf::AssertOp, ftuner::ukernel::AssertOp>(op));
       if (isEnd && !pending.empty()) {
         assertFits(pending, op);
         pending.clear();

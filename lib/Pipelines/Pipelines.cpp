@@ -123,6 +123,7 @@ void buildPlanningPipeline(OpPassManager &pm, const FTunerOptions &options,
 void buildFrontEndFormationPipeline(OpPassManager &pm,
                                     const FTunerOptions &options) {
   attachDevice(pm, options.settings());
+  pm.addNestedPass<func::FuncOp>(createUKernelAssertViewsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   buildFormationPipeline(pm, options, /*isPartial=*/false);

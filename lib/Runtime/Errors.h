@@ -15,6 +15,10 @@ namespace ftrt {
 /// printf into a string.
 __attribute__((format(printf, 1, 2))) std::string format(const char *text, ...);
 
+/// Returns `message` with {0}, {1}, … replaced by the sizes. Anything else in
+/// braces stays.
+std::string withSizes(const char *message, const int64_t *sizes, int32_t count);
+
 /// Records the words as the calling thread's last error; returns `code`.
 int32_t fail(int32_t code, std::string message);
 

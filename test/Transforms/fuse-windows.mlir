@@ -68,7 +68,7 @@ func.func @average(%x: tensor<2x8x8x4xf16>) -> tensor<2x4x4x4xf16> {
 // Sizes that only the run knows are held against each other before it; what a
 // tensor holds is where the sum starts, and others that read it are left.
 // CHECK-LABEL: func.func @dynamic
-// CHECK: cf.assert %{{.*}}, "linalg.generic: sizes of the operands do not fit each other"
+// CHECK: cf.assert %{{.*}}, "sizes of the operands do not fit each other"
 // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%arg2 : tensor<?x?xf32>) outs({{.*}}) attrs = {ukernel.window = "linalg.generic (arith.mulf, arith.addf)"}
 // CHECK: ^bb0(%[[START:.*]]: f32, %{{.*}}: f32):
 // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[START]]) -> (f32)

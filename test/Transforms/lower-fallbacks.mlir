@@ -8,7 +8,7 @@
 // CHECK-DAG:     %[[N:.*]] = memref.dim %[[X]], %c1
 // CHECK-DAG:     %[[O:.*]] = memref.dim %[[Y]], %c0
 // CHECK:         %[[EQ:.*]] = arith.cmpi eq, %[[O]], %[[M]]
-// CHECK:         cf.assert %[[EQ]], "linalg.reduce in kernel 'sum_fallback_0': sizes of the operands do not fit each other"
+// CHECK:         ukernel.assert %[[EQ]], "{{.*}}: sizes of the operands do not fit each other: dimension 0 of {{.*}} is {0}, but expected {1}"(%[[O]], %[[M]])
 // CHECK:         %[[BLOCKS:.*]] = arith.ceildivui %[[M]], %c8
 // CHECK:         ukernel.launch @sum_fallback_0::@sum_fallback_0 blocks(%[[BLOCKS]])
 // CHECK-SAME:      args(%[[X]], %[[Y]] : memref<?x?xf32>, memref<?xf32>) sizes(%[[M]], %[[N]], %[[O]])

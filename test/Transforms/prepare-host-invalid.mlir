@@ -1,4 +1,4 @@
-// RUN: ftuner-opt %s --ukernel-prepare-host -split-input-file -verify-diagnostics
+// RUN: ftuner-opt %s --ukernel-prepare-host --allow-unregistered-dialect -split-input-file -verify-diagnostics
 
 // expected-error @below {{no lowering: expected argument 0 of 'unranked' to be a ranked tensor, but got 'tensor<*xf32>'}}
 func.func @unranked(%x: tensor<*xf32>) {
@@ -145,6 +145,24 @@ func.func @grows(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
 
 // -----
 
+// Every refusal of a module, not the first one alone.
+module {
+  // expected-error @below {{no lowering: expected argument 0 of 'several' to be a ranked tensor}}
+  // expected-error @below {{no lowering: expected argument 1 of 'several' to have elements of type}}
+  func.func @several(%x: tensor<*xf32>, %y: tensor<4xcomplex<f32>>) {
+    return
+  }
+  // expected-error @below {{no lowering: expected argument 0 of 'another' to be a ranked tensor}}
+  func.func @another(%x: tensor<*xf32>) {
+    // expected-error @below {{no lowering: 'outside' is called, but has no body}}
+    func.call @outside() : () -> ()
+    return
+  }
+  func.func private @outside()
+}
+
+// -----
+
 func.func @takes_turns(%x: tensor<3x?xf32>, %y: tensor<3x?xf32>, %n: index) -> tensor<3x?xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -176,4 +194,21 @@ func.func @passes_another(%x: tensor<4xf32>, %n: index) -> tensor<2xf32> {
     scf.yield %j, %x : index, tensor<4xf32>
   }
   return %r#1 : tensor<2xf32>
+}
+
+// -----
+
+module {
+  func.func @first(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @below {{no lowering: unknown.one}}
+    %0 = "unknown.one"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    // expected-error @below {{no lowering: unknown.two}}
+    %1 = "unknown.two"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+  func.func @second(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @below {{no lowering: unknown.one}}
+    %0 = "unknown.one"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
 }

@@ -28,8 +28,8 @@ func.func @rows(%x: tensor<?x4xf32>, %n: index)
 // CHECK-LABEL: func.func private @asserts_result_sizes(
 // CHECK-SAME:    %[[M:.*]]: index, %[[N:.*]]: index) -> index
 // CHECK:         %[[EQ:.*]] = arith.cmpi eq, %[[M]], %[[N]]
-// CHECK:         cf.assert %[[EQ]], "sizes"
-// CHECK-NOT:     cf.assert
+// CHECK:         ukernel.assert %[[EQ]], "{{.*}}: sizes, but got {0} (dimension 0 of argument 0) and {1} (dimension 0 of argument 1)"(%[[M]], %[[N]])
+// CHECK-NOT:     {{(cf|ukernel).assert}}
 // CHECK:         return %[[M]]
 func.func @asserts(%x: tensor<?xf32>, %y: tensor<?xi1>) -> tensor<?xf32> {
   %c0 = arith.constant 0 : index

@@ -125,6 +125,7 @@ def ConvertUKernelToLLVMPass : Pass<"convert-ukernel-to-llvm", "::mlir::ModuleOp
     ```
   }];
   let dependentDialects = [
+    "::ftuner::ukernel::UKernelDialect",
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::memref::MemRefDialect"];

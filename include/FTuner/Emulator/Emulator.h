@@ -146,6 +146,7 @@ struct RuntimeAPI {
   decltype(&ftrt_tensor_map_encode) encodeTensorMap;
   decltype(&ftrt_image_is_exact) imageIsExact;
   decltype(&ftrt_fail) fail;
+  decltype(&ftrt_fail_sizes) failSizes;
   decltype(&ftrt_last_error) lastError;
 };
 

@@ -2,9 +2,29 @@
 #ifndef FTUNER_HOSTABI_HOSTCHECKS_H
 #define FTUNER_HOSTABI_HOSTCHECKS_H
 
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Operation.h"
+#include <string>
 
 namespace ftuner {
+
+/// Returns the place of code that a user wrote: FILE:LINE:COLUMN, or else the
+/// name of a node of a graph; empty if it is not known.
+std::string placeOf(mlir::Location location);
+
+/// Returns what a message calls a size: "dimension 1 of argument 'x'"; empty if
+/// it is something computed.
+std::string describeSize(mlir::Value size);
+
+/// Returns what a message calls a tensor or a buffer: "argument 'x'", "result
+/// 0", "an intermediate".
+std::string describeBuffer(mlir::Value buffer);
+
+/// Emits a check at the builder's position, unless it is known to hold. The
+/// place of the code is put before `message`, which has {0}, {1}, … for
+/// `sizes`.
+void assertSizes(mlir::ImplicitLocOpBuilder &b, mlir::Value condition,
+                 llvm::StringRef message, mlir::ValueRange sizes);
 
 /// Asserts before each division and remainder of integers below `root` that the
 /// divisor is not zero, and that a signed quotient does not overflow: a CPU

@@ -206,6 +206,11 @@ int32_t ftrt_image_is_exact(const ftrt_module *module, void *stream,
  * that do not fit each other. */
 int32_t ftrt_fail(const char *message);
 
+/* The same with sizes in the message: {0}, {1}, ... stand for the first of
+ * `count` sizes, the second, and so on. */
+int32_t ftrt_fail_sizes(const char *message, const int64_t *sizes,
+                        int32_t count);
+
 /* The calling thread's last error in words; empty where there was none. Valid
  * until the thread's next call of a function of this API. */
 const char *ftrt_last_error(void);

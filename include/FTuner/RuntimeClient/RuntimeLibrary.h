@@ -15,6 +15,7 @@ namespace ftuner {
   FUNCTION(tensor_map_encode)                                                  \
   FUNCTION(image_is_exact)                                                     \
   FUNCTION(fail)                                                               \
+  FUNCTION(fail_sizes)                                                         \
   FUNCTION(last_error)                                                         \
   FUNCTION(prepare)                                                            \
   FUNCTION(release)                                                            \

@@ -23,6 +23,29 @@ def UKernelAttachDevicePass : Pass<"ukernel-attach-device", "::mlir::ModuleOp"> 
   let dependentDialects = ["::ftuner::ukernel::UKernelDialect"];
 }
 
+def UKernelAssertViewsPass : Pass<"ukernel-assert-views", "::mlir::func::FuncOp"> {
+  let summary = "Assert what casts of tensors claim of sizes";
+  let description = [{
+    A `tensor.cast` to a static size is a claim of whoever wrote it. Others
+    believe it, and take the cast away: kernels would then read and write
+    outside of the tensor. Here, before anything else, each such claim is
+    asserted. What reshapes and slices claim is asserted where the host makes
+    their views.
+
+    ```mlir
+    %c = tensor.cast %x : tensor<?x?xf32> to tensor<?x4xf32>
+    // becomes
+    %n = tensor.dim %x, %c1 : tensor<?x?xf32>
+    %same = arith.cmpi eq, %n, %c4 : index
+    cf.assert %same, "expected size 4 of dimension 1"
+    %c = tensor.cast %x : tensor<?x?xf32> to tensor<?x4xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
 def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::ModuleOp"> {
   let summary = "Bring contractions and elementwise chains into the form that workloads start from";
   let description = [{
@@ -239,6 +262,7 @@ def UKernelPrepareHostPass : Pass<"ukernel-prepare-host", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = [
+    "::ftuner::ukernel::UKernelDialect",
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::bufferization::BufferizationDialect",
     "::mlir::cf::ControlFlowDialect", "::mlir::func::FuncDialect",

@@ -23,9 +23,11 @@ public:
   const mlir::LLVMTypeConverter &getTypes() const { return types; }
   mlir::Type getPointerType() const;
 
-  // The functions ftrt_fail, ftrt_launch, ftrt_tensor_map_encode and
-  // ftrt_image_is_exact. The last two came later (`expectFunction`).
+  // The functions ftrt_fail, ftrt_fail_sizes, ftrt_launch,
+  // ftrt_tensor_map_encode and ftrt_image_is_exact. The second and the last two
+  // came later (`expectFunction`).
   mlir::LLVM::LLVMFuncOp getFail();
+  mlir::LLVM::LLVMFuncOp getFailSizes();
   mlir::LLVM::LLVMFuncOp getLaunch();
   mlir::LLVM::LLVMFuncOp getEncode();
   mlir::LLVM::LLVMFuncOp getImageIsExact();
@@ -60,9 +62,11 @@ void returnCode(mlir::ImplicitLocOpBuilder &b, mlir::func::FuncOp func,
                 mlir::Value code);
 
 /// Ends the block before the builder's position: if `condition` holds there,
-/// the function fails with `message`. The builder goes on behind the check.
+/// the function fails with `message`, which has {0}, {1}, … for `sizes`, i64.
+/// The builder goes on behind the check.
 void failIf(mlir::ImplicitLocOpBuilder &b, HostRuntime &runtime,
-            mlir::Value condition, llvm::StringRef message);
+            mlir::Value condition, llvm::StringRef message,
+            mlir::ValueRange sizes = {});
 
 /// Likewise: fails where the runtime that the library runs with lacks
 /// `function`, one that may be absent.

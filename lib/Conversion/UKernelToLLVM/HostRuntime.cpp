@@ -39,6 +39,12 @@ LLVM::LLVMFuncOp HostRuntime::getFail() {
   return declare("ftrt_fail", {getPointerType()});
 }
 
+LLVM::LLVMFuncOp HostRuntime::getFailSizes() {
+  Type pointer = getPointerType();
+  Type i32 = IntegerType::get(module.getContext(), 32);
+  return declareOptional("ftrt_fail_sizes", {pointer, pointer, i32});
+}
+
 LLVM::LLVMFuncOp HostRuntime::getLaunch() {
   Type pointer = getPointerType();
   Type i32 = IntegerType::get(module.getContext(), 32);
@@ -167,10 +173,53 @@ static Block *branchAway(ImplicitLocOpBuilder &b, Value condition) {
   return next;
 }
 
+/// Emits the call that fails with sizes. Leaves the builder where the runtime
+/// that the library runs with has no such function.
+static void failWithSizes(ImplicitLocOpBuilder &b, HostRuntime &runtime,
+                          func::FuncOp func, StringRef message,
+                          ValueRange sizes) {
+  LLVM::LLVMFuncOp fail = runtime.getFailSizes();
+  Type pointer = runtime.getPointerType(), i64 = b.getI64Type();
+  Value address = LLVM::AddressOfOp::create(b, fail);
+  Value null = LLVM::ZeroOp::create(b, pointer);
+  Value isThere =
+      LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, address, null);
+  Block *without = branchAway(b, isThere);
+  Value count = arith::ConstantOp::create(b, b.getI64IntegerAttr(sizes.size()));
+  Value array = LLVM::AllocaOp::create(b, pointer, i64, count);
+  for (auto [index, size] : llvm::enumerate(sizes)) {
+    Value place = LLVM::GEPOp::create(
+        b, pointer, i64, array,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(b, size, place);
+  }
+  Value number =
+      arith::ConstantOp::create(b, b.getI32IntegerAttr(sizes.size()));
+  Value text = runtime.getString(b, message);
+  auto call = LLVM::CallOp::create(b, fail, ValueRange{text, array, number});
+  returnCode(b, func, call.getResult());
+  b.setInsertionPointToStart(without);
+}
+
+/// The message for runtimes that put no sizes into it.
+static std::string withoutSizes(StringRef message, size_t count) {
+  std::string text = message.str();
+  for (size_t i = 0; i < count; ++i) {
+    std::string place = "{" + std::to_string(i) + "}";
+    for (size_t at = text.find(place); at != std::string::npos;
+         at = text.find(place))
+      text.replace(at, place.size(), "another size");
+  }
+  return text;
+}
+
 void ftuner::failIf(ImplicitLocOpBuilder &b, HostRuntime &runtime,
-                    Value condition, StringRef message) {
+                    Value condition, StringRef given, ValueRange sizes) {
   auto func = cast<func::FuncOp>(b.getInsertionBlock()->getParentOp());
   Block *next = branchAway(b, condition);
+  if (!sizes.empty())
+    failWithSizes(b, runtime, func, given, sizes);
+  std::string message = withoutSizes(given, sizes.size());
   Value text = runtime.getString(b, message);
   auto call = LLVM::CallOp::create(b, runtime.getFail(), ValueRange{text});
   returnCode(b, func, call.getResult());

@@ -282,12 +282,30 @@ LogicalResult LaunchLowering::lower(ukernel::ExactImageOp question) {
   return success();
 }
 
+static void lowerAssertion(Operation *op, HostRuntime &runtime) {
+  ImplicitLocOpBuilder b(op->getLoc(), op);
+  Value isTrue = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  Value isBad = arith::XOrIOp::create(b, op->getOperand(0), isTrue);
+  SmallVector<Value> sizes;
+  StringRef message;
+  if (auto assertion = dyn_cast<ukernel::AssertOp>(op)) {
+    message = assertion.getMessage();
+    for (Value size : assertion.getSizes())
+      sizes.push_back(arith::IndexCastOp::create(b, b.getI64Type(), size));
+  } else {
+    message = cast<cf::AssertOp>(op).getMsg();
+  }
+  failIf(b, runtime, isBad, message, sizes);
+  op->erase();
+}
+
 LogicalResult
 ftuner::lowerRuntimeOps(func::FuncOp func, HostRuntime &runtime,
                         const llvm::StringMap<Attribute> &entries) {
   SmallVector<Operation *> ops;
   func.walk([&](Operation *op) {
-    if (isa<cf::AssertOp, ukernel::LaunchOp, ukernel::ExactImageOp>(op))
+    if (isa<cf::AssertOp, ukernel::AssertOp, ukernel::LaunchOp,
+            ukernel::ExactImageOp>(op))
       ops.push_back(op);
   });
   LaunchLowering launches(func, runtime, entries);
@@ -302,14 +320,9 @@ ftuner::lowerRuntimeOps(func::FuncOp func, HostRuntime &runtime,
         return failure();
       continue;
     }
-    auto assertion = cast<cf::AssertOp>(op);
     if (failed(expectInFunction(op)))
       return failure();
-    ImplicitLocOpBuilder b(op->getLoc(), op);
-    Value isTrue = arith::ConstantOp::create(b, b.getBoolAttr(true));
-    Value isBad = arith::XOrIOp::create(b, assertion.getArg(), isTrue);
-    failIf(b, runtime, isBad, assertion.getMsg());
-    op->erase();
+    lowerAssertion(op, runtime);
   }
   return success();
 }

@@ -41,6 +41,9 @@ struct ConvertUKernelToLLVM
     for (auto func : module.getOps<func::FuncOp>())
       if (getAbiType(func) && !func.isExternal())
         funcs.push_back(func);
+    // While buffers are still arguments, which messages name.
+    for (auto func : module.getOps<func::FuncOp>())
+      lowerViews(func);
     for (func::FuncOp func : funcs)
       if (failed(lowerHostFunction(func, runtime)))
         return signalPassFailure();
@@ -48,7 +51,6 @@ struct ConvertUKernelToLLVM
       if (func.isExternal())
         continue;
       assertDivisions(func);
-      lowerViews(func);
       assertSizesFit(func);
       if (failed(lowerRuntimeOps(func, runtime, entries)))
         return signalPassFailure();

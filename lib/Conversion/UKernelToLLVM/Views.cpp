@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 #include "HostFunction.h"
 
+#include "FTuner/HostAbi/HostChecks.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -23,12 +23,6 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return b.createOrFold<arith::CmpIOp>(predicate, lhs, rhs);
 }
 
-static void require(ImplicitLocOpBuilder &b, Value condition,
-                    StringRef message) {
-  if (!matchPattern(condition, m_One()))
-    cf::AssertOp::create(b, condition, message);
-}
-
 /// Replaces an expanded shape by its sizes and strides: upstream's expansion
 /// cannot take two dynamic sizes in one group.
 static void lowerExpandShape(memref::ExpandShapeOp op) {
@@ -39,6 +33,7 @@ static void lowerExpandShape(memref::ExpandShapeOp op) {
   SmallVector<OpFoldResult> sizes = op.getMixedOutputShape();
   // A source without dimensions has one element.
   SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+  std::string source = ftuner::describeBuffer(op.getSrc());
   Value zero = arith::ConstantIndexOp::create(b, 0);
   for (auto [group, dims] : llvm::enumerate(op.getReassociationIndices())) {
     Value stride = metadata.getStrides()[group];
@@ -48,14 +43,20 @@ static void lowerExpandShape(memref::ExpandShapeOp op) {
                          ? OpFoldResult(stride)
                          : b.getIndexAttr(staticStrides[dim]);
       Value size = toValue(b, sizes[dim]);
-      require(b, compare(b, arith::CmpIPredicate::sge, size, zero),
-              "expected sizes of a reshape of at least 0");
+      ftuner::assertSizes(b, compare(b, arith::CmpIPredicate::sge, size, zero),
+                          "expected sizes of a reshape of " + source +
+                              " of at least 0, but got {0}",
+                          size);
       stride = b.createOrFold<arith::MulIOp>(stride, size);
       product = b.createOrFold<arith::MulIOp>(product, size);
     }
     Value whole = b.createOrFold<memref::DimOp>(op.getSrc(), group);
-    require(b, compare(b, arith::CmpIPredicate::eq, product, whole),
-            "expected a reshape to keep the number of elements");
+    ftuner::assertSizes(
+        b, compare(b, arith::CmpIPredicate::eq, product, whole),
+        "expected a reshape to keep the number of elements: dimension " +
+            std::to_string(group) + " of " + source +
+            " is {0}, but the sizes it is split into make {1}",
+        {whole, product});
   }
   OpFoldResult offset = ShapedType::isDynamic(staticOffset)
                             ? OpFoldResult(metadata.getOffset())
@@ -71,7 +72,7 @@ static void checkSlice(memref::SubViewOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value one = arith::ConstantIndexOp::create(b, 1);
-  Value isInside = arith::ConstantOp::create(b, b.getBoolAttr(true));
+  std::string source = ftuner::describeBuffer(op.getSource());
   for (auto [dim, offset, size, stride] : llvm::enumerate(
            op.getMixedOffsets(), op.getMixedSizes(), op.getMixedStrides())) {
     Value first = toValue(b, offset), count = toValue(b, size);
@@ -85,10 +86,13 @@ static void checkSlice(memref::SubViewOp op) {
         compare(b, arith::CmpIPredicate::slt, last, whole));
     fits = b.createOrFold<arith::AndIOp>(
         fits, compare(b, arith::CmpIPredicate::sgt, count, zero));
-    isInside = b.createOrFold<arith::AndIOp>(
-        isInside, b.createOrFold<arith::OrIOp>(isEmpty, fits));
+    ftuner::assertSizes(
+        b, b.createOrFold<arith::OrIOp>(isEmpty, fits),
+        "expected a slice to lie inside its buffer: dimension " +
+            std::to_string(dim) + " of " + source +
+            " is {0}, but the slice has {1} from {2} on",
+        {whole, count, first});
   }
-  require(b, isInside, "expected a slice to lie inside its buffer");
 }
 
 void ftuner::lowerViews(func::FuncOp func) {

@@ -6,12 +6,12 @@
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/HostAbi/HostAbi.h"
+#include "FTuner/HostAbi/HostChecks.h"
 #include "FTuner/Kernel/KernelSignature.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -328,32 +328,31 @@ void FallbackOutliner::buildChecks(ImplicitLocOpBuilder &b,
     isEmpty = b.createOrFold<arith::OrIOp>(
         isEmpty, compare(arith::CmpIPredicate::eq, extent, zero));
   }
-  Value isRight = arith::ConstantOp::create(b, b.getBoolAttr(true));
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
     AffineMap map = op.getMatchingIndexingMap(&operand);
+    std::string where = " of " + describeBuffer(operand.get());
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
       if (isa<AffineConstantExpr>(expr))
         continue;
       Value size = hostSize(b, operand.get(), dim);
-      auto loop = dyn_cast<AffineDimExpr>(expr);
-      Value fits =
-          loop ? compare(arith::CmpIPredicate::eq, size,
-                         extents[loop.getPosition()])
-               : b.createOrFold<arith::OrIOp>(
-                     isEmpty,
-                     compare(arith::CmpIPredicate::sgt, size,
-                             affine::expandAffineExpr(b, b.getLoc(), expr, last,
-                                                      ValueRange())));
-      isRight = b.createOrFold<arith::AndIOp>(isRight, fits);
+      std::string message =
+          "sizes of the operands do not fit each other: dimension " +
+          std::to_string(dim) + where + " is {0}, but expected ";
+      if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+        Value extent = extents[loop.getPosition()];
+        assertSizes(b, compare(arith::CmpIPredicate::eq, size, extent),
+                    message + "{1}", {size, extent});
+        continue;
+      }
+      Value greatest =
+          affine::expandAffineExpr(b, b.getLoc(), expr, last, ValueRange());
+      Value fits = b.createOrFold<arith::OrIOp>(
+          isEmpty, compare(arith::CmpIPredicate::sgt, size, greatest));
+      assertSizes(b, fits, message + "more than {1}", {size, greatest});
     }
   }
-  if (!matchPattern(isRight, m_One()))
-    cf::AssertOp::create(b, isRight,
-                         (op->getName().getStringRef() + " in kernel '" + name +
-                          "': sizes of the operands do not fit each other")
-                             .str());
 }
 
 void FallbackOutliner::buildLaunch() {

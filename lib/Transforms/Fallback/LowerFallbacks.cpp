@@ -139,7 +139,7 @@ static bool runsOnHost(Operation *op) {
           memref::ExtractAlignedPointerAsIndexOp, memref::ViewOp,
           memref::TransposeOp, memref::MemorySpaceCastOp,
           memref::AssumeAlignmentOp, func::FuncOp, func::ReturnOp,
-          ukernel::ExactImageOp, ukernel::LaunchOp>(op))
+          ukernel::AssertOp, ukernel::ExactImageOp, ukernel::LaunchOp>(op))
     return true;
   if (isa<scf::ParallelOp, scf::ForallOp>(op))
     return false;
@@ -157,14 +157,21 @@ struct LowerFallbacksPass
                              Stage::Bufferized, Stage::Dispatched})))
       return signalPassFailure();
     llvm::StringSet<> symbols = collectSymbols(getOperation());
+    // Every refusal of the module, not the first one alone.
+    bool isRefused = false;
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (!getAbiType(func))
         continue;
       bufferConstants(func);
-      if (failed(normalize(func)) || failed(outlineAll(func, symbols)) ||
-          failed(checkRest(func)))
-        return signalPassFailure();
+      if (failed(normalize(func))) {
+        isRefused = true;
+        continue;
+      }
+      isRefused |= failed(outlineAll(func, symbols));
+      isRefused |= failed(checkRest(func));
     }
+    if (isRefused)
+      return signalPassFailure();
     for (auto global :
          llvm::make_early_inc_range(getOperation().getOps<memref::GlobalOp>()))
       if (SymbolTable::symbolKnownUseEmpty(global, getOperation()))
@@ -179,13 +186,13 @@ private:
         ops.push_back(op);
     });
     unsigned number = 0;
+    bool isRefused = false;
     for (linalg::LinalgOp op : ops) {
       if (auto known = op->getAttrOfType<DictionaryAttr>(kKernelAttrName)) {
         // Part of a workload, and no fallback.
         StringRef base = known.getAs<StringAttr>("name").getValue();
-        if (failed(
-                outlineFallback(op, uniqueName(base, symbols), getOperation())))
-          return failure();
+        isRefused |= failed(
+            outlineFallback(op, uniqueName(base, symbols), getOperation()));
         continue;
       }
       std::string name = uniqueName(
@@ -199,24 +206,28 @@ private:
               .wasInterrupted())
         emitRemark(op->getLoc(),
                    "fallback: assertions on elements are not checked");
-      if (failed(outlineFallback(op, name, getOperation())))
-        return failure();
+      isRefused |= failed(outlineFallback(op, name, getOperation()));
     }
-    return success();
+    return failure(isRefused);
   }
 
   LogicalResult checkRest(func::FuncOp func) {
-    WalkResult result = func.walk([](Operation *op) {
+    bool isRefused = false;
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      // An operator that was refused stays, with what its body reads.
+      if (isa<linalg::LinalgOp>(op))
+        return WalkResult::skip();
       if (runsOnHost(op))
         return WalkResult::advance();
+      isRefused = true;
       if (isa<memref::LoadOp>(op))
         op->emitError("no lowering: ")
             << op->getName() << " would read device memory on the host";
       else
         op->emitError("no lowering: ") << op->getName();
-      return WalkResult::interrupt();
+      return WalkResult::skip();
     });
-    return failure(result.wasInterrupted());
+    return failure(isRefused);
   }
 };
 } // namespace

@@ -32,6 +32,10 @@ void keepLoopsInPlace(mlir::func::FuncOp func);
 mlir::FailureOr<mlir::func::FuncOp> buildResultSizes(mlir::func::FuncOp func,
                                                      llvm::StringRef name);
 
+/// Turns assertions that importers wrote into ones with their place and with
+/// the sizes that they compare.
+void describeAssertions(mlir::func::FuncOp func);
+
 /// Rewrites what has neither loops nor a bufferization into what has: softmax,
 /// Winograd, pack, unpack, concat, reshape; and splat constants into fills,
 /// which need no data on the device. Also keeps loops in place: what a loop

@@ -206,23 +206,25 @@ LogicalResult WorkspacePlanner::collect() {
       GreedyRewriteStrictness::ExistingAndNewOps);
   if (failed(applyOpPatternsGreedily(buffers, std::move(patterns), config)))
     return func.emitError("could not resolve the sizes of buffers");
-  WalkResult result = func.walk([&](memref::AllocOp alloc) {
+  bool isRefused = false;
+  func.walk([&](memref::AllocOp alloc) {
     if (!alloc.getType().getLayout().isIdentity()) {
       alloc.emitError("no lowering: expected an allocation in row-major order, "
                       "but got ")
           << alloc.getType();
-      return WalkResult::interrupt();
+      isRefused = true;
+      return;
     }
     Operation *top = func.getBody().findAncestorOpInRegion(*alloc);
     if (isInCycle(top->getBlock())) {
       alloc.emitError("no lowering: ")
           << alloc->getName() << " in a cycle of unstructured control flow";
-      return WalkResult::interrupt();
+      isRefused = true;
+      return;
     }
     allocs.push_back(alloc);
-    return WalkResult::advance();
   });
-  return failure(result.wasInterrupted());
+  return failure(isRefused);
 }
 
 FailureOr<Value> WorkspacePlanner::emitOffsets(

@@ -55,6 +55,7 @@ static LogicalResult checkTensor(Location loc, Type type, const Twine &what) {
 }
 
 static LogicalResult checkSignature(func::FuncOp func) {
+  bool isRefused = false;
   for (BlockArgument argument : func.getArguments()) {
     Type type = argument.getType();
     if (type.isIndex() || isSupportedElement(type))
@@ -62,21 +63,21 @@ static LogicalResult checkSignature(func::FuncOp func) {
     std::string what = ("argument " + Twine(argument.getArgNumber()) + " of '" +
                         func.getName() + "'")
                            .str();
-    if (!isa<TensorType>(type))
-      return emitError(argument.getLoc())
-             << "no lowering: expected " << what
-             << " to be a ranked tensor, an index, an integer or a float, but "
-                "got "
-             << type;
-    if (failed(checkTensor(argument.getLoc(), type, what)))
-      return failure();
+    if (isa<TensorType>(type)) {
+      isRefused |= failed(checkTensor(argument.getLoc(), type, what));
+      continue;
+    }
+    isRefused = true;
+    emitError(argument.getLoc())
+        << "no lowering: expected " << what
+        << " to be a ranked tensor, an index, an integer or a float, but got "
+        << type;
   }
   for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
-    if (failed(checkTensor(func.getLoc(), type,
-                           "result " + Twine(index) + " of '" + func.getName() +
-                               "'")))
-      return failure();
-  return success();
+    isRefused |= failed(
+        checkTensor(func.getLoc(), type,
+                    "result " + Twine(index) + " of '" + func.getName() + "'"));
+  return failure(isRefused);
 }
 
 /// Checks the attribute `ukernel.unsigned`, if there is one.
@@ -160,11 +161,13 @@ static bool isRecursive(func::FuncOp func, SymbolTable &symbols) {
 
 /// Calls are inlined before this pass; those that remain cannot be compiled.
 static LogicalResult checkCalls(func::FuncOp func, SymbolTable &symbols) {
-  WalkResult result = func.walk([&](CallOpInterface call) {
+  bool isRefused = false;
+  func.walk([&](CallOpInterface call) {
+    isRefused = true;
     auto name = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
     if (!name) {
       call->emitError("no lowering: indirect call");
-      return WalkResult::interrupt();
+      return;
     }
     StringRef callee = name.getLeafReference().getValue();
     auto target = symbols.lookup<func::FuncOp>(callee);
@@ -176,28 +179,29 @@ static LogicalResult checkCalls(func::FuncOp func, SymbolTable &symbols) {
     else
       call->emitError() << "no lowering: '" << callee
                         << "' is called, but has no body";
-    return WalkResult::interrupt();
   });
-  return failure(result.wasInterrupted());
+  return failure(isRefused);
 }
 
 /// A dimension that a tensor does not have is undefined, and not invalid IR.
 static LogicalResult checkDimensions(func::FuncOp func) {
-  WalkResult result = func.walk([&](tensor::DimOp dim) {
+  bool isRefused = false;
+  func.walk([&](tensor::DimOp dim) {
     auto tensor = dyn_cast<RankedTensorType>(dim.getSource().getType());
     std::optional<int64_t> index = dim.getConstantIndex();
     if (!tensor || !index || (*index >= 0 && *index < tensor.getRank()))
-      return WalkResult::advance();
+      return;
     dim.emitError("no lowering: expected a dimension of ")
         << tensor << ", but got " << *index;
-    return WalkResult::interrupt();
+    isRefused = true;
   });
-  return failure(result.wasInterrupted());
+  return failure(isRefused);
 }
 
 /// What works on tensors must have a form on memrefs.
 static LogicalResult checkBufferizable(func::FuncOp func) {
-  WalkResult result = func.walk([&](Operation *op) {
+  bool isRefused = false;
+  func.walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto isTensor = [](Type type) { return isa<TensorType>(type); };
     bool isOnTensors = llvm::any_of(op->getOperandTypes(), isTensor) ||
                        llvm::any_of(op->getResultTypes(), isTensor);
@@ -205,9 +209,10 @@ static LogicalResult checkBufferizable(func::FuncOp func) {
         isa<bufferization::BufferizableOpInterface, BranchOpInterface>(op))
       return WalkResult::advance();
     op->emitError("no lowering: ") << op->getName();
-    return WalkResult::interrupt();
+    isRefused = true;
+    return WalkResult::skip();
   });
-  return failure(result.wasInterrupted());
+  return failure(isRefused);
 }
 
 /// Gives every function a C name under which the names that derive from it are
@@ -240,35 +245,46 @@ struct PrepareHostPass
     if (failed(selectFunctions(funcs)))
       return signalPassFailure();
     nameFunctions(funcs, getOperation());
+    bool isRefused = false;
     for (func::FuncOp func : funcs)
-      if (failed(prepare(func)))
-        return signalPassFailure();
+      isRefused |= failed(prepare(func));
+    if (isRefused)
+      signalPassFailure();
   }
 
 private:
   /// Finds the functions to compile, checks them, and drops unused helpers.
   LogicalResult selectFunctions(SmallVectorImpl<func::FuncOp> &funcs) {
     SymbolTable symbols(getOperation());
+    bool isRefused = false;
     for (Operation &op : llvm::make_early_inc_range(
              getOperation().getBody()->getOperations())) {
-      if (isa<ModuleOp>(op))
-        return op.emitError("no lowering: expected functions at the top level, "
-                            "but got a nested module");
+      if (isa<ModuleOp>(op)) {
+        op.emitError("no lowering: expected functions at the top level, but "
+                     "got a nested module");
+        isRefused = true;
+      }
       auto interface = dyn_cast<FunctionOpInterface>(op);
       if (!interface)
         continue;
       auto func = dyn_cast<func::FuncOp>(op);
-      if (!func)
-        return op.emitError("no lowering: expected func.func, but got ")
-               << op.getName();
+      if (!func) {
+        op.emitError("no lowering: expected func.func, but got ")
+            << op.getName();
+        isRefused = true;
+        continue;
+      }
       if (func.isPublic() && !func.isExternal()) {
-        if (failed(checkCalls(func, symbols)) || failed(checkSignature(func)) ||
-            failed(checkUnsigned(func)) || failed(checkNames(func)) ||
-            failed(checkDimensions(func)))
-          return failure();
+        isRefused |= failed(checkCalls(func, symbols));
+        isRefused |= failed(checkSignature(func));
+        isRefused |= failed(checkUnsigned(func));
+        isRefused |= failed(checkNames(func));
+        isRefused |= failed(checkDimensions(func));
         funcs.push_back(func);
       }
     }
+    if (isRefused)
+      return failure();
     for (Operation &op :
          llvm::make_early_inc_range(getOperation().getBody()->getOperations()))
       if (auto func = dyn_cast<func::FuncOp>(op))
@@ -287,16 +303,17 @@ private:
                         bufferization::BufferizationDialect::kWritableAttrName,
                         BoolAttr::get(func.getContext(), false));
     assertSteps(func);
+    // Reads what importers assert of sizes.
     if (failed(fixLoopSizes(func)))
       return failure();
+    describeAssertions(func);
     FailureOr<func::FuncOp> sizes =
         buildResultSizes(func, (func.getName() + "_result_sizes").str());
-    if (failed(sizes))
-      return failure();
-    func->setAttr(kResultSizesAttrName, FlatSymbolRefAttr::get(*sizes));
+    if (succeeded(sizes))
+      func->setAttr(kResultSizesAttrName, FlatSymbolRefAttr::get(*sizes));
     if (failed(decomposeForBufferization(func)))
       return failure();
-    return checkBufferizable(func);
+    return failure(failed(checkBufferizable(func)) || failed(sizes));
   }
 };
 } // namespace

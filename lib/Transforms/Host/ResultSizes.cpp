@@ -1,4 +1,5 @@
 //===- ResultSizes.cpp - Sizes of results without their values --*- C++ -*-===//
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/HostAbi/HostAbi.h"
 #include "HostPreparation.h"
 
@@ -127,9 +128,14 @@ static Operation *findTensorOp(Value value) {
 
 /// Drops assertions that need the elements of tensors.
 static void eraseAssertionsOnElements(func::FuncOp func) {
-  func.walk([](cf::AssertOp assertion) {
-    if (findTensorOp(assertion.getArg()))
-      assertion.erase();
+  func.walk([](Operation *op) {
+    if (!isa<cf::AssertOp, ftuner::ukernel::AssertOp>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (findTensorOp(operand)) {
+        op->erase();
+        return;
+      }
   });
 }
 
@@ -154,10 +160,13 @@ static LogicalResult checkOnlySizes(func::FuncOp func, func::FuncOp sizes) {
     if (op != sizes && !found && touchesTensors(op))
       found = op;
   });
-  if (found)
-    return found->emitError("no lowering: the sizes of the results of '")
-           << func.getName() << "' depend on it";
-  return success();
+  if (!found)
+    return success();
+  // Of an operation that nobody knows the caller says more.
+  if (found->isRegistered())
+    found->emitError("no lowering: the sizes of the results of '")
+        << func.getName() << "' depend on it";
+  return failure();
 }
 
 /// Replaces the tensor arguments, of which only sizes are used, by the sizes.

@@ -164,7 +164,7 @@ void WindowBuilder::assertSizes() {
     sizes.push_back(size);
     last.push_back(b.createOrFold<arith::SubIOp>(size, one));
   }
-  Value zero = arith::ConstantIndexOp::create(b, 0), isEmpty, isRight;
+  Value zero = arith::ConstantIndexOp::create(b, 0), isEmpty;
   for (Value size : sizes) {
     Value isNone =
         b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, size, zero);
@@ -193,14 +193,11 @@ void WindowBuilder::assertSizes() {
             isEmpty, b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sgt,
                                                    size, greatest));
       }
-      isRight = isRight ? b.createOrFold<arith::AndIOp>(isRight, fits) : fits;
+      if (!matchPattern(fits, m_One()))
+        cf::AssertOp::create(b, fits,
+                             "sizes of the operands do not fit each other");
     }
   }
-  if (isRight && !matchPattern(isRight, m_One()))
-    cf::AssertOp::create(b, isRight,
-                         (op->getName().getStringRef() +
-                          ": sizes of the operands do not fit each other")
-                             .str());
 }
 
 /// One iteration of the windows' loops: the next sums.

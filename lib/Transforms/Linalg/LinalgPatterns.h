@@ -18,6 +18,9 @@ void populateGeneralizePointConvolutionPatterns(
     mlir::RewritePatternSet &patterns);
 void populatePointConvolutionPatterns(mlir::RewritePatternSet &patterns);
 
+/// Padding that cuts off as slices (NegativePads.cpp).
+void populateNegativePadPatterns(mlir::RewritePatternSet &patterns);
+
 /// Guards elements that an assertion inside an operator does not hold for, and
 /// reads by an index that may lie outside of a tensor: they are NaN, or 0 of
 /// integers.

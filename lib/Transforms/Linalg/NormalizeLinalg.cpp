@@ -721,6 +721,7 @@ struct UKernelNormalizeLinalgPass
           populateGeneralizeQuantizedPatterns(patterns);
           populateGeneralizePointConvolutionPatterns(patterns);
           populateElementGuardPatterns(patterns);
+          populateNegativePadPatterns(patterns);
           // Powers with small constant exponents are products, which epilogues
           // take.
           populateMathAlgebraicSimplificationPatterns(patterns);

@@ -5,6 +5,7 @@
 #include "FTuner/Transforms/Passes.h"
 #include "FTuner/Workload/Contraction.h"
 #include "Linalg/LinalgPatterns.h"
+#include "OperatorSizes.h"
 #include "RowFormation.h"
 #include "WorkloadFormation.h"
 
@@ -158,6 +159,7 @@ struct UKernelFormWorkloadsPass
       support->add(*others);
       rowSupport = support->by(*others);
     }
+    warnOfUnreadSymbols(getOperation());
     getOperation().walk([&](FunctionOpInterface function) {
       if (function.isExternal())
         return;

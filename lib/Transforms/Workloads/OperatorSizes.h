@@ -19,6 +19,9 @@ void declareSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
 void assertSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
                  mlir::RewriterBase &rewriter, const llvm::Twine &where);
 
+/// Warns of each size with a declared range that no shape has.
+void warnOfUnreadSymbols(mlir::ModuleOp module);
+
 } // namespace ftuner
 
 #endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_OPERATORSIZES_H

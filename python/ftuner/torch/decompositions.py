@@ -234,6 +234,18 @@ def _norm_with_statistics(
     return y, mean, scale, new_mean.to(types[0]), new_variance.to(types[1])
 
 
+def _attention_scale(query: Tensor, scale: float | None) -> float | Tensor:
+    """The factor of scores: that of the caller, or one over the root of the number of channels."""
+    if scale is not None:
+        return scale
+    channels: int | torch.SymInt = query.shape[-1]
+    if isinstance(channels, int):
+        return 1 / math.sqrt(channels)
+    # A number would be that of the example: an unknown number of channels stays in the graph.
+    root = torch.full((), channels, dtype=torch.float32, device=query.device).rsqrt()
+    return root.to(query.dtype)
+
+
 def attention(
     query: Tensor,
     key: Tensor,
@@ -251,8 +263,7 @@ def attention(
         groups = query.shape[-3] // key.shape[-3]
         key = key.repeat_interleave(groups, -3)
         value = value.repeat_interleave(groups, -3)
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = torch.matmul(query, key.transpose(-2, -1)) * factor
+    scores = torch.matmul(query, key.transpose(-2, -1)) * _attention_scale(query, scale)
     # Scores that count nothing are the least number instead of -inf, whose softmax would be NaN
     # in a row of nothing else.
     least = torch.finfo(scores.dtype).min

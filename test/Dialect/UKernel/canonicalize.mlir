@@ -112,3 +112,15 @@ func.func @casts(%A: tensor<4x8xf32>, %B: tensor<8x?xf32>, %O: tensor<?x?xf32>) 
     } -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }
+
+// CHECK-LABEL: func.func @asserts
+// CHECK-NEXT: %[[FALSE:.*]] = arith.constant false
+// CHECK-NEXT: ukernel.assert %[[FALSE]], "never holds"
+// CHECK-NEXT: return
+func.func @asserts() {
+  %true = arith.constant true
+  %false = arith.constant false
+  ukernel.assert %true, "always holds"
+  ukernel.assert %false, "never holds"
+  return
+}

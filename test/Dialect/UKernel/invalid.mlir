@@ -2547,3 +2547,12 @@ func.func @index2(%x: tensor<?x4xf32>, %y: tensor<?xf32>) {
     } -> tensor<?xf32>
   return
 }
+
+// -----
+
+// assert_c1
+func.func @eleven_sizes(%c: i1, %n: index) {
+  // expected-error @below {{'ukernel.assert' op expected at most 10 sizes, but got 11}}
+  ukernel.assert %c, "sizes"(%n, %n, %n, %n, %n, %n, %n, %n, %n, %n, %n)
+  return
+}

@@ -300,3 +300,12 @@ func.func @rows_of_slices(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %s: memref<?
     }
   return
 }
+
+// CHECK-LABEL: func.func @asserts
+// CHECK: ukernel.assert %{{.*}}, "expected {0}, but got {1}"(%{{.*}}, %{{.*}})
+// CHECK: ukernel.assert %{{.*}}, "never"
+func.func @asserts(%condition: i1, %a: index, %b: index) {
+  ukernel.assert %condition, "expected {0}, but got {1}"(%a, %b)
+  ukernel.assert %condition, "never"
+  return
+}

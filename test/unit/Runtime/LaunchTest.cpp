@@ -280,6 +280,11 @@ TEST_F(RuntimeTest, TheLastErrorIsTheThreadsOwnAndOutlivesSuccess) {
   model.addPTX(80);
   ASSERT_SUCCESS(launch(model[0]));
   EXPECT_STREQ(ftrt_last_error(), "sizes of 3 and 4 do not fit");
+  const int64_t sizes[] = {3, -4};
+  EXPECT_EQ(ftrt_fail_sizes("{1} and {0}, {1}; {2} {} {x} {", sizes, 2),
+            FTRT_ERROR_HOST);
+  EXPECT_STREQ(ftrt_last_error(), "-4 and 3, -4; {2} {} {x} {");
+  EXPECT_EQ(ftrt_fail_sizes(nullptr, sizes, 2), FTRT_ERROR_HOST);
   EXPECT_EQ(ftrt_fail(nullptr), FTRT_ERROR_HOST);
   EXPECT_STRNE(ftrt_last_error(), "");
 }

@@ -352,3 +352,23 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
            << getParts().size();
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// AssertOp
+//===----------------------------------------------------------------------===//
+
+/// assert_c1.
+LogicalResult AssertOp::verify() {
+  constexpr size_t kMaxSizes = 10;
+  if (getSizes().size() <= kMaxSizes)
+    return success();
+  return emitOpError() << "expected at most " << kMaxSizes << " sizes, but got "
+                       << getSizes().size();
+}
+
+LogicalResult AssertOp::canonicalize(AssertOp op, PatternRewriter &rewriter) {
+  if (!matchPattern(op.getCondition(), m_One()))
+    return failure();
+  rewriter.eraseOp(op);
+  return success();
+}

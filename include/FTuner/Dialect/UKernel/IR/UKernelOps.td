@@ -588,6 +588,27 @@ def UKernel_LaunchOp : UKernel_Op<"launch", [
   let hasVerifier = 1;
 }
 
+def UKernel_AssertOp : UKernel_Op<"assert", [MemoryEffects<[MemWrite]>]> {
+  let summary = "fails a call of the host code unless a condition holds";
+  let description = [{
+    Like `cf.assert`, with sizes in the message: `{0}` stands for the first of
+    `sizes`, `{1}` for the second, at most ten. `ukernel-prepare-host` makes it
+    of the `cf.assert` that importers write.
+
+    ```mlir
+    %same = arith.cmpi eq, %a, %b : index
+    ukernel.assert %same, "net: expected equal sizes, but got {0} and {1}" (%a, %b)
+    ```
+
+    * assert_c1: there are at most ten sizes.
+  }];
+  let arguments = (ins I1:$condition, StrAttr:$message, Variadic<Index>:$sizes);
+  let results = (outs);
+  let assemblyFormat = "$condition `,` $message (`(` $sizes^ `)`)? attr-dict";
+  let hasCanonicalizeMethod = 1;
+  let hasVerifier = 1;
+}
+
 def UKernel_ExactImageOp : UKernel_Op<"exact_image", [Pure]> {
   let summary = "whether kernels come from the image of an exact architecture";
   let description = [{

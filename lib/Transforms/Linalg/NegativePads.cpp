@@ -1,0 +1,86 @@
+//===- NegativePads.cpp - Padding that cuts off -----------------*- C++ -*-===//
+//
+// A tensor.pad by -1 cuts an element off. Upstream's lowering would insert the
+// tensor at offset -1, which is not an operation. Here the part that stays is a
+// slice, which is padded where anything is added.
+//
+//===----------------------------------------------------------------------===//
+#include "LinalgPatterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+
+namespace {
+struct SliceNegativePads : public OpRewritePattern<tensor::PadOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::PadOp pad,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<OpFoldResult> low = pad.getMixedLowPad();
+    SmallVector<OpFoldResult> high = pad.getMixedHighPad();
+    auto isNegative = [](OpFoldResult size) {
+      return getConstantIntValue(size).value_or(0) < 0;
+    };
+    if (llvm::none_of(low, isNegative) && llvm::none_of(high, isNegative))
+      return rewriter.notifyMatchFailure(pad, "cuts nothing off");
+    ImplicitLocOpBuilder b(pad.getLoc(), rewriter);
+    Value source = pad.getSource();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(b, b.getLoc(), source);
+    SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
+      for (OpFoldResult *size : {&low[dim], &high[dim]}) {
+        if (!isNegative(*size))
+          continue;
+        int64_t cut = -*getConstantIntValue(*size);
+        if (size == &low[dim])
+          offsets[dim] = b.getIndexAttr(cut);
+        sizes[dim] = subtract(b, sizes[dim], cut);
+        *size = b.getIndexAttr(0);
+      }
+    if (llvm::any_of(sizes, isNegative))
+      return rewriter.notifyMatchFailure(pad, "cuts more off than there is");
+    Value slice =
+        tensor::ExtractSliceOp::create(b, source, offsets, sizes, strides);
+    auto isZero = [](OpFoldResult size) {
+      return getConstantIntValue(size) == 0;
+    };
+    if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero)) {
+      rewriter.replaceOp(pad, cast(b, slice, pad.getResultType()));
+      return success();
+    }
+    auto rest = tensor::PadOp::create(b, pad.getResultType(), slice, low, high,
+                                      pad.getNofold());
+    rewriter.inlineRegionBefore(pad.getRegion(), rest.getRegion(),
+                                rest.getRegion().begin());
+    rewriter.replaceOp(pad, rest.getResult());
+    return success();
+  }
+
+private:
+  static OpFoldResult subtract(ImplicitLocOpBuilder &b, OpFoldResult size,
+                               int64_t cut) {
+    if (std::optional<int64_t> known = getConstantIntValue(size))
+      return b.getIndexAttr(*known - cut);
+    return b.createOrFold<arith::SubIOp>(
+        getValueOrCreateConstantIndexOp(b, b.getLoc(), size),
+        arith::ConstantIndexOp::create(b, cut));
+  }
+
+  static Value cast(ImplicitLocOpBuilder &b, Value value, Type type) {
+    return value.getType() == type
+               ? value
+               : tensor::CastOp::create(b, type, value).getResult();
+  }
+};
+} // namespace
+
+void ftuner::populateNegativePadPatterns(RewritePatternSet &patterns) {
+  patterns.add<SliceNegativePads>(patterns.getContext());
+}
