@@ -238,11 +238,12 @@ def _attention_scale(query: Tensor, scale: float | None) -> float | Tensor:
     """The factor of scores: that of the caller, or one over the root of the number of channels."""
     if scale is not None:
         return scale
-    channels: int | torch.SymInt = query.shape[-1]
+    channels: Any = query.shape[-1]  # May be a torch.SymInt.
     if isinstance(channels, int):
         return 1 / math.sqrt(channels)
     # A number would be that of the example: an unknown number of channels stays in the graph.
-    root = torch.full((), channels, dtype=torch.float32, device=query.device).rsqrt()
+    count: Tensor = torch.full((), channels, dtype=torch.float32, device=query.device)
+    root = count.rsqrt()
     return root.to(query.dtype)
 
 
