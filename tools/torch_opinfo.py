@@ -370,14 +370,19 @@ def run(chosen, count, known, jobs, put):
     for name in [*names, *[None] * jobs]:
         todo.put(name)
 
+    parent = os.getpid()
+
     def work():
         while (name := todo.get()) is not None:
             for result in run_operator(*chosen[name], count, known.get(name, {})):
+                if os.getppid() != parent:
+                    return  # Nobody reads the results.
                 queue.put({"operator": name, **result})
         queue.put(None)
 
     workers = [context.Process(target=work) for _ in range(jobs)]
     for worker in workers:
+        worker.daemon = True
         worker.start()
     left = jobs
     while left:
