@@ -18,7 +18,10 @@ ROOT = Path(__file__).parents[3]
 #: Few kernels, since each test compiles its own functions.
 COMPILER: dict[str, Any] = {"max_kernels": 1}
 #: All products by FTuner, no rows, and nothing that Inductor compiles.
-OPTIONS: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all", "rows": "never"}
+PRICED: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all", "rows": "never"}
+#: The same by a cost model that ranks kernels for ranges of several sizes in a tenth of the time, for tests that are
+#: not about which kernel is chosen.
+OPTIONS: dict[str, Any] = {**PRICED, "cost_model": "sia"}
 
 
 def load_script(path: str) -> Any:

@@ -81,7 +81,7 @@ def test_operators_differ_in_one_tag() -> None:
 
 def rows_model(width: int = 96, **options: Any) -> Any:
     model = nn.Linear(32, width)
-    compiled = compile_model(model, **{"max_kernels": 4, **options})
+    compiled = compile_model(model, **{"max_kernels": 4, "cost_model": "latency", **options})
     with torch.no_grad():
         x = torch.randn(9, 32)
         torch._dynamo.mark_dynamic(x, 0, min=2, max=1024)

@@ -50,7 +50,7 @@ class Found:
 def run(model: Any, *arguments: Tensor, most: int = 64, **options: Any) -> None:
     torch._dynamo.mark_dynamic(arguments[0], 0, min=2, max=most)
     with torch.no_grad():
-        compile_model(model, **options)(*arguments)
+        compile_model(model, **{"cost_model": "latency", **options})(*arguments)
 
 
 class Model(nn.Module):
