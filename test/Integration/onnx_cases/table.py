@@ -34,7 +34,8 @@ onnxruntime does. Floats have NaN and infinities in operators on each element an
 Outside of the sweep are operators of strings, sequences, optional values, random numbers, images and signals, those
 whose result's size or control flow depends on data, scans and scatters, and those that onnxruntime does not run.
 
-An operator counts if {share:.0%} of its configurations are right.
+Of {chosen} configurations that were chosen the command ran {ran}; {skipped} of them onnxruntime does not run. An operator
+counts if {share:.0%} of its configurations are right.
 
 | sizes | operators | that count | configurations | right | refused | wrong | crashes and hangs | others |
 |---|---|---|---|---|---|---|---|---|
@@ -103,6 +104,8 @@ def totals(by_operator: Mapping[str, list[tuple[Trial, Result]]]) -> list[str]:
             for operator, pairs in by_operator.items()
         }
         shares = [value for value in map(share, own.values()) if value is not None]
+        if not shares:
+            continue
         good = sum(value >= SHARE for value in shares)
         percent = f"{100 * good / max(len(shares), 1):.1f} %"
         rows.append(_row(f"{words} | {len(shares)} | {good} ({percent})", sum(own.values(), [])))
@@ -130,7 +133,8 @@ def page(found: Mapping[str, Trial], results: Mapping[str, Result], command: str
     table = ["| operator | configurations | outcome | words |", "|---|---|---|---|", *sentences]
     return PAGE.format(
         date=datetime.date.today().isoformat(), command=command, onnx=version("onnx"), ort=version("onnxruntime"),
-        share=SHARE, totals="\n".join(totals(by_operator)), operators="\n".join(rows),
+        share=SHARE, chosen=len(found), ran=len(results),
+        skipped=sum(result.outcome == NOT_RUN for result in results.values()), totals="\n".join(totals(by_operator)), operators="\n".join(rows),
         departures="\n".join(f"| {operator} | {words} |" for operator, words in departures.items()),
         sentences="\n".join(table) if sentences else "Nothing.",
     )  # fmt: skip
