@@ -182,7 +182,8 @@ AffineExpr SizeTracer::dimOf(Value memref, int64_t dim) {
     return trace(expand.getMixedOutputShape()[dim]);
   if (auto collapse = dyn_cast<memref::CollapseShapeOp>(op)) {
     AffineExpr product = getAffineConstantExpr(1, context);
-    for (int64_t joined : collapse.getReassociationIndices()[dim]) {
+    ReassociationIndices group = collapse.getReassociationIndices()[dim];
+    for (int64_t joined : group) {
       AffineExpr size = dimOf(collapse.getSrc(), joined);
       if (!size)
         return {};
