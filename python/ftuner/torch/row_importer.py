@@ -18,7 +18,8 @@ from .layout import Dims, Extent
 from .partition import NotTaken, aten, join_loops
 from .row_function import Operand, Operator, RowFunction
 from .row_regions import RowRegion
-from .row_rules import KINDS, Step, Tensor, arguments_of
+from .row_registry import arguments_of
+from .row_rules import KINDS, Step, Tensor
 
 #: What PyTorch refuses to reduce rows without elements by, as it does some norms.
 _EXTREMES = {

@@ -20,9 +20,9 @@ from . import layout as lay
 from .layout import Access, Dims, Extent, Loop
 from .partition import NotTaken, is_cpu_scalar, is_write
 from .pointwise import Unsupported
+from .row_registry import ROW_RULES, Reduced, arguments_of, operand_of_rows, reduced_dims
 from .row_rules import (
-    COMPARISONS, FLOATS, KINDS, OPERAND, ROW_RULES, Reduced, Steps, Tensor, arguments_of,
-    elementwise_body, is_elementwise, operand_of_rows, reduced_dims, rounded,
+    COMPARISONS, FLOATS, KINDS, OPERAND, Steps, Tensor, elementwise_body, is_elementwise, rounded,
 )  # fmt: skip
 
 aten = torch.ops.aten
@@ -449,7 +449,7 @@ class RowFinder:
             x = replace(x, dims=dims)
         given = arguments_of(node)
         del given[node.target._schema.arguments[0].name]  # type: ignore[union-attr]
-        found = ROW_RULES[node.target](state, node, x, **given)
+        found = ROW_RULES[node.target].compute(state, node, x, **given)
         results = found if isinstance(found, tuple) else (found,)
         results = tuple(self._dropped(one, node, reduced) for one in results)
         state.values[node] = results if isinstance(found, tuple) else results[0]

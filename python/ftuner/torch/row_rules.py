@@ -21,6 +21,9 @@ from .layout import Dims, Extent, Layout, Loop, shape_of
 from .linalg import Instruction, Value
 from .pointwise import RULES, Emitter, Unsupported, emit
 from .row_function import COUNT, FALSE, LAST, POSITION
+from .row_registry import (
+    channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
+)  # fmt: skip
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -142,72 +145,6 @@ class Surroundings(Protocol):
         """A tensor that is broadcast to a shape. Raises Unsupported."""
 
 
-@dataclass(frozen=True)
-class Reduced:
-    """Which dimensions an operator reduces, and whether they stay with extent 1."""
-
-    dims: tuple[int, ...]
-    keep: bool
-
-
-def arguments_of(node: fx.Node) -> dict[str, Any]:
-    """Arguments by their names in the operator's schema, defaults included."""
-    target: Any = node.target
-    schema = target._schema.arguments
-    named = {argument.name: argument.default_value for argument in schema}
-    named |= {argument.name: value for argument, value in zip(schema, node.args)}
-    return {**named, **node.kwargs}
-
-
-def _rank(node: fx.Node) -> int:
-    return len(node.meta["val"].shape)
-
-
-def _all_or(dims: Any, rank: int) -> tuple[int, ...]:
-    """Dimensions as a list, a number or nothing, which means all."""
-    if dims is None or (isinstance(dims, (list, tuple)) and not dims):
-        return tuple(range(rank))
-    if isinstance(dims, int):
-        dims = [dims]
-    return tuple(sorted(dim % rank for dim in dims)) if rank else ()
-
-
-def operand_of_rows(node: fx.Node) -> fx.Node:
-    """The tensor that a reduction reduces."""
-    operand = node.args[0]
-    if not isinstance(operand, fx.Node):
-        raise Unsupported("an operand that is no tensor")
-    return operand
-
-
-def reduced_dims(node: fx.Node) -> Reduced:
-    """The dimensions of the first operand that make a row. Raises Unsupported."""
-    given, rank = arguments_of(node), _rank(operand_of_rows(node))
-    name = node.target.overloadpacket.__name__  # type: ignore[union-attr]
-    if name in ("native_layer_norm", "_fused_rms_norm"):
-        return Reduced(tuple(range(rank - len(given["normalized_shape"]), rank)), True)
-    if name == "native_group_norm":
-        return Reduced(tuple(range(1, rank)), True)
-    if name == "_native_batch_norm_legit":
-        return Reduced((0, *range(2, rank)), True)
-    return Reduced(_all_or(given.get("dim"), rank), bool(given.get("keepdim", False)))
-
-
-#: By operator: a rule gets its surroundings, the node, the operand, and the node's arguments by name.
-#: It gives a tensor, or one for each result, with all dimensions kept.
-RowRule = Callable[..., Any]
-ROW_RULES: dict[Any, RowRule] = {}
-
-
-def _rule(*operators: Any) -> Callable[[RowRule], RowRule]:
-    def register(function: RowRule) -> RowRule:
-        for operator in operators:
-            ROW_RULES[operator] = function
-        return function
-
-    return register
-
-
 def _kind(node: fx.Node, number: int | None = None) -> str:
     """The type of a node's result; Unsupported for others than are computed."""
     value = node.meta["val"]
@@ -249,7 +186,7 @@ def _full(steps: Steps, x: Tensor) -> Dims:
     return steps.layout.resolve(x.dims)
 
 
-@_rule(aten._softmax.default, aten._safe_softmax.default)
+@row_rule(aten._softmax.default, aten._safe_softmax.default)
 def _softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     steps = a.steps
     is_safe = node.target is aten._safe_softmax.default
@@ -266,7 +203,7 @@ def _softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return steps.map(_kind(node), _full(steps, x), [x, most, total], share)
 
 
-@_rule(aten._log_softmax.default)
+@row_rule(aten._log_softmax.default)
 def _log_softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     steps = a.steps
     most = steps.reduce("arith.maximumf", [x])
@@ -279,7 +216,7 @@ def _log_softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     )
 
 
-@_rule(aten.logsumexp.default)
+@row_rule(aten.logsumexp.default)
 def _logsumexp(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     steps = a.steps
     most = steps.reduce("arith.maximumf", [x])
@@ -296,7 +233,7 @@ def _logsumexp(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     )
 
 
-@_rule(aten.sum.dim_IntList, aten.sum.default)
+@row_rule(aten.sum.dim_IntList, aten.sum.default)
 def _sum(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     if x.kind == "i1" and _kind(node) == "i64":
         return a.steps.reduce(
@@ -306,18 +243,18 @@ def _sum(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.addf", [x]), kind)
 
 
-@_rule(aten.mean.dim, aten.mean.default)
+@row_rule(aten.mean.dim, aten.mean.default)
 def _mean_rule(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     kind = _accumulates(node, x)
     return _rounded(a.steps, _mean(a.steps, x), kind)
 
 
-@_rule(aten.amax.default, aten.max.default)
+@row_rule(aten.amax.default, aten.max.default)
 def _amax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.maximumf", [x]), x.kind)
 
 
-@_rule(aten.amin.default, aten.min.default)
+@row_rule(aten.amin.default, aten.min.default)
 def _amin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.minimumf", [x]), x.kind)
 
@@ -337,7 +274,7 @@ def _place(steps: Steps, x: Tensor, extreme: Tensor) -> Tensor:
     )
 
 
-@_rule(aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default)
+@row_rule(aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default)
 def _extreme(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
     is_most = node.target in (aten.max.dim, aten.argmax.default)
     extreme = a.steps.reduce("arith.maximumf" if is_most else "arith.minimumf", [x])
@@ -364,12 +301,12 @@ def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]
     return steps.map("f32", squares.dims, [squares], divide), mean
 
 
-@_rule(aten.var.correction)
+@row_rule(aten.var.correction)
 def _var(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
     return _rounded(a.steps, _variance(a.steps, x, correction)[0], _kind(node))
 
 
-@_rule(aten.std.correction)
+@row_rule(aten.std.correction)
 def _std(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
     variance, _mean_ = _variance(a.steps, x, correction)
     return a.steps.map(
@@ -377,7 +314,7 @@ def _std(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_:
     )
 
 
-@_rule(aten.var_mean.correction)
+@row_rule(aten.var_mean.correction)
 def _var_mean(
     a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
 ) -> tuple[Tensor, Tensor]:
@@ -385,7 +322,7 @@ def _var_mean(
     return _rounded(a.steps, variance, _kind(node, 0)), _rounded(a.steps, mean, _kind(node, 1))
 
 
-@_rule(aten.linalg_vector_norm.default)
+@row_rule(aten.linalg_vector_norm.default)
 def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
     steps, kind = a.steps, _accumulates(node, x)
     if not isinstance(ord, (int, float)):
@@ -450,7 +387,7 @@ def _scale_of(steps: Steps, variance: Tensor, eps: float) -> Tensor:
     )
 
 
-@_rule(aten.native_layer_norm.default)
+@row_rule(aten.native_layer_norm.default, rows=normalized_dims)
 def _layer_norm(
     a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float,
     normalized_shape: Any, **_: Any,
@@ -465,7 +402,7 @@ def _layer_norm(
     return y, _rounded(steps, mean, _kind(node, 1)), _rounded(steps, scale, _kind(node, 2))
 
 
-@_rule(aten._fused_rms_norm.default)
+@row_rule(aten._fused_rms_norm.default, rows=normalized_dims)
 def _rms_norm(
     a: Surroundings, node: fx.Node, x: Tensor, weight: Any, eps: Any, normalized_shape: Any, **_: Any
 ) -> tuple[Tensor, Tensor]:
@@ -489,7 +426,8 @@ _STATISTICS_OF_CHANNELS: dict[Any, slice] = {
 }
 
 
-@_rule(*_STATISTICS_OF_CHANNELS)
+@row_rule(aten.native_group_norm.default, rows=channels_of_images)
+@row_rule(aten._native_batch_norm_legit.no_stats, rows=channels_of_batches)
 def _norm_of_channels(
     a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
