@@ -3,8 +3,8 @@
 How to add an operator
 ======================
 
-Write a function with `@lowers("Name", ...)` in the file of its family (a new file is added to
-`registry.FAMILIES`); it gets the emitter and the node, and returns the node's result, or a list of results::
+Write a function with `@lowers("Name", ...)` in the file of its family in `operators` (a new file is added
+to `registry.FAMILIES`); it gets the emitter and the node, and returns the node's result, or a list of results::
 
     @lowers("Relu")
     def relu(e: Emitter, n: Node) -> Value:

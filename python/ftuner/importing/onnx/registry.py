@@ -15,7 +15,7 @@ from .values import Array, Value
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-#: Files of operators beside this one.
+#: Files of `operators`.
 FAMILIES = (
     "shapes", "moves", "pointwise", "reductions", "norms", "products", "quantization", "matrices",
     "windows", "resize", "recurrent", "selection", "sampling", "convolutions",
@@ -40,7 +40,7 @@ def lowers(*operators: str) -> Callable[[Lowering], Lowering]:
 
 def lowerings() -> Mapping[str, Lowering]:
     for family in FAMILIES:
-        importlib.import_module(f"{__package__}.{family}")
+        importlib.import_module(f"{__package__}.operators.{family}")
     return _LOWERINGS
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
-from .registry import Node, lowers
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..sizes import Size
+from ..values import Value
 from .reductions import sums_kind
 from .shapes import operands
-from .sizes import Size
-from .values import Value
 
 F32, I32 = TensorProto.FLOAT, TensorProto.INT32
 

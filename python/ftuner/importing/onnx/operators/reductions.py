@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size, product
+from ..values import FLOATS, HALVES, INDEX, UNSIGNED, Value, bits_of
 from .pointwise import of_widened
-from .registry import Node, lowers
-from .scalars import Body, Scalar
 from .shapes import axes_of, axis_of, operands
-from .sizes import Size, product
-from .values import FLOATS, HALVES, INDEX, UNSIGNED, Value, bits_of
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter
-from .registry import Node, lowers
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..values import INDEX, Value, dtype_of
 from .shapes import operands
-from .values import INDEX, Value, dtype_of
 
 #: Matrices up to this size have a determinant: each row more is some kernels more.
 _MAX_DETERMINANT = 16

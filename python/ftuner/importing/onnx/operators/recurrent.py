@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Expr, Size
+from ..values import INDEX, Value
 from .pointwise import of_widened, sigmoid
 from .products import contract
 from .reductions import sums_kind
-from .registry import Node, lowers
-from .scalars import Body, Scalar
-from .sizes import Expr, Size
-from .values import INDEX, Value
 
 Activation = Callable[[Body, Scalar], Scalar]
 

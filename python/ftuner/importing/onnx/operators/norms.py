@@ -7,12 +7,12 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..values import Value
 from .reductions import count_of, divided, sums_kind, total
-from .registry import Node, lowers
-from .scalars import Body, Scalar
 from .shapes import axis_of, operands
-from .values import Value
 
 F32 = TensorProto.FLOAT
 

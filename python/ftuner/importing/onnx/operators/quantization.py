@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from .emitter import Emitter
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..values import FLOATS, Value
 from .products import matrix_product
-from .registry import Node, lowers
-from .scalars import Body, Scalar
-from .values import FLOATS, Value
 
 F32, I32 = TensorProto.FLOAT, TensorProto.INT32
 _INTEGERS = frozenset([

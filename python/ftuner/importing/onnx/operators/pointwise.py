@@ -8,11 +8,11 @@ from typing import Any
 
 from onnx import TensorProto
 
-from .emitter import Emitter
-from .registry import Node, lowers
-from .scalars import Body, Scalar
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..values import FLOATS, HALVES, UNSIGNED, Value, bits_of
 from .shapes import operands
-from .values import FLOATS, HALVES, UNSIGNED, Value, bits_of
 
 F32, BOOL = TensorProto.FLOAT, TensorProto.BOOL
 

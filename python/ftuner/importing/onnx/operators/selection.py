@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from .emitter import Emitter
-from .registry import Node, lowers
-from .scalars import Body, Scalar
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size
+from ..values import Value
 from .shapes import axis_of
-from .sizes import Size
-from .values import Value
 
 I64, BOOL = TensorProto.INT64, TensorProto.BOOL
 

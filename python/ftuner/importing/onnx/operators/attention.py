@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
-from .registry import Node, lowers
-from .scalars import Body, Scalar
-from .sizes import Size
-from .values import INDEX, Value
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size
+from ..values import INDEX, Value
 
 BOOL = TensorProto.BOOL
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
-from .registry import Node, lowers
-from .scalars import Body, Scalar
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size, product
+from ..values import HALVES, INDEX, Value
 from .shapes import operands
-from .sizes import Size, product
-from .values import HALVES, INDEX, Value
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

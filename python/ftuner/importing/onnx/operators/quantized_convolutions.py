@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..values import Value
 from .convolutions import convolve, kernel_of
-from .emitter import Emitter
-from .registry import Node, lowers
-from .values import Value
 from .windows import windows_of
 
 F32, I32 = TensorProto.FLOAT, TensorProto.INT32

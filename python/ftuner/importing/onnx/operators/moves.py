@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
-from .registry import Node, lowers
-from .scalars import Body, Scalar
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size
+from ..values import INDEX, Value
 from .shapes import axes_of, axis_of, operands
-from .sizes import Size
-from .values import INDEX, Value
 
 I64 = TensorProto.INT64
 #: From here on an end is that of the axis.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import sizes as arithmetic
-from .emitter import Emitter
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..sizes import Size
+from ..values import Value
 from .moves import padded
 from .reductions import sums_kind
-from .registry import Node, lowers
-from .sizes import Size
-from .values import Value
 from .windows import Windows, windows_of
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
-from .registry import Node, lowers
-from .sizes import Size, product
-from .values import Value
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..sizes import Size, product
+from ..values import Value
 
 
 @lowers("Identity")
@@ -39,7 +39,7 @@ def dropout(e: Emitter, n: Node) -> list[Value]:
 @lowers("Constant")
 def constant(e: Emitter, n: Node) -> Value:
     """Those that the evaluator does not take: larger ones, which are weights."""
-    from .graph import constant_of
+    from ..graph import constant_of
 
     tensor = n.attr("value")
     value = None if tensor is None else constant_of(tensor)
@@ -162,7 +162,7 @@ def cast_like(e: Emitter, n: Node) -> Value:
 
 
 def cast_to(e: Emitter, n: Node, x: Value, kind: int) -> Value:
-    from .values import ELEMENTS
+    from ..values import ELEMENTS
 
     if kind not in ELEMENTS:
         raise n.refuse(

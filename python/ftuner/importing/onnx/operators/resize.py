@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size
+from ..values import INDEX, Value
 from .reductions import limit_of, sums_kind
-from .registry import Node, lowers
-from .scalars import Body, Scalar
-from .sizes import Size
-from .values import INDEX, Value
 
 F32 = TensorProto.FLOAT
 

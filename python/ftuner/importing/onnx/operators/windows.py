@@ -12,14 +12,14 @@ from typing import Any
 
 from onnx import TensorProto
 
-from . import sizes as arithmetic
-from .emitter import Emitter
+from .. import sizes as arithmetic
+from ..emitter import Emitter
+from ..registry import Node, lowers
+from ..scalars import Body, Scalar
+from ..sizes import Size, product
+from ..values import INDEX, Value
 from .reductions import limit_of, power_of_absolute, root_of, sums_kind
-from .registry import Node, lowers
-from .scalars import Body, Scalar
 from .shapes import operands
-from .sizes import Size, product
-from .values import INDEX, Value
 
 I64 = TensorProto.INT64
 

@@ -1,0 +1,1 @@
+"""Operators of ONNX, a file for each family of them (see `emitter.py`)."""
