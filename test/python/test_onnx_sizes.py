@@ -99,7 +99,7 @@ def test_broadcasts(rng: np.random.Generator) -> None:
         return {"x": floats(rng, a, b, 4), "y": floats(rng, c, 1, 4), "w": floats(rng, c, 4, 5)}
 
     compiled = check(built, call(3, 2, 3), call(1, 2, 3), call(4, 1, 1), call(1, 1, 1))
-    with pytest.raises(ftuner.Error, match="Add add: expected sizes of dimension 0"):
+    with pytest.raises(ftuner.Error, match="(?<!Add add: )Add add: expected sizes of dimension 0"):
         compiled.run(call(2, 3, 3))
 
 

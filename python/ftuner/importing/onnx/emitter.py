@@ -169,7 +169,7 @@ class Emitter(Writer):
         left = self.index(size)
         is_same = self._index_op(f"arith.cmpi eq, {left}, {self.index(result)} : index")
         is_one = self._index_op(f"arith.cmpi eq, {left}, {self.scalar(1, INDEX)} : index")
-        self.check(self._index_op(f"arith.ori {is_same}, {is_one} : i1"), f"{self.node.place}: {what}")
+        self.check(self._index_op(f"arith.ori {is_same}, {is_one} : i1"), what)
 
     def _fitted(self, value: Value, dims: Sequence[Size]) -> Value:
         """The operand itself where each size is that of the result or 1, else the broadcast operand."""

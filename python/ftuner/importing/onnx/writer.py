@@ -174,7 +174,7 @@ class Writer:
         self._checked.add((a, b))
         left, right = self.index(a), self.index(b)
         condition = self._index_op(f"arith.cmpi eq, {left}, {right} : index")
-        self.check(condition, f"{self.node.place}: {what}")
+        self.check(condition, what)
 
     # Values.
 

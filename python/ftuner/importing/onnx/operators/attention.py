@@ -141,7 +141,7 @@ def _mask_of(e: Emitter, n: Node, mask: Value, total: Size) -> Value:
         raise n.refuse(f"{words}, but got {length} for {total}", "make the mask shorter")
     if not isinstance(missing, int):
         fits = e.op(f"arith.cmpi sle, {e.index(length)}, {e.index(total)} : index")
-        e.check(fits, f"{n.place}: {words}")
+        e.check(fits, words)
     zeros: list[Size] = [0] * mask.rank
     fill: Any = False if mask.kind == BOOL else -math.inf
     padded = e.pad(mask, zeros, [*zeros[1:], arithmetic.maximum(missing, 0)], fill)

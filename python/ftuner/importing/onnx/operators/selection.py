@@ -72,7 +72,7 @@ def _check_count(e: Emitter, n: Node, count: Size, size: Size) -> None:
             raise n.refuse(f"{words} of {size}", "make K smaller")
         return
     fits = e.op(f"arith.cmpi sle, {e.index(count)}, {e.index(size)} : index")
-    e.check(fits, f"{n.place}: {words}")
+    e.check(fits, words)
 
 
 __all__ = ["top_k"]
