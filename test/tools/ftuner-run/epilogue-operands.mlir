@@ -6,7 +6,7 @@
 // Scalars of any type and operands with dimensions of extent 1 are part of the
 // epilogue: one launch.
 // CHECK: launches: 1
-// SIZE: error: {{.*}}expected dimension 0 of argument 2 to equal dimension 0 of argument 0
+// SIZE: error: {{.*}}expected dimension 0 of argument 'rows' to equal dimension 0 of argument 'a'{{.*}}, but got 8 {{.*}}and 9
 
 func.func @scalars(%a: tensor<?x24xf32>, %b: tensor<24x20xf32>, %keep: i1, %byte: i8, %n: index, %d: f64) -> tensor<?x20xf32> {
   %c0 = arith.constant 0 : index
