@@ -358,12 +358,6 @@ def test_refused_operators(tmp_path: Path) -> None:
 def test_operators_of_another_meaning(tmp_path: Path) -> None:
     """What the importer would lower to other numbers is refused by one sentence."""
     graphs = {
-        "GridSample": (
-            [node("GridSample", ["x", "g"], ["y"])],
-            [tensor("x", [1, 1, 3, 2]), tensor("g", [1, 2, 4, 2])],
-            [tensor("y", [1, 1, 2, 4])],
-            [],
-        ),
         "Gelu of the domain com.example": (
             [node("Gelu", ["x"], ["y"], domain="com.example")],
             [tensor("x", [4])],

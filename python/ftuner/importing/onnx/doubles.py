@@ -1,8 +1,8 @@
 """Functions of f64, which kernels have no instructions for, as arithmetic.
 
 Arguments are reduced exactly as the C library does (fdlibm): exp to multiples of log 2, log to a factor between
-sqrt(1/2) and sqrt(2), sine and cosine to multiples of pi/2 (three parts of it, up to 2^20 of them). Errors are a few units
-in the last place.
+sqrt(1/2) and sqrt(2), sine and cosine to multiples of pi/2 (three parts of it, up to 2^20 of them; beyond that
+sine, cosine and tangent are NaN). Errors are a few units in the last place.
 """
 
 from __future__ import annotations
@@ -126,15 +126,20 @@ def _quarter_turns(b: Body, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return k, b.mul(rest, sine), cosine
 
 
+#: The largest argument whose quarter turns three parts of pi/2 take away exactly.
+_MAX_ANGLE = 2**20 * math.pi / 2
+
+
 def _turned(b: Body, x: Scalar, shift: int) -> Scalar:
-    k, sine, cosine = _quarter_turns(b, b.select(b.compare("lt", b.unary("absf", x), b.like(math.inf, x)), x, b.like(0, x)))
+    is_small = b.compare("le", b.unary("absf", x), b.like(_MAX_ANGLE, x))
+    k, sine, cosine = _quarter_turns(b, b.select(is_small, x, b.like(0, x)))
     k = b.add(k, b.const(shift, I64))
     zero = b.const(0, I64)
     is_odd = b.compare("ne", b.bit_and(k, b.const(1, I64)), zero)
     is_negative = b.compare("ne", b.bit_and(k, b.const(2, I64)), zero)
     value = b.select(is_odd, cosine, sine)
     value = b.select(is_negative, b.neg(value), value)
-    return b.select(b.compare("lt", b.unary("absf", x), b.like(math.inf, x)), value, b.like(math.nan, x))
+    return b.select(is_small, value, b.like(math.nan, x))
 
 
 def sin(b: Body, x: Scalar) -> Scalar:
@@ -147,6 +152,14 @@ def cos(b: Body, x: Scalar) -> Scalar:
 
 def tan(b: Body, x: Scalar) -> Scalar:
     return b.div(sin(b, x), cos(b, x))
+
+
+def roundeven(b: Body, x: Scalar) -> Scalar:
+    """The nearest whole number: from 2^52 on there are no others, and adding 2^52 drops what is behind the point."""
+    magnitude, whole = b.unary("absf", x), b.like(2.0**52, x)
+    rounded = b.sub(b.add(magnitude, whole), whole)
+    rounded = b.op(f"math.copysign {rounded.ssa}, {x.ssa} : f64", F64)
+    return b.select(b.compare("lt", magnitude, whole), rounded, x)
 
 
 #: exp(x^2) * erfc(x) from 1 to 6 as a polynomial of (x - 2.5) / (x + 2.5); scipy.special.erfcx, by Chebyshev's points.
@@ -191,6 +204,7 @@ def pow(b: Body, x: Scalar, y: Scalar) -> Scalar:  # noqa: A001
 
 FUNCTIONS: dict[str, Callable[[Body, Scalar], Scalar]] = {
     "exp": exp, "log": log, "log1p": log1p, "expm1": expm1, "tanh": tanh, "sin": sin, "cos": cos, "tan": tan, "erf": erf,
+    "roundeven": roundeven,
 }  # fmt: skip
 
 __all__ = ["FUNCTIONS", "pow"]

@@ -112,6 +112,12 @@ def floordiv(a: Size, b: Size) -> Size:
     exact = _exact_quotient(a, b)
     if exact is not None:
         return exact
+    if isinstance(b, Expr) and len(b.terms) == 1:
+        # What a monomial has in common with a cancels, so that an empty tensor keeps its other sizes.
+        ((monomial, factor),) = b.terms
+        common = _exact_quotient(a, _sum({monomial: 1}))
+        if common is not None and factor > 0:
+            return floordiv(common, factor)
     if isinstance(b, int) and b > 0 and isinstance(a, Expr):
         whole = {m: f // b for m, f in a.terms if f % b == 0}
         rest = _sum({m: f for m, f in a.terms if f % b})
