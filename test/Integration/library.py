@@ -328,7 +328,7 @@ def check_functions(h, runtime):
         library.call("bounded", normal(4))
         problems.append("expected an assertion to fail")
     except RuntimeError as error:
-        expected = f"code {FTRT_ERROR_HOST}: expected fewer than four elements"
+        expected = f"code {FTRT_ERROR_HOST}: functions.mlir:43:3: expected fewer than four elements, but got 4 (dimension 0 of argument 'a')"
         if str(error) != expected:
             problems.append(f"expected '{expected}', but got '{error}'")
     try:

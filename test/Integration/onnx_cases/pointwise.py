@@ -250,7 +250,7 @@ def constants(pick: Pick) -> Case:
         "value_float": 1.5, "value_floats": [1.5, -2.0, 0.0], "value_int": 7, "value_ints": [3, -1],
     }.get(kind)  # fmt: skip
     if value is None:
-        value = normal(pick.rng, pick("shape", [(), (3,), (2, 5), (0, 2), (6, 7)]), dtype)
+        value = np.asarray(normal(pick.rng, pick("shape", [(), (3,), (2, 5), (0, 2), (6, 7)]), dtype))
     return pick.case([], {kind: value})
 
 

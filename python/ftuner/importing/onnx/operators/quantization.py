@@ -63,9 +63,10 @@ def quantize(e: Emitter, n: Node) -> Value:
         values.append(_of_axis(e, n, point, x))
 
     def body(b: Body, a: Scalar, s: Scalar, *p: Scalar) -> Scalar:
-        # Quotients of halves are quotients of f32.
-        quotient = b.div(b.cast(a, F32), b.cast(s, F32))
-        rounded = b.unary("roundeven", quotient)
+        # From set 23 on the quotient has the precision of the scale, unless the node tells another one.
+        precision = (n.attr("precision", 0) or s.kind) if n.version >= 23 else F32
+        quotient = b.cast(b.div(b.cast(a, F32), b.cast(s, F32)), precision)
+        rounded = b.unary("roundeven", b.cast(quotient, F32))
         if p:
             rounded = b.add(rounded, b.cast(p[0], F32))
         clipped = b.clamp(rounded, b.like(low, rounded), b.like(high, rounded))
