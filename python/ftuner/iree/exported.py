@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import warnings
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.functions import FloorDiv
 
-from ..errors import CompileError, Error
+from ..errors import CompileError
 from ..importing.weights import NAMES, begin_of_file
 from ..torch import decompositions
+from ..torch.programs import load as load, quiet
 
 #: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
 SCOPE = "model"
@@ -41,15 +40,6 @@ _TYPES = {
     torch.int8: "i8",
     torch.uint8: "i8",
 }
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """PyTorch warns of itself."""
-    with warnings.catch_warnings():
-        for kind in (FutureWarning, DeprecationWarning, UserWarning):
-            warnings.simplefilter("ignore", kind)
-        yield
 
 
 def export(
@@ -73,32 +63,6 @@ def export(
         )
     with torch.no_grad(), quiet():
         return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-
-
-def load(path: str) -> ExportedProgram:
-    """Reads what `torch.export.save` wrote."""
-    try:
-        # PyTorch logs what it then raises.
-        if not zipfile.is_zipfile(path) or _is_saved_by_torch(path):
-            raise Error(f"cannot read '{path}': expected a program of torch.export.save")
-        with quiet():
-            return torch.export.load(path)
-    except Error:
-        raise
-    except OSError as error:
-        raise Error(f"cannot read '{path}': {error.strerror or error}") from error
-    except Exception as error:  # noqa: BLE001: zip files, JSON and pickles fail in many ways
-        words = str(error).strip().splitlines()
-        raise Error(
-            f"cannot read '{path}': expected a program of torch.export.save"
-            + (f" ({words[0][:200]})" if words else "")
-        ) from error
-
-
-def _is_saved_by_torch(path: str) -> bool:
-    """Whether `torch.save` wrote an archive: pickled tensors or modules."""
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/data.pkl") for name in archive.namelist())
 
 
 def write(
