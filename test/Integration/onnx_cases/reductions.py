@@ -78,9 +78,15 @@ def reduction(pick: Pick) -> Case:
     if name == "ReduceMean":
         more = {"reference": lambda case, arrays, wanted: wanted if arrays[0].size else None,
                 "departure": "means of no elements, which ONNX does not define, are left out"}  # fmt: skip
+    if name == "ReduceProd" and np.dtype(dtype).kind != "f":
+        more = {"reference": with_nan(_product), "departure": "onnxruntime's integers do not wrap around"}
     if name == "ReduceLogSumExp":
         more = {"reference": with_nan(_log_sum_exp), "departure": "onnxruntime drops NaN beside infinities"}
     return pick.case(operands, attributes, tolerance=4, **more)
+
+
+def _product(x: Array, **places: Any) -> Array:
+    return np.prod(x, dtype=x.dtype, **places)
 
 
 @operators("ArgMax", "ArgMin")
