@@ -157,7 +157,8 @@ def export(
             "arguments": _argument_names(source, program, weights.names),
             "results": [*source.names_of_results(), *written],
         }
-        torch_mlir.annotate(module, name, ranges, argument_shapes, names=names)
+        unsigned = _unsigned(program)
+        torch_mlir.annotate(module, name, ranges, argument_shapes, unsigned, names)
         return ExportedModel(torch_mlir.text_of(module), name, weights, written)
 
 
@@ -248,6 +249,29 @@ def _argument_names(
         if spec.arg.name in names and not isinstance(spec.arg, ConstantArgument)
     ]
     return [*own, *weights]
+
+
+#: Types of elements that MLIR knows by their bits only.
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+
+
+def _unsigned(program: ExportedProgram) -> dict[str, list[int]]:
+    """Numbers of the arguments and results whose elements are unsigned."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    signature = program.graph_signature
+    values = {
+        "arguments": [
+            nodes[spec.arg.name].meta["val"]
+            for spec in signature.input_specs
+            if spec.kind == InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)
+        ],
+        "results": [result.meta["val"] for result in nodes["output"].args[0] if isinstance(result, fx.Node)],
+    }
+    numbers = {
+        key: [n for n, value in enumerate(found) if getattr(value, "dtype", None) in _UNSIGNED]
+        for key, found in values.items()
+    }
+    return {key: found for key, found in numbers.items() if found}
 
 
 def _argument_shapes(

@@ -245,3 +245,16 @@ def test_results_without_elements() -> None:
     x = torch.randn(0, 3)
     total, flipped = compiled([lambda x: x + 1, lambda x: x.T], (x,))(x)
     assert total.shape == (0, 3) and flipped.shape == (3, 0)
+
+
+def test_unsigned_bytes() -> None:
+    """Results are bytes again, and bytes of 128 and more are not negative."""
+    x, y = (torch.randint(0, 256, (5, 7), dtype=torch.uint8) for _ in range(2))
+    functions: list[Callable[..., Tensor]] = [
+        lambda x, y: x + 3, lambda x, y: x.float() / 7, lambda x, y: torch.maximum(x, y), lambda x, y: x > y,
+        lambda x, y: x.sum(-1), lambda x, y: x.prod(1), lambda x, y: x.mean(1, dtype=torch.float32),
+        lambda x, y: (x.float() * 0.5).to(torch.uint8),
+    ]  # fmt: skip
+    for result, function in zip(compiled(functions, (x, y))(x, y), functions):
+        wanted = function(x, y)
+        assert result.dtype == wanted.dtype and torch.equal(result, wanted)

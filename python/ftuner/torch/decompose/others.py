@@ -109,7 +109,25 @@ def _log_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
     return x - x if not x.dim() else torch.log_softmax(x, dim) if dtype is not None else NotImplemented
 
 
+def _of_bytes(operator: Any) -> Callable[..., Any]:
+    """Returns a rule that widens bytes before a reduction, since torch-mlir extends their sign."""
+
+    def rule(x: Tensor, *places: Any, dtype: torch.dtype | None = None, **named: Any) -> Any:
+        if x.dtype != torch.uint8:
+            return NotImplemented
+        return operator(x.to(dtype or torch.int64), *places, dtype=dtype, **named)
+
+    return rule
+
+
 RULES: dict[Any, Callable[..., Any]] = {
+    **{
+        operator: _of_bytes(operator)
+        for operator in (
+            *(aten.sum.default, aten.sum.dim_IntList, aten.prod.default, aten.prod.dim_int),
+            *(aten.mean.default, aten.mean.dim),
+        )
+    },
     aten.split_with_sizes.default: _split_with_sizes,
     aten.as_strided.default: _as_strided,
     aten.dist.default: _dist,
