@@ -326,7 +326,7 @@ class Emitter(Writer):
         target = self.empty(dims, first.kind)
         offset: Size = 0
         for value in values:
-            if value.dims[axis] == 0:
+            if value.dims[axis] == 0 or any(dim == 0 for dim in dims):
                 continue
             offsets = [offset if dim == axis else 0 for dim in range(first.rank)]
             parts = [dims[dim] if dim != axis else value.dims[axis] for dim in range(first.rank)]
