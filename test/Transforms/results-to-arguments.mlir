@@ -32,6 +32,23 @@ func.func @reshaped(%x: memref<?x8xf32>, %b: index, %s: index) -> memref<?x?x8xf
   return %e : memref<?x?x8xf32>
 }
 
+// After two reshapes, the result has the type of the allocation, but other
+// sizes: the allocation is a view of the result all the same.
+// CHECK-LABEL: func.func @regrouped(
+// CHECK-SAME:    %{{.*}}: index, %{{.*}}: index, %[[N:[a-z0-9]+]]: index, %[[OUT:[a-z0-9]+]]: memref<?x?xf32>)
+// CHECK:         %[[VIEW:.*]] = memref.reinterpret_cast %[[OUT]] to offset: [0], sizes: [%{{.*}}, %[[N]]], strides: [%{{.*}}, 1] : memref<?x?xf32> to memref<?x?xf32>
+// CHECK:         linalg.fill ins(%{{.*}} : f32) outs(%[[VIEW]] : memref<?x?xf32>)
+func.func @regrouped(%b: index, %m: index, %n: index) -> memref<?x?xf32>
+    attributes {ukernel.abi_type = (index, index, index) -> tensor<?x?xf32>} {
+  %zero = arith.constant 0.0 : f32
+  %rows = arith.muli %b, %m : index
+  %r = memref.alloc(%rows, %n) : memref<?x?xf32>
+  linalg.fill ins(%zero : f32) outs(%r : memref<?x?xf32>)
+  %e = memref.expand_shape %r [[0, 1], [2]] output_shape [%b, %m, %n] : memref<?x?xf32> into memref<?x?x?xf32>
+  %c = memref.collapse_shape %e [[0], [1, 2]] : memref<?x?x?xf32> into memref<?x?xf32>
+  return %c : memref<?x?xf32>
+}
+
 // An argument, and a buffer that another result took, are copied.
 // CHECK-LABEL: func.func @copied(
 // CHECK-SAME:    %[[X:.*]]: memref<4xf32>, %[[A:.*]]: memref<4xf32>, %[[B:.*]]: memref<4xf32>, %[[C:.*]]: memref<4xf32>)

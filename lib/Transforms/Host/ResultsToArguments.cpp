@@ -41,11 +41,14 @@ static memref::AllocOp findWholeAllocation(Value value) {
   return nullptr;
 }
 
-/// Views `buffer` with the shape of `alloc`, at the place of `alloc`.
-static Value viewAs(Value buffer, memref::AllocOp alloc) {
+/// Views `buffer`, which holds the elements of the result `value`, with the
+/// shape of `alloc`, whose view `value` is, at the place of `alloc`.
+static Value viewAs(Value buffer, Value value, memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
   ImplicitLocOpBuilder b(alloc.getLoc(), alloc);
-  if (buffer.getType() == type)
+  // Between two reshapes, equal types may have different sizes.
+  bool sameSizes = type.hasStaticShape() || value == alloc.getResult();
+  if (buffer.getType() == type && sameSizes)
     return buffer;
   SmallVector<OpFoldResult> sizes = alloc.getMixedSizes();
   SmallVector<OpFoldResult> strides(sizes.size());
@@ -93,7 +96,7 @@ static void moveResults(func::FuncOp func) {
       memref::AllocOp alloc = findWholeAllocation(value);
       if (exits.size() == 1 && alloc) {
         replaceDims(alloc);
-        alloc.replaceAllUsesWith(viewAs(output, alloc));
+        alloc.replaceAllUsesWith(viewAs(output, value, alloc));
         alloc.erase();
         continue;
       }

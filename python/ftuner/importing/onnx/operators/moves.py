@@ -260,18 +260,15 @@ def padded(
     mode: str,
     fill: Value | float | None,
 ) -> Value:
-    """A negative pad takes elements away."""
+    """Pads `x`; a negative pad first takes elements away."""
+    cut_low = [arithmetic.maximum(-size, 0) for size in low]
+    cut_high = [arithmetic.maximum(-size, 0) for size in high]
+    dims = [s - a - b for s, a, b in zip(x.dims, cut_low, cut_high)]
+    x = e.slice(x, cut_low, [arithmetic.maximum(size, 0) for size in dims])
+    low = [arithmetic.maximum(size, 0) for size in low]
+    high = [arithmetic.maximum(size, 0) for size in high]
     if mode == "constant":
-        cut_low = [arithmetic.maximum(-size, 0) for size in low]
-        cut_high = [arithmetic.maximum(-size, 0) for size in high]
-        dims = [s - a - b for s, a, b in zip(x.dims, cut_low, cut_high)]
-        dims = [arithmetic.maximum(size, 0) for size in dims]
-        x = e.slice(x, cut_low, dims)
-        above = [arithmetic.maximum(size, 0) for size in low]
-        below = [arithmetic.maximum(size, 0) for size in high]
-        number = _fill_of(e, x, fill)
-        return e.pad(x, above, below, number)
-    dims = [arithmetic.maximum(a + s + b, 0) for a, s, b in zip(low, x.dims, high)]
+        return e.pad(x, low, high, _fill_of(e, x, fill))
     e.use(x)
     for size in [*low, *x.dims]:
         e.index(size)
@@ -282,7 +279,7 @@ def padded(
             for place, a, c, size in zip(at, low, high, x.dims)
         ])  # fmt: skip
 
-    return e.compute(dims, x.kind, body)
+    return e.compute([a + s + b for a, s, b in zip(low, x.dims, high)], x.kind, body)
 
 
 def _fill_of(e: Emitter, x: Value, fill: Value | float | None) -> float | Scalar:
