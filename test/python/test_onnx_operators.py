@@ -16,6 +16,7 @@ pytest.importorskip("iree.compiler")
 
 from onnx import TensorProto, helper  # noqa: E402
 
+from ftuner.importing.onnx import import_proto  # noqa: E402
 from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
 from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
 from scale import SCALE  # noqa: E402
@@ -214,6 +215,32 @@ def test_norms_of_zeros(rng: np.random.Generator, p: int) -> None:
     norm = np.linalg.norm(x, p, axis=1, keepdims=True)
     (result,) = prepare(model, **OPTIONS).run({"x": x})
     np.testing.assert_allclose(result, x / np.where(norm == 0, 1, norm), rtol=1e-5)
+
+
+def test_weights_are_computed_once(rng: np.random.Generator) -> None:
+    """A weight norm: the function gets the quotient as a weight, and no kernel computes it."""
+    direction, scale = floats(rng, 96, 128), floats(rng, 96, 1)
+    nodes = [
+        node("ReduceL2", ["direction", "axes"], ["norm"], keepdims=1),
+        node("Div", ["scale", "norm"], ["factor"]),
+        node("Mul", ["direction", "factor"], ["weight"]),
+        node("Gemm", ["x", "weight"], ["y"], transB=1),
+    ]
+    weights = {"direction": direction, "scale": scale, "axes": np.array([1])}
+    model = model_of(
+        nodes,
+        {"x": (np.float32, ["N", 128])},
+        {"y": (np.float32, ["N", 96])},
+        weights,
+        version=18,
+    )
+    x = floats(rng, 5, 128)
+    prepared = prepare(model, **OPTIONS)
+    (result,) = prepared.run({"x": x})
+    weight = direction * (scale / np.linalg.norm(direction, axis=1, keepdims=True))
+    np.testing.assert_allclose(result, x @ weight.T, rtol=1e-4, atol=1e-5)
+    imported = import_proto(model)
+    assert [*imported.weights.arrays] == ["weight"]
 
 
 def test_known_values_are_folded(rng: np.random.Generator) -> None:

@@ -31,6 +31,13 @@ _MOVES: Mapping[str, Sequence[int] | None] = {
     "Transpose": [0], "Unsqueeze": [0], "ScatterElements": [0, 2], "ScatterND": [0, 2], "Where": [1, 2],
 }  # fmt: skip
 
+#: Operators that are computed once of large weights, too; the result may not need more memory than they.
+_ON_WEIGHTS = frozenset(
+    """Abs Add Ceil Clip Div Erf Exp Floor Log Max Mean Min Mul Neg Pow Reciprocal ReduceL1 ReduceL2
+    ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Round Sigmoid Sign Softmax
+    Softplus Sqrt Sub Sum Tanh Where""".split()
+)
+
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 
@@ -79,13 +86,16 @@ def _of_sizes(array: Array, kind: int) -> Value:
 
 def _evaluated(node: Any, inputs: Sequence[Value | None], version: int) -> list[Value] | None:
     arrays = [None if value is None else value.array for value in inputs]
-    if any(array is not None and array.size > MAX_ELEMENTS for array in arrays):
+    limit = MAX_ELEMENTS
+    if node.op_type in _ON_WEIGHTS:
+        limit = max(limit, *(array.size for array in arrays if array is not None))
+    if any(array is not None and array.size > limit for array in arrays):
         return None
     first = arrays[0] if arrays else None
     is_widened = node.op_type == "Cast" and _is_narrow_matrix(first)
     if node.op_type == "DequantizeLinear" or is_widened:
         return None  # What a model keeps in few bits stays there.
-    results = evaluate(node, arrays, version)
+    results = evaluate(node, arrays, version, limit)
     if results is None:
         return None
     return [Value(kind_of(array.dtype), array.shape, array=array) for array in results]
@@ -238,8 +248,14 @@ def _outcome(operator: str, a: Size, b: Size) -> bool | None:
     return False if arithmetic.is_positive(-difference) else None
 
 
-def evaluate(node: Any, operands: Sequence[Array | None], version: int) -> list[Array] | None:
-    """A node's results of known operands; None if they are large, or the evaluator has none."""
+def evaluate(
+    node: Any, operands: Sequence[Array | None], version: int, limit: int = MAX_ELEMENTS
+) -> list[Array] | None:
+    """The results of a node whose operands are known.
+
+    Returns:
+        The results, or None if one has more than `limit` elements, or the evaluator fails.
+    """
     names = [f"in_{number}" if array is not None else "" for number, array in enumerate(operands)]
     results = [f"out_{number}" if name else "" for number, name in enumerate(node.output)]
     single = type(node)()
@@ -263,7 +279,7 @@ def evaluate(node: Any, operands: Sequence[Array | None], version: int) -> list[
         return None
     arrays = []
     for value in found:
-        if not isinstance(value, (np.ndarray, np.generic)) or value.size > MAX_ELEMENTS:
+        if not isinstance(value, (np.ndarray, np.generic)) or value.size > limit:
             return None
         array = np.asarray(value)
         if array.dtype == object or array.dtype.kind in "USO":

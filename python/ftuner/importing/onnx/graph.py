@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from typing import Any
 
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, defs, helper, numpy_helper
 
 from .emitter import Emitter
 from .folding import fold
@@ -32,8 +32,24 @@ def is_own(domain: str) -> bool:
     return domain in ("", "ai.onnx")
 
 
+#: The newest operator set whose attributes the lowerings know.
+NEWEST_VERSION = 28
+
 #: Operators that ONNX has not settled yet.
 PREVIEW = "ai.onnx.preview"
+
+
+def _check_attributes(node: Node) -> None:
+    """Refuses an attribute that a newer operator set added: a lowering would ignore it."""
+    if node.version <= NEWEST_VERSION:
+        return
+    known = defs.get_schema(node.operator, NEWEST_VERSION, node.domain).attributes
+    for name in node.attributes:
+        if name not in known:
+            raise node.refuse(
+                f"its attribute '{name}' is newer than operator set {NEWEST_VERSION}",
+                f"write the model for operator set {NEWEST_VERSION}",
+            )
 
 
 def version_of(opsets: Iterable[Any], domain: str = "") -> int:
@@ -174,6 +190,7 @@ class Walk:
         self.emitter.node = given
         lowering = self._lowerings.get(node.op_type) if is_own(node.domain) else None
         if lowering is not None:
+            _check_attributes(given)
             try:
                 found = lowering(self.emitter, given)
             except _UNFIT as error:

@@ -91,27 +91,34 @@ def _scores(e: Emitter, n: Node, query: Value, key: Value, group: Size) -> Value
 
 
 def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool]:
-    """The scores with masks, and whether a row may have nothing left."""
+    """The scores with masks, and whether a row may have no key left.
+
+    A query attends keys from `left_window_size` before its own place to `right_window_size` after it; a negative
+    size is no bound.
+    """
     mask, lengths = n.input(3), n.input(6)
     is_causal = bool(n.attr("is_causal", 0))
+    left, right = n.attr("left_window_size", -1), n.attr("right_window_size", -1)
+    if is_causal:
+        right = 0
     steps, total = scores.dims[2], scores.dims[3]
     operands = [scores]
     if mask is not None:
         operands.append(_mask_of(e, n, mask, total))
     if lengths is not None:
         operands.append(e.reshape(lengths, [lengths.dims[0], 1, 1, 1]))
-    if len(operands) == 1 and not is_causal:
+    if len(operands) == 1 and left < 0 and right < 0:
         return scores, False
     for size in (steps, past):
         e.index(size)
     given = mask
 
     def body(b: Body, a: Scalar, *others: Scalar) -> Scalar:
-        left = [*others]
+        rest = [*others]
         low = b.like(-math.inf, a)
         allowed = b.const(True, BOOL)
         if given is not None:
-            found = left.pop(0)
+            found = rest.pop(0)
             if found.kind == BOOL:
                 allowed = found
             else:
@@ -119,15 +126,20 @@ def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool
         place = b.index(3)
         offset = b.size(past)
         if lengths is not None:
-            length = b.cast(left.pop(0), INDEX)
+            length = b.cast(rest.pop(0), INDEX)
             allowed = b.bit_and(allowed, b.compare("lt", place, length))
             offset = b.sub(length, b.size(steps))
-        if is_causal:
-            allowed = b.bit_and(allowed, b.compare("le", place, b.add(b.index(2), offset)))
+        own = b.add(b.index(2), offset)
+        if right >= 0:
+            last = b.add(own, b.const(right, INDEX))
+            allowed = b.bit_and(allowed, b.compare("le", place, last))
+        if left >= 0:
+            first = b.sub(own, b.const(left, INDEX))
+            allowed = b.bit_and(allowed, b.compare("ge", place, first))
         return b.select(allowed, a, low)
 
     found = e.pointwise(scores.kind, operands, body, scores.dims)
-    return found, mask is not None or lengths is not None
+    return found, mask is not None or lengths is not None or left >= 0
 
 
 def _mask_of(e: Emitter, n: Node, mask: Value, total: Size) -> Value:
