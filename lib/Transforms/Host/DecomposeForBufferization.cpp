@@ -46,6 +46,36 @@ struct DecomposeUnPack : public OpRewritePattern<linalg::UnPackOp> {
   }
 };
 
+/// Replaces a reshape that joins a dimension of size 0 with one of unknown size
+/// by an empty tensor: on buffers, the joined size would be known to be 0,
+/// which the verifier of memref.collapse_shape does not accept.
+struct ReplaceEmptyCollapse : public OpRewritePattern<tensor::CollapseShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType source = op.getSrcType();
+    auto isEmpty = [&](int64_t dim) { return source.getDimSize(dim) == 0; };
+    auto isUnknown = [&](int64_t dim) { return source.isDynamicDim(dim); };
+    if (llvm::none_of(op.getReassociationIndices(), [&](const auto &group) {
+          return llvm::any_of(group, isEmpty) && llvm::any_of(group, isUnknown);
+        }))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    SmallVector<Value> sizes;
+    for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices())) {
+      if (!op.getResultType().isDynamicDim(dim))
+        continue;
+      Value size = arith::ConstantIndexOp::create(b, 1);
+      for (int64_t part : group)
+        size = b.createOrFold<arith::MulIOp>(
+            size, b.createOrFold<tensor::DimOp>(op.getSrc(), part));
+      sizes.push_back(size);
+    }
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, op.getResultType(), sizes);
+    return success();
+  }
+};
+
 /// A reshape to a shape that the host knows is a view: one dimension in
 /// between.
 struct ReshapeThroughOneDimension : public OpRewritePattern<tensor::ReshapeOp> {
@@ -148,7 +178,7 @@ LogicalResult ftuner::decomposeForBufferization(func::FuncOp func) {
   linalg::populateDecomposeWinogradOpsPatterns(patterns);
   tensor::populateDecomposeTensorConcatPatterns(patterns);
   patterns.add<DecomposeAggregated, DecomposePack, DecomposeUnPack,
-               ReshapeThroughOneDimension>(context);
+               ReplaceEmptyCollapse, ReshapeThroughOneDimension>(context);
   if (failed(applyPatternsGreedily(func, std::move(patterns))))
     return func.emitError("could not decompose operators without loops");
   replaceSplatConstants(func);

@@ -189,6 +189,8 @@ class _Checks:
             return int(expression)
         if expression.is_Float:
             return float(expression)
+        if isinstance(expression, (sympy.And, sympy.Or)):
+            return self.number_of(_excess(expression) <= 0, values)
         arguments = [self.number_of(argument, values) for argument in expression.args]
         for kind, function in _RELATIONS.items():
             if isinstance(expression, kind):
@@ -204,6 +206,26 @@ class _Checks:
         if expression.func in _FUNCTIONS:
             return self.formulas.formula(_FUNCTIONS[expression.func], arguments)
         raise NotSupported
+
+
+def _excess(expression: Any) -> Any:
+    """An integer that is positive where a condition on sizes does not hold, for there is no "or" of sizes."""
+    if isinstance(expression, sympy.Or):
+        return functions.Min(*map(_excess, expression.args))
+    if isinstance(expression, sympy.And):
+        return functions.Max(*map(_excess, expression.args))
+    if not isinstance(expression, sympy.core.relational.Relational):
+        raise NotSupported
+    difference = expression.lhs - expression.rhs
+    if not difference.is_integer:
+        raise NotSupported
+    distance = functions.Max(difference, -difference)
+    if isinstance(expression, sympy.Eq):
+        return distance
+    if isinstance(expression, sympy.Ne):
+        return 1 - distance
+    difference = -difference if isinstance(expression, (sympy.Ge, sympy.Gt)) else difference
+    return difference + 1 if isinstance(expression, (sympy.Lt, sympy.Gt)) else difference
 
 
 def _tells_from_one(expression: Any) -> bool:

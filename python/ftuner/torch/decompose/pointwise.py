@@ -215,6 +215,39 @@ def _copysign(x: Tensor, y: Tensor | Number) -> Tensor:
     return -size if math.copysign(1, y) < 0 else size.clone()
 
 
+def _fmod(x: Tensor, y: Tensor | Number) -> Any:
+    """The remainder with the sign of `x`, exact at any quotient. NotImplemented for integers."""
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    x = x.to(dtype)
+    y = y.to(dtype) if isinstance(y, Tensor) else number(y, dtype, x.device)
+    rest = torch.remainder(x.abs(), y.abs())
+    return torch.where(_signbit(x), -rest, rest)
+
+
+def _floor_divide(x: Tensor, y: Tensor | Number) -> Any:
+    """The floor of the exact quotient, as PyTorch has it: NaN for an infinite `x`. NotImplemented for integers."""
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    x = _wide(x.to(dtype))
+    y = _wide(y.to(dtype)) if isinstance(y, Tensor) else number(y, x.dtype, x.device)
+    rest = torch.fmod(x, y)
+    quotient = (x - rest) / y
+    quotient = torch.where((rest != 0) & ((rest < 0) != (y < 0)), quotient - 1, quotient)
+    # The quotient is an integer, but for its rounding.
+    least = torch.floor(quotient)
+    result = torch.where(quotient - least > 0.5, least + 1, least)
+    result = torch.where(quotient == 0, torch.copysign(torch.zeros_like(x), x) / torch.where(y < 0, -1.0, 1.0), result)
+    return torch.where(y == 0, x / y, result).to(dtype)
+
+
+def _divide(x: Tensor, y: Tensor | Number, *, rounding_mode: str | None = None) -> Any:
+    """NotImplemented unless the quotient's floor is taken."""
+    return _floor_divide(x, y) if rounding_mode == "floor" else NotImplemented
+
+
 def _isinf(x: Tensor) -> Tensor:
     if not x.dtype.is_floating_point:
         return torch.zeros_like(x, dtype=torch.bool)
@@ -258,6 +291,11 @@ def _rules() -> dict[Any, Callable[..., Any]]:
         aten.copysign.Tensor: _copysign,
         aten.copysign.Scalar: _copysign,
         aten.isinf.default: _isinf,
+        aten.fmod.Tensor: _fmod,
+        aten.fmod.Scalar: _fmod,
+        aten.floor_divide.default: _floor_divide,
+        aten.div.Tensor_mode: _divide,
+        aten.div.Scalar_mode: _divide,
         aten.nan_to_num.default: _nan_to_num,
     }
     activations: dict[Any, Callable[..., Any]] = {
