@@ -14,8 +14,6 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 #include <cmath>
 
 using namespace mlir;
@@ -33,7 +31,8 @@ public:
   SizeTracer(func::FuncOp func, FunctionWork &work,
              ArrayRef<double> numbers = {});
 
-  /// The formula of an index; null if it is none of the function's sizes.
+  /// Returns the formula of an index; null if it does not follow from the
+  /// function's sizes.
   AffineExpr trace(Value value);
   AffineExpr trace(OpFoldResult value);
 
@@ -521,24 +520,6 @@ FunctionWork ftuner::collectWork(func::FuncOp func, ArrayRef<double> sizes) {
 //===----------------------------------------------------------------------===//
 // Formulas
 //===----------------------------------------------------------------------===//
-
-std::string ftuner::positionOf(Location location, bool hasFolder) {
-  std::string text;
-  location->walk([&](Location inner) {
-    // Importers of graphs name nodes; a position is more.
-    if (auto named = dyn_cast<NameLoc>(inner); named && text.empty())
-      text = named.getName().str();
-    auto position = dyn_cast<FileLineColLoc>(inner);
-    if (!position)
-      return WalkResult::advance();
-    StringRef file = position.getFilename().getValue();
-    text = llvm::formatv("{0}:{1}:{2}",
-                         hasFolder ? file : llvm::sys::path::filename(file),
-                         position.getLine(), position.getColumn());
-    return WalkResult::interrupt();
-  });
-  return text;
-}
 
 std::string ftuner::textOf(AffineExpr formula,
                            llvm::ArrayRef<std::string> sizeNames) {

@@ -3,6 +3,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/TargetParser/Triple.h"
 #include <array>
 #include <dlfcn.h>
@@ -39,6 +41,24 @@ std::string describeArgument(FunctionOpInterface func, unsigned index) {
   StringRef name = getValueName(func, "arguments", index);
   return name.empty() ? "argument " + std::to_string(index)
                       : "argument '" + name.str() + "'";
+}
+
+std::string positionOf(Location location, bool hasFolder) {
+  std::string text;
+  location->walk([&](Location inner) {
+    // Importers of graphs name nodes; a position says more.
+    if (auto named = dyn_cast<NameLoc>(inner); named && text.empty())
+      text = named.getName().str();
+    auto position = dyn_cast<FileLineColLoc>(inner);
+    if (!position)
+      return WalkResult::advance();
+    StringRef file = position.getFilename().getValue();
+    text = llvm::formatv("{0}:{1}:{2}",
+                         hasFolder ? file : llvm::sys::path::filename(file),
+                         position.getLine(), position.getColumn());
+    return WalkResult::interrupt();
+  });
+  return text;
 }
 
 SmallVector<std::string> argumentWords(FunctionOpInterface func) {

@@ -8,33 +8,13 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
-
-std::string ftuner::placeOf(Location location) {
-  std::string text;
-  location->walk([&](Location inner) {
-    // Importers of graphs name nodes; a position is more.
-    if (auto named = dyn_cast<NameLoc>(inner); named && text.empty())
-      text = named.getName().str();
-    auto position = dyn_cast<FileLineColLoc>(inner);
-    if (!position)
-      return WalkResult::advance();
-    text = llvm::formatv(
-        "{0}:{1}:{2}",
-        llvm::sys::path::filename(position.getFilename().getValue()),
-        position.getLine(), position.getColumn());
-    return WalkResult::interrupt();
-  });
-  return text;
-}
 
 /// A buffer that neither the caller nor the source names.
 static constexpr char kIntermediate[] = "an intermediate";
 
-/// The value without casts of its type.
+/// Returns the value without casts of its type.
 static Value stripCasts(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
@@ -46,7 +26,8 @@ static Value stripCasts(Value value) {
   return value;
 }
 
-/// The function of which `value` is an argument; null if it is none.
+/// Returns the function that has `value` as an argument; null for arguments of
+/// other blocks.
 static func::FuncOp functionOf(BlockArgument value) {
   return value && value.getOwner()->isEntryBlock()
              ? dyn_cast<func::FuncOp>(value.getOwner()->getParentOp())
@@ -98,8 +79,8 @@ void ftuner::assertSizes(ImplicitLocOpBuilder &b, Value condition,
                          StringRef message, ValueRange sizes) {
   if (matchPattern(condition, m_One()))
     return;
-  std::string place = placeOf(b.getLoc());
+  std::string position = positionOf(b.getLoc(), /*hasFolder=*/false);
   std::string text =
-      place.empty() ? message.str() : place + ": " + message.str();
+      position.empty() ? message.str() : position + ": " + message.str();
   ukernel::AssertOp::create(b, condition, text, sizes);
 }

@@ -4,6 +4,7 @@
 #include "FTuner/Analysis/KernelWork.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
+#include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/MapVector.h"

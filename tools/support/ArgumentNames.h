@@ -1,8 +1,8 @@
 //===- ArgumentNames.h - Names that a module's text gives -------*- C++ -*-===//
 //
-// Parsing keeps no names of values. What callers see of them, those of the
-// arguments of public functions, become the attribute `ukernel.names`
-// (FTuner/HostAbi/HostAbi.h) here.
+// Parsing drops the names of values. Callers see names of arguments of public
+// functions, so this parser keeps them in the attribute `ukernel.names`
+// (FTuner/HostAbi/HostAbi.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_TOOLS_SUPPORT_ARGUMENTNAMES_H
@@ -17,8 +17,8 @@ namespace ftuner::tool {
 
 /// Parses a module of text or bytecode; null after an error.
 ///
-/// Public functions without `ukernel.names` get it from the text: an argument
-/// %x is called x. Numbers (%0) and names such as %arg0, as printers write
+/// Public functions without `ukernel.names` get it from the text: the name of
+/// an argument %x is x. Numbers (%0) and names such as %arg0, as printers write
 /// them, say nothing; then a location "x" of the argument is its name. Modules
 /// of a context with unregistered dialects are for others, and stay as they
 /// are.

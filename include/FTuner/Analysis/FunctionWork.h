@@ -113,18 +113,13 @@ std::vector<std::string> argumentSizeNames(mlir::func::FuncOp func,
 FunctionWork collectWork(mlir::func::FuncOp func,
                          llvm::ArrayRef<double> sizes = {});
 
-/// "file:line:column" of the innermost position that is known, else the name
-/// that a location has; empty if there is neither. Without its folder a file is
-/// the same wherever the source lies.
-std::string positionOf(mlir::Location location, bool hasFolder = true);
-
 /// A formula with the names of sizes, e.g. "T * 1536 + 3072"; "" for null.
 std::string textOf(mlir::AffineExpr formula,
                    llvm::ArrayRef<std::string> sizeNames);
 /// A formula at these sizes; none for null.
 std::optional<double> evaluateSigned(mlir::AffineExpr formula,
                                      llvm::ArrayRef<double> sizes);
-/// The same, at least 0.
+/// Returns the value of `evaluateSigned`, at least 0.
 std::optional<double> evaluate(mlir::AffineExpr formula,
                                llvm::ArrayRef<double> sizes);
 

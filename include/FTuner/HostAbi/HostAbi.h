@@ -1,7 +1,7 @@
 //===- HostAbi.h - Attributes that carry the host ABI -----------*- C++ -*-===//
 //
-// What the passes on host functions tell each other, and what a reader of a
-// compiled module needs to call its functions. docs/abi.md states the ABI.
+// Passes on host functions pass these attributes to each other; a reader of a
+// compiled module needs them to call its functions. docs/abi.md states the ABI.
 //
 // After `ukernel-prepare-host`, every function to be compiled carries
 // `ukernel.abi_type`, its type on tensors, and `ukernel.name`, its name in the
@@ -34,14 +34,14 @@ inline constexpr llvm::StringLiteral kResultSizesAttrName =
 inline constexpr llvm::StringLiteral kWorkspaceSizeAttrName =
     "ukernel.workspace_size";
 
-/// Function, in the input: which of its arguments and results callers see as
-/// unsigned, {arguments = array<i64: 0>, results = array<i64: 0, 1>}. Kernels
-/// know no signs; the manifest tells callers.
+/// Function, in the input: numbers of the arguments and results that callers
+/// see as unsigned, {arguments = array<i64: 0>, results = array<i64: 0, 1>}.
+/// Kernels know no signs; the manifest tells callers.
 inline constexpr llvm::StringLiteral kUnsignedAttrName = "ukernel.unsigned";
 
 /// Function, in the input: names of its arguments and results in the source,
-/// {arguments = ["x", ""], results = ["y"]}, empty where there is none. The
-/// manifest, headers, reports and messages have them.
+/// {arguments = ["x", ""], results = ["y"]}; a value without a name has an
+/// empty one. The manifest, headers, reports and messages use them.
 inline constexpr llvm::StringLiteral kNamesAttrName = "ukernel.names";
 
 /// Intermediates start at multiples of this many bytes in the workspace.
@@ -58,13 +58,19 @@ llvm::ArrayRef<int64_t> getUnsigned(mlir::func::FuncOp func,
                                     llvm::StringRef key);
 
 /// Returns the name that `kNamesAttrName` gives value `index` under `key`,
-/// "arguments" or "results"; empty if there is none.
+/// "arguments" or "results"; empty if the value has no name.
 llvm::StringRef getValueName(mlir::FunctionOpInterface func,
                              llvm::StringRef key, unsigned index);
 
 /// Returns how messages call an argument: argument 'x', or argument 0 if it
 /// has no name.
 std::string describeArgument(mlir::FunctionOpInterface func, unsigned index);
+
+/// Returns where the source has an operation: "file:line:column" of the
+/// innermost known position, else the name that the location has, such as that
+/// of a node of a graph; empty if there is neither. Without its folder, a file
+/// has one name wherever the source lies.
+std::string positionOf(mlir::Location location, bool hasFolder = true);
 
 /// Returns a word for each argument, for identifiers that derive from it: its
 /// name with underscores for what C does not allow, or arg0. No two are equal.

@@ -1,4 +1,4 @@
-//===- HostChecks.h - What would mislead or stop the host -----*- C++ -*-===//
+//===- HostChecks.h - Checks that host code runs --------------*- C++ -*-===//
 #ifndef FTUNER_HOSTABI_HOSTCHECKS_H
 #define FTUNER_HOSTABI_HOSTCHECKS_H
 
@@ -8,16 +8,12 @@
 
 namespace ftuner {
 
-/// Returns the place of code that a user wrote: FILE:LINE:COLUMN, or else the
-/// name of a node of a graph; empty if it is not known.
-std::string placeOf(mlir::Location location);
-
-/// Returns what a message calls a size: "dimension 1 of argument 'x'"; empty if
-/// it is something computed.
+/// Returns how messages call a size: "dimension 1 of argument 'x'"; empty for a
+/// size that is computed.
 std::string describeSize(mlir::Value size);
 
-/// Returns what a message calls a tensor or a buffer: "argument 'x'", "result
-/// 0", "an intermediate".
+/// Returns how messages call a tensor or a buffer: "argument 'x'", "result 0",
+/// "an intermediate".
 std::string describeBuffer(mlir::Value buffer);
 
 /// Emits a check at the builder's position, unless it is known to hold. The
@@ -31,7 +27,7 @@ void assertSizes(mlir::ImplicitLocOpBuilder &b, mlir::Value condition,
 /// traps otherwise, which would end the program.
 void assertDivisions(mlir::Operation *root);
 
-/// Asserts before each scf.for below `root`, but for bodies of linalg
+/// Asserts before each scf.for below `root`, except in bodies of linalg
 /// operators, that its step is positive: it would never end otherwise.
 void assertSteps(mlir::Operation *root);
 

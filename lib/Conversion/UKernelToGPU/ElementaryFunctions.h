@@ -29,8 +29,8 @@ mlir::Value createPowerOfMagnitude(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
 /// then needs no pattern of upstream.
 bool isElementaryFunction(llvm::StringRef name);
 
-/// Adds patterns for functions of f32; those of f16 and bf16 are computed in
-/// f32 and rounded.
+/// Adds patterns for functions of f32. Functions of f16 and bf16 are computed
+/// in f32 and rounded.
 void populateElementaryPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace ftuner

@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Bits of 2/pi, the first two of which are 0, behind 32 zeros.
+/// Bits of 2/pi after 32 zeros; its first two bits are 0.
 static constexpr uint32_t kTwoOverPi[] = {0x00000000, 0x28be60db, 0x9391054a,
                                           0x7f09d5f4, 0x7d4d3770, 0x36d8a566,
                                           0x4f10e410, 0x7f9458ea};

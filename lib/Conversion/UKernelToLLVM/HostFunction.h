@@ -63,7 +63,7 @@ void returnCode(mlir::ImplicitLocOpBuilder &b, mlir::func::FuncOp func,
 
 /// Ends the block before the builder's position: if `condition` holds there,
 /// the function fails with `message`, which has {0}, {1}, … for `sizes`, i64.
-/// The builder goes on behind the check.
+/// The builder continues after the check.
 void failIf(mlir::ImplicitLocOpBuilder &b, HostRuntime &runtime,
             mlir::Value condition, llvm::StringRef message,
             mlir::ValueRange sizes = {});

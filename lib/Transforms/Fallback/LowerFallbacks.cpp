@@ -157,7 +157,7 @@ struct LowerFallbacksPass
                              Stage::Bufferized, Stage::Dispatched})))
       return signalPassFailure();
     llvm::StringSet<> symbols = collectSymbols(getOperation());
-    // Every refusal of the module, not the first one alone.
+    // Reports every refusal of the module, not only the first one.
     bool isRefused = false;
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (!getAbiType(func))

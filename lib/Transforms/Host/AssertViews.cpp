@@ -1,5 +1,4 @@
-//===- AssertViews.cpp - Claims of casts, asserted ---------------*- C++
-//-*-===//
+//===- AssertViews.cpp - Assertions for casts -------------------*- C++ -*-===//
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

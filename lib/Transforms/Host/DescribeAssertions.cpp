@@ -1,9 +1,9 @@
 //===- DescribeAssertions.cpp - Sizes in failed assertions ------*- C++ -*-===//
 //
 // Importers assert by `cf.assert` what they know of sizes, with a message that
-// says neither where nor which sizes. Before buffers replace tensors, whose
-// arguments have names, each becomes a `ukernel.assert` with its place, and
-// with the values that its condition compares.
+// has neither the place nor the sizes. Each assertion becomes a
+// `ukernel.assert` with its place and the values that its condition compares.
+// This happens before buffers replace tensors, whose arguments have names.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
@@ -17,7 +17,7 @@
 
 using namespace mlir;
 
-/// Values that a message has at most.
+/// Maximum number of values in a message.
 constexpr size_t kMaxValues = 4;
 
 /// Collects the comparisons of whole numbers that a condition consists of.
@@ -47,7 +47,7 @@ static Value toIndex(ImplicitLocOpBuilder &b, Value value) {
              : b.createOrFold<arith::IndexCastOp>(b.getIndexType(), value);
 }
 
-/// Splits a conjunction into what must hold of each part.
+/// Splits a conjunction into an assertion for each part.
 static void collectParts(Value condition, SmallVectorImpl<Value> &parts) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
     collectParts(both.getLhs(), parts);
@@ -89,7 +89,7 @@ static void describe(ImplicitLocOpBuilder &b, Value condition,
 void ftuner::describeAssertions(func::FuncOp func) {
   SmallVector<cf::AssertOp> assertions;
   func.walk([&](cf::AssertOp assertion) {
-    // Those inside an operator's body run in its kernel.
+    // Assertions inside an operator's body run in its kernel.
     Operation *parent = assertion->getParentOp();
     while (isa<scf::SCFDialect>(parent->getDialect()))
       parent = parent->getParentOp();

@@ -6,13 +6,13 @@
 
 namespace ftuner {
 
-/// Resolves dimensions to sizes of the arguments and drops what nobody needs.
+/// Resolves dimensions to sizes of the arguments and drops unused operations.
 mlir::LogicalResult simplifySizes(mlir::func::FuncOp func);
 
 /// Proves that no iteration changes the sizes of a tensor that a loop carries
-/// (scf.for, scf.while), and replaces these sizes by those before the loop.
-/// Fails, naming the loop, if one may change. Aligns what regions of scf.while
-/// pass on.
+/// (scf.for, scf.while), and replaces these sizes by the sizes before the loop.
+/// Fails, naming the loop, if a size may change. Aligns the values that regions
+/// of scf.while pass on.
 mlir::LogicalResult fixLoopSizes(mlir::func::FuncOp func);
 
 /// Copies tensors that loops carry into tensors of the sizes before the loop,
@@ -20,8 +20,8 @@ mlir::LogicalResult fixLoopSizes(mlir::func::FuncOp func);
 /// that compute only sizes.
 void stateLoopSizes(mlir::func::FuncOp func);
 
-/// Writes what iterations pass on back to the buffers that the loops carry,
-/// where bufferization could not see by itself that both have one buffer.
+/// Writes tensors that iterations pass on back to the buffers that the loops
+/// carry, where bufferization could not see that both share a buffer.
 void keepLoopsInPlace(mlir::func::FuncOp func);
 
 /// Builds a private function `name` after `func` (on tensors) that computes the
@@ -32,11 +32,11 @@ void keepLoopsInPlace(mlir::func::FuncOp func);
 mlir::FailureOr<mlir::func::FuncOp> buildResultSizes(mlir::func::FuncOp func,
                                                      llvm::StringRef name);
 
-/// Turns assertions that importers wrote into ones with their place and with
-/// the sizes that they compare.
+/// Gives assertions that importers wrote their place and the sizes that they
+/// compare.
 void describeAssertions(mlir::func::FuncOp func);
 
-/// Rewrites what has neither loops nor a bufferization into what has: softmax,
+/// Decomposes operations without loops and bufferization into others: softmax,
 /// Winograd, pack, unpack, concat, reshape; and splat constants into fills,
 /// which need no data on the device. Also keeps loops in place: what a loop
 /// yields is written back to the buffer it iterates on.

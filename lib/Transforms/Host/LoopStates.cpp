@@ -1,12 +1,13 @@
 //===- LoopStates.cpp - Tensors that loops carry ----------------*- C++ -*-===//
 //
-// A loop keeps each tensor that it carries in one buffer, which is there before
-// the first iteration. So no iteration may change the sizes. They are proven by
-// induction on a copy of the function: if what an iteration begins with has the
-// sizes of what the loop begins with, then so has what the iteration ends with.
-// The copy states the premise by copies into tensors of those sizes, and the
-// conclusion by assertions; those that fold to true are proven. If one is left,
-// its tensor is no longer part of the premise, and the proof starts again.
+// A loop keeps each tensor that it carries in one buffer, which exists before
+// the first iteration. So no iteration may change the sizes. That they stay is
+// proven by induction on a copy of the function: if the tensors at the begin of
+// an iteration have the sizes from before the loop, then so have the tensors at
+// its end. The copy states the premise by copies into tensors of those sizes,
+// and the conclusion by assertions; assertions that fold to true are proven. If
+// one is left, its tensor is no longer part of the premise, and the proof
+// starts again.
 //
 //===----------------------------------------------------------------------===//
 #include "HostPreparation.h"
@@ -29,7 +30,8 @@ namespace {
 /// A tensor that a loop carries from iteration to iteration.
 struct CarriedTensor {
   Value init, result;
-  /// The tensor in each region of the loop, and what each region passes on.
+  /// The tensor in each region of the loop, and the value that each region
+  /// passes on.
   SmallVector<BlockArgument, 2> arguments;
   SmallVector<OpOperand *, 2> next;
 
@@ -95,9 +97,9 @@ static bool isAligned(scf::WhileOp loop) {
   return true;
 }
 
-/// Makes the condition pass on every value of the loop at its place, with those
-/// tensors that the first region computes in place of values of their types,
-/// and then what is not a tensor.
+/// Makes the condition pass on every value of the loop at its place. A tensor
+/// that the first region computes takes the place of a value of its type;
+/// results that are not tensors follow.
 static LogicalResult align(scf::WhileOp loop) {
   if (isAligned(loop))
     return success();
@@ -161,8 +163,8 @@ static LogicalResult align(scf::WhileOp loop) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-/// States by copies that the tensor has the sizes of the loop's begin wherever
-/// the loop has it.
+/// States by copies that the tensor has the sizes from before the loop wherever
+/// the loop has the tensor.
 static void stateSizes(const CarriedTensor &tensor, Operation *loop) {
   OpBuilder b(loop);
   Location loc = loop->getLoc();
@@ -196,7 +198,8 @@ struct CarriedSize {
 
 static constexpr StringLiteral kSizeAttrName = "ukernel.carried_size";
 
-/// Lets what comes after an assertion that two sizes are equal use one of them.
+/// Makes operations after an assertion that two sizes are equal use one of
+/// them.
 static void useAssertedEqualities(func::FuncOp func) {
   DominanceInfo dominance(func);
   func.walk<WalkOrder::PreOrder>([&](cf::AssertOp assertion) {
@@ -220,7 +223,8 @@ static void useAssertedEqualities(func::FuncOp func) {
   });
 }
 
-/// Asserts that what an iteration passes on has the sizes of the loop's begin.
+/// Asserts that a tensor that an iteration passes on has the sizes from before
+/// the loop.
 static void assertSizes(const CarriedTensor &tensor, Operation *loop,
                         int64_t loopNumber, int64_t number) {
   for (int64_t dim = 0; dim < tensor.type().getRank(); ++dim) {
@@ -241,7 +245,7 @@ static void assertSizes(const CarriedTensor &tensor, Operation *loop,
   }
 }
 
-/// Tries the proof for those tensors of each loop that `isKept` has. Returns
+/// Tries the proof for the tensors of each loop that `isKept` accepts. Returns
 /// the sizes that are not proven.
 static FailureOr<SmallVector<CarriedSize>>
 findChangedSizes(func::FuncOp func, ArrayRef<SmallVector<bool>> isKept) {
@@ -257,8 +261,8 @@ findChangedSizes(func::FuncOp func, ArrayRef<SmallVector<bool>> isKept) {
         assertSizes(tensor, loop, loopNumber, number);
         stateSizes(tensor, loop);
       }
-  // Each time common subexpressions become one, so that more folds. Sizes that
-  // are asserted to be equal are one value from then on.
+  // Each round merges common subexpressions, so that more folds. Sizes that are
+  // asserted to be equal are one value from then on.
   if (failed(ftuner::simplifySizes(proof)))
     return func.emitError("could not simplify the sizes that loops keep");
   useAssertedEqualities(proof);
@@ -313,7 +317,7 @@ LogicalResult ftuner::fixLoopSizes(func::FuncOp func) {
            << first->dim << " of tensor " << first->tensor
            << " may change from iteration to iteration";
   }
-  // Sizes in loops, and behind them, are those before.
+  // Sizes in and after loops become the sizes from before them.
   for (Operation *loop : loops)
     for (const CarriedTensor &tensor : tensorsCarriedBy(loop)) {
       SmallVector<Value> values(tensor.arguments.begin(),
@@ -337,7 +341,7 @@ void ftuner::stateLoopSizes(func::FuncOp func) {
     for (const CarriedTensor &tensor : tensorsCarriedBy(loop)) {
       if (!tensor.type().hasStaticShape())
         stateSizes(tensor, loop);
-      // Elements do not matter, and no pattern drops what only the next
+      // Elements do not matter, and no pattern drops values that only the next
       // iteration reads.
       for (auto [next, argument] :
            llvm::zip_equal(tensor.next, tensor.arguments))
@@ -364,8 +368,9 @@ static bool mayLieInArgument(Value value, Block *block) {
   return isa<arith::SelectOp, RegionBranchOpInterface>(op);
 }
 
-/// Writes what one region of a loop passes on to the arguments. What lies in
-/// the buffer of one of them is copied before any is written.
+/// Writes the tensors that one region of a loop passes on to the buffers of the
+/// arguments. A tensor that lies in one of these buffers is copied before any
+/// buffer is written.
 static void writeBack(ArrayRef<std::pair<OpOperand *, BlockArgument>> values) {
   Operation *terminator = values.front().first->getOwner();
   OpBuilder b(terminator);

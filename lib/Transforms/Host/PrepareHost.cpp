@@ -80,26 +80,47 @@ static LogicalResult checkSignature(func::FuncOp func) {
   return failure(isRefused);
 }
 
-/// Checks the attribute `ukernel.unsigned`, if there is one.
-static LogicalResult checkUnsigned(func::FuncOp func) {
-  Attribute given = func->getAttr(kUnsignedAttrName);
+/// Begins an error about an attribute of a function.
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+/// Checks the attribute `name` of `func`, if it has one: a dictionary with the
+/// keys "arguments" and "results". `isList` accepts the type of a value, which
+/// messages call `form`; `checkList` checks a value against the types of the
+/// arguments or of the results.
+static LogicalResult checkLists(
+    func::FuncOp func, StringRef name, StringRef form,
+    llvm::function_ref<bool(Attribute)> isList,
+    llvm::function_ref<LogicalResult(NamedAttribute, ArrayRef<Type>, EmitError)>
+        checkList) {
+  Attribute given = func->getAttr(name);
   if (!given)
     return success();
   auto emitError = [&] {
-    return func.emitError() << "'" << kUnsignedAttrName << "' expected ";
+    return func.emitError() << "'" << name << "' expected ";
   };
   auto lists = dyn_cast<DictionaryAttr>(given);
   if (!lists)
     return emitError() << "a dictionary, but got " << given;
   for (NamedAttribute list : lists) {
     bool isArguments = list.getName() == "arguments";
-    auto numbers = dyn_cast<DenseI64ArrayAttr>(list.getValue());
-    if (!numbers || (!isArguments && list.getName() != "results"))
-      return emitError() << "arrays of 'arguments' and 'results', but got '"
+    if (!isList(list.getValue()) ||
+        (!isArguments && list.getName() != "results"))
+      return emitError() << form << " 'arguments' and 'results', but got '"
                          << list.getName().getValue()
                          << "' = " << list.getValue();
     ArrayRef<Type> types =
         isArguments ? func.getArgumentTypes() : func.getResultTypes();
+    if (failed(checkList(list, types, emitError)))
+      return failure();
+  }
+  return success();
+}
+
+/// Checks the attribute `ukernel.unsigned`, if there is one.
+static LogicalResult checkUnsigned(func::FuncOp func) {
+  auto checkList = [](NamedAttribute list, ArrayRef<Type> types,
+                      EmitError emitError) -> LogicalResult {
+    auto numbers = cast<DenseI64ArrayAttr>(list.getValue());
     for (int64_t number : numbers.asArrayRef()) {
       bool isThere = number >= 0 && number < static_cast<int64_t>(types.size());
       Type type = isThere ? getElementTypeOrSelf(types[number]) : Type();
@@ -108,37 +129,29 @@ static LogicalResult checkUnsigned(func::FuncOp func) {
                            << list.getName().getValue() << ", but got "
                            << number;
     }
-  }
-  return success();
+    return success();
+  };
+  return checkLists(func, kUnsignedAttrName, "arrays of",
+                    llvm::IsaPred<DenseI64ArrayAttr>, checkList);
 }
 
 /// Checks the attribute `ukernel.names`, if there is one.
 static LogicalResult checkNames(func::FuncOp func) {
-  Attribute given = func->getAttr(kNamesAttrName);
-  if (!given)
-    return success();
-  auto emitError = [&] {
-    return func.emitError() << "'" << kNamesAttrName << "' expected ";
+  auto isList = [](Attribute value) {
+    auto names = dyn_cast<ArrayAttr>(value);
+    return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
   };
-  auto lists = dyn_cast<DictionaryAttr>(given);
-  if (!lists)
-    return emitError() << "a dictionary, but got " << given;
-  for (NamedAttribute list : lists) {
-    bool isArguments = list.getName() == "arguments";
-    auto names = dyn_cast<ArrayAttr>(list.getValue());
-    if (!names || (!isArguments && list.getName() != "results") ||
-        !llvm::all_of(names, llvm::IsaPred<StringAttr>))
-      return emitError() << "lists of texts for 'arguments' and 'results', but "
-                            "got '"
-                         << list.getName().getValue()
-                         << "' = " << list.getValue();
-    size_t count = isArguments ? func.getNumArguments() : func.getNumResults();
-    if (names.size() != count)
-      return emitError() << "one name for each of " << count << ' '
+  auto checkList = [](NamedAttribute list, ArrayRef<Type> types,
+                      EmitError emitError) -> LogicalResult {
+    auto names = cast<ArrayAttr>(list.getValue());
+    if (names.size() != types.size())
+      return emitError() << "one name for each of " << types.size() << ' '
                          << list.getName().getValue() << ", but got "
                          << names.size();
-  }
-  return success();
+    return success();
+  };
+  return checkLists(func, kNamesAttrName, "lists of texts for", isList,
+                    checkList);
 }
 
 /// Whether `func` calls itself, through whatever other functions.

@@ -16,8 +16,8 @@
 using namespace mlir;
 
 namespace {
-/// A result has the shape of its destination, which is nearer to the function's
-/// arguments than the other operands: often a tensor.empty.
+/// Gives a result the shape of its destination, which is nearer to the
+/// function's arguments than the other operands: often a tensor.empty.
 struct DimOfDestination : public OpRewritePattern<tensor::DimOp> {
   DimOfDestination(MLIRContext *context)
       : OpRewritePattern(context, /*benefit=*/10) {}
@@ -33,7 +33,7 @@ struct DimOfDestination : public OpRewritePattern<tensor::DimOp> {
   }
 };
 
-/// Dimensions of a tensor that a branch chooses are the chosen dimensions.
+/// Chooses between dimensions instead of dimensions of a chosen tensor.
 struct DimOfIfResult : public OpRewritePattern<tensor::DimOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::DimOp dim,
@@ -105,8 +105,8 @@ static bool touchesTensors(Operation *op) {
           llvm::any_of(op->getResultTypes(), isTensor));
 }
 
-/// The first operation that works on tensors' elements among those that
-/// `value` needs; null if there is none.
+/// Returns the first operation that `value` needs and that works on elements of
+/// tensors; null if `value` needs only sizes.
 static Operation *findTensorOp(Value value) {
   SmallVector<Value> worklist = {value};
   llvm::SmallPtrSet<Operation *, 16> seen;
@@ -162,7 +162,7 @@ static LogicalResult checkOnlySizes(func::FuncOp func, func::FuncOp sizes) {
   });
   if (!found)
     return success();
-  // Of an operation that nobody knows the caller says more.
+  // The caller has a better message for operations of unknown dialects.
   if (found->isRegistered())
     found->emitError("no lowering: the sizes of the results of '")
         << func.getName() << "' depend on it";

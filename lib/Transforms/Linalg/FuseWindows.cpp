@@ -1,10 +1,10 @@
-//===- FuseWindows.cpp - Windows with what is around them -----------------===//
+//===- FuseWindows.cpp - Windows fused with their neighbours --------------===//
 //
-// Reductions over windows that no codegen path takes: pooling, convolutions by
-// channel. Each becomes an elementwise operator whose body has the loops over
-// the window. So its sums start from a scalar, in registers, what lies beyond
-// an image is a condition and no tensor, and elementwise operators behind it
-// are fused with it as with any other.
+// Reductions over windows that no codegen path supports: pooling, convolutions
+// by channel. Each becomes an elementwise operator whose body has the loops
+// over the window. So its sums start from a scalar, in registers; a condition
+// replaces the padded tensor; and elementwise operators after it are fused with
+// it as with any other.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/KernelWork.h"
@@ -38,8 +38,8 @@ using namespace ftuner;
 
 namespace {
 
-/// The padding that a tensor is the result of, with one value everywhere; null
-/// for others.
+/// Returns the padding, with one value everywhere, whose result a tensor is;
+/// null for other tensors.
 tensor::PadOp paddingOf(Value tensor) {
   auto pad = tensor.getDefiningOp<tensor::PadOp>();
   return pad && pad.getConstantPaddingValue() ? pad : tensor::PadOp();
@@ -54,8 +54,8 @@ bool readsPadding(linalg::LinalgOp op) {
       .wasInterrupted();
 }
 
-/// Whether a position gets smaller along some loop: the checks of sizes are for
-/// those that grow.
+/// Returns true if a position gets smaller along some loop: the checks of sizes
+/// support only positions that grow.
 bool fallsAlongLoop(AffineExpr position) {
   bool falls = false;
   position.walk([&](AffineExpr part) {
@@ -68,8 +68,8 @@ bool fallsAlongLoop(AffineExpr position) {
   return falls;
 }
 
-/// Whether an operator reduces windows of static extents, to one element for
-/// each point of its other loops.
+/// Returns true if an operator reduces windows of static extents to one element
+/// for each point of its other loops.
 bool reducesWindows(linalg::LinalgOp op) {
   if (!op.hasPureTensorSemantics() || op.getNumReductionLoops() == 0 ||
       op.getNumParallelLoops() == 0 || splitLoops(op).isAcrossLanes)
@@ -101,7 +101,7 @@ bool reducesWindows(linalg::LinalgOp op) {
   return hasWindows || readsPadding(op);
 }
 
-/// Makes the elementwise operator of one that reduces windows.
+/// Rewrites an operator that reduces windows as an elementwise operator.
 class WindowBuilder {
 public:
   WindowBuilder(linalg::LinalgOp op, RewriterBase &rewriter)
@@ -113,11 +113,12 @@ public:
   linalg::GenericOp build();
 
 private:
-  /// Asserts that operands have what the loops read.
+  /// Asserts that operands have all elements that the loops read.
   void assertSizes();
-  /// A map over the operator's loops as one over the parallel ones.
+  /// Returns a map over the operator's loops as a map over the parallel loops.
   AffineMap toParallel(AffineMap map) const;
-  /// What an output starts from: a scalar, or the tensor that is read.
+  /// Returns the initial value of an output: a scalar, or the tensor that is
+  /// read.
   Value startOf(OpOperand &init) const;
   void buildBody(OpBuilder &builder, ValueRange arguments);
   SmallVector<Value> buildLoops(ImplicitLocOpBuilder &b, unsigned depth,
@@ -174,7 +175,7 @@ void WindowBuilder::assertSizes() {
     auto type = dyn_cast<RankedTensorType>(operand.get().getType());
     AffineMap map = op.getMatchingIndexingMap(&operand);
     for (auto [dim, position] : llvm::enumerate(map.getResults())) {
-      // Of static sizes the operator's own verification says it.
+      // The operator's own verifier checks static sizes.
       bool isStatic = !type.isDynamicDim(dim);
       for (unsigned loop = 0; loop < extents.size(); ++loop)
         isStatic &= !position.isFunctionOfDim(loop) ||
@@ -292,7 +293,7 @@ linalg::GenericOp WindowBuilder::build() {
     values.push_back(operand.get());
     maps.push_back(toParallel(op.getMatchingIndexingMap(&operand)));
   };
-  // What does not depend on the place in the window.
+  // Operations that do not depend on the position in the window.
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);
     bool isOfWindow = llvm::any_of(
@@ -327,7 +328,8 @@ linalg::GenericOp WindowBuilder::build() {
   return generic;
 }
 
-/// A read of a padded tensor reads what is padded, where that has the element.
+/// Makes a read of a padded tensor read the tensor before padding, where this
+/// has the element.
 static void foldPadding(tensor::ExtractOp read, Operation *window,
                         RewriterBase &rewriter) {
   tensor::PadOp pad = paddingOf(read.getTensor());
@@ -359,7 +361,7 @@ static void foldPadding(tensor::ExtractOp read, Operation *window,
     // Unsigned: a negative index is beyond any size.
     Value isBelow =
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, index, size);
-    // A choice, which is none of the program's operations.
+    // This select is not an operation of the program.
     isInside = isInside
                    ? arith::SelectOp::create(b, isInside, isBelow, isInside)
                          .getResult()
@@ -384,9 +386,10 @@ static void foldPadding(tensor::ExtractOp read, Operation *window,
   rewriter.replaceOp(read, guarded.getResults());
 }
 
-/// The operator with the elementwise one that alone reads its result, at the
-/// same points; null if there is none. A consumer that reduces windows itself
-/// stays, since it becomes an operator of its own.
+/// Fuses the operator with its consumer, if this is a single elementwise
+/// operator that reads the result at the same points, and returns the fused
+/// operator; null otherwise. A consumer that reduces windows itself stays,
+/// since it becomes an operator of its own.
 static linalg::GenericOp fuseConsumer(linalg::GenericOp window,
                                       RewriterBase &rewriter) {
   if (window.getNumResults() != 1 || !window->hasOneUse())
@@ -434,7 +437,7 @@ struct UKernelFuseWindowsPass
       while (window)
         window = fuseConsumer(window, rewriter);
     }
-    // What is of no use, then sizes that are one value, whose checks hold.
+    // Removes unused operations, then checks of sizes that are one value.
     simplify();
     DominanceInfo dominance(getOperation());
     eliminateCommonSubExpressions(rewriter, dominance, getOperation());
@@ -448,7 +451,7 @@ private:
     memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
     tensor::DimOp::getCanonicalizationPatterns(patterns, &getContext());
     cf::AssertOp::getCanonicalizationPatterns(patterns, &getContext());
-    // Whether it reached a fixed form does not matter.
+    // It does not matter whether the patterns reached a fixed form.
     (void)applyPatternsGreedily(getOperation(), std::move(patterns));
   }
 };

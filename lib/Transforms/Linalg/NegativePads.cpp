@@ -1,8 +1,8 @@
 //===- NegativePads.cpp - Padding that cuts off -----------------*- C++ -*-===//
 //
 // A tensor.pad by -1 cuts an element off. Upstream's lowering would insert the
-// tensor at offset -1, which is not an operation. Here the part that stays is a
-// slice, which is padded where anything is added.
+// tensor at offset -1, which is not a valid operation. Here the part that stays
+// becomes a slice, which is padded on the sides where elements are added.
 //
 //===----------------------------------------------------------------------===//
 #include "LinalgPatterns.h"

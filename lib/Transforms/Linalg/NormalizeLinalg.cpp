@@ -3,24 +3,20 @@
 // Four steps, each by greedy patterns:
 //
 // 1. One form for each thing: elementwise operators and data movements become
-//    linalg.generic, what fills a tensor becomes linalg.fill, broadcast inputs
-//    have no dimensions of extent 1, scalars are computed outside.
+//    linalg.generic, operators that fill a tensor become linalg.fill, broadcast
+//    inputs lose their dimensions of extent 1, scalars are computed outside.
 // 2. Convolutions of points become contractions. Contractions have no zero
-//    points, read transposed, broadcast and widened operands where these come
-//    from, and have few loops: neighbouring loops of one role (m, n, k) are
-//    collapsed through tensor.collapse_shape, batch loops where there are too
-//    many. Those of a vector get the loops that they lack.
+//    points, and get few loops (Contractions.cpp).
 // 3. Reshapes sink below elementwise operators and rise above data movements,
 //    and these fuse into one.
-// 4. Elementwise operators behind products of vectors get the loops that those
-//    got.
+// 4. Elementwise operators after products of vectors get the loops that these
+//    products got.
 //
 // Operators are never fused into a contraction: it would stop being one. Nor
 // does fusion change where a program rounds.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/LinalgStructure.h"
-#include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/Transforms/Passes.h"
 #include "LinalgPatterns.h"
@@ -53,7 +49,7 @@ namespace {
 // One form for each thing
 //===----------------------------------------------------------------------===//
 
-/// Named elementwise operators and data movements to linalg.generic.
+/// Rewrites named elementwise operators and data movements as linalg.generic.
 struct GeneralizeElementwise
     : public OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -77,7 +73,7 @@ Value createFill(PatternRewriter &rewriter, Location loc, Value scalar,
   return linalg::FillOp::create(rewriter, loc, scalar, empty).getResult(0);
 }
 
-/// linalg.generic that fills a tensor to linalg.fill.
+/// Rewrites a linalg.generic that fills a tensor as linalg.fill.
 struct GenericToFill : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -95,7 +91,7 @@ struct GenericToFill : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// tensor.splat to linalg.fill.
+/// Rewrites tensor.splat as linalg.fill.
 struct SplatToFill : public OpRewritePattern<tensor::SplatOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -109,7 +105,7 @@ struct SplatToFill : public OpRewritePattern<tensor::SplatOp> {
   }
 };
 
-/// tensor.from_elements of one element to linalg.fill.
+/// Rewrites tensor.from_elements of one element as linalg.fill.
 struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -125,8 +121,9 @@ struct SingleElementToFill : public OpRewritePattern<tensor::FromElementsOp> {
   }
 };
 
-/// A constant of no elements to tensor.empty: upstream's ranges of integers
-/// (arith::ConstantOp::inferResultRanges) read an element of any constant.
+/// Rewrites a constant without elements as tensor.empty: upstream's ranges of
+/// integers (arith::ConstantOp::inferResultRanges) read an element of any
+/// constant.
 struct ConstantOfNothingToEmpty : public OpRewritePattern<arith::ConstantOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -141,9 +138,9 @@ struct ConstantOfNothingToEmpty : public OpRewritePattern<arith::ConstantOp> {
   }
 };
 
-/// Folds roots of constants of 16 bits, which upstream leaves alone: hoisted
-/// from an operator's body, one would be computed on the host, which compilers
-/// that take the rest may not do in 16 bits.
+/// Folds roots of constants of 16 bits, which upstream does not fold: a root
+/// that is hoisted from an operator's body would be computed on the host, and
+/// some compilers of host code do not compute in 16 bits.
 struct FoldNarrowRoot : public OpRewritePattern<math::SqrtOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -162,7 +159,7 @@ struct FoldNarrowRoot : public OpRewritePattern<math::SqrtOp> {
   }
 };
 
-/// Powers of 16 bits with constant exponents are taken in f32, and rounded once
+/// Computes powers of 16 bits with constant exponents in f32, and rounds once
 /// as before: upstream makes products of them, each of which would round.
 template <typename PowerOp>
 struct WidenNarrowPower : public OpRewritePattern<PowerOp> {
@@ -188,8 +185,9 @@ struct WidenNarrowPower : public OpRewritePattern<PowerOp> {
   }
 };
 
-/// Scalars that a body computes from other scalars, the same for all elements,
-/// are computed before the operator; scalar inputs are read from outside.
+/// Computes scalars that are the same for all elements, since the body computes
+/// them from other scalars, before the operator; reads scalar inputs from
+/// outside.
 struct HoistScalars : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -218,9 +216,9 @@ struct HoistScalars : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// A reduction that overwrites its output in each step leaves what it started
-/// from where it has no steps. Upstream takes what no body reads for undefined,
-/// so the body reads it.
+/// Makes the body of a reduction that overwrites its output in each step read
+/// this output. A reduction without steps leaves its initial value, but
+/// upstream takes an output that no body reads for undefined.
 struct ReadOverwrittenInit : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -241,7 +239,7 @@ struct ReadOverwrittenInit : public OpRewritePattern<linalg::GenericOp> {
       if (op.payloadUsesValueFromOperand(&init) ||
           init.get().getDefiningOp<tensor::EmptyOp>())
         continue;
-      // True of every step, which no pass finds out.
+      // The condition is true in every step, but no pass can prove it.
       Location loc = op.getLoc();
       Value step = linalg::IndexOp::create(rewriter, loc, reduced.front());
       Value none = arith::ConstantIndexOp::create(rewriter, loc, -1);
@@ -257,8 +255,8 @@ struct ReadOverwrittenInit : public OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Inputs of extent 1 along a dimension, which a map reads at the constant 0,
-/// lose that dimension.
+/// Drops dimensions of extent 1 from inputs, which maps read at the constant
+/// 0.
 struct DropUnitDims : public OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -285,7 +283,8 @@ struct DropUnitDims : public OpRewritePattern<linalg::GenericOp> {
   }
 
 private:
-  /// The tensor without the dimensions that `map` reads at 0, and its map.
+  /// Returns the tensor without the dimensions that `map` reads at 0, and
+  /// updates `map`; none if it reads no dimension at 0.
   static std::optional<Value> dropUnitDims(PatternRewriter &rewriter,
                                            Location loc, Value tensor,
                                            AffineMap &map) {
@@ -317,312 +316,12 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// Contractions
-//===----------------------------------------------------------------------===//
-
-/// A contraction reads the source of a transposed, broadcast or widened
-/// operand, so that memory holds the narrow type alone.
-struct FoldCopyIntoContraction
-    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::LinalgOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!matchContraction(op))
-      return failure();
-    for (OpOperand *operand : op.getDpsInputOperands()) {
-      std::optional<ProjectedCopy> copy =
-          matchExactCopy(operand->get().getDefiningOp());
-      if (!copy || (copy->cast && !isFactorType(copy->source.getType())))
-        continue;
-      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-      unsigned number = operand->getOperandNumber();
-      maps[number] = copy->map.compose(maps[number]);
-      // Every loop must still be a dimension of some operand.
-      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
-        continue;
-      return replaceInput(op, number, *copy, maps, rewriter);
-    }
-    return failure();
-  }
-
-private:
-  /// Whether codegen paths multiply elements of the type by wider ones.
-  static bool isFactorType(Type type) {
-    Type element = getElementTypeOrSelf(type);
-    return element.isF16() || element.isBF16() || element.isSignlessInteger(8);
-  }
-
-  static LogicalResult replaceInput(linalg::LinalgOp op, unsigned number,
-                                    const ProjectedCopy &copy,
-                                    ArrayRef<AffineMap> maps,
-                                    PatternRewriter &rewriter) {
-    SmallVector<Value> inputs = op.getDpsInputs();
-    inputs[number] = copy.source;
-    auto generic = linalg::GenericOp::create(
-        rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(),
-        maps, op.getIteratorTypesArray());
-    rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
-                                generic.getRegion().begin());
-    if (copy.cast)
-      castArgument(generic, number, copy, rewriter);
-    rewriter.replaceOp(op, generic);
-    return success();
-  }
-
-  /// The body casts what it now reads.
-  static void castArgument(linalg::GenericOp op, unsigned number,
-                           const ProjectedCopy &copy,
-                           PatternRewriter &rewriter) {
-    OpBuilder::InsertionGuard guard(rewriter);
-    Block &body = *op.getBody();
-    rewriter.setInsertionPointToStart(&body);
-    BlockArgument argument = body.getArgument(number);
-    Operation *cast = rewriter.clone(*copy.cast);
-    rewriter.replaceAllUsesWith(argument, cast->getResult(0));
-    argument.setType(getElementTypeOrSelf(copy.source.getType()));
-    rewriter.modifyOpInPlace(cast, [&] { cast->setOperand(0, argument); });
-  }
-};
-
-/// The operator as a linalg.generic, where its kind has no room for other maps.
-FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
-                                       linalg::LinalgOp op) {
-  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
-    return generic;
-  return linalg::generalizeNamedOp(rewriter, op);
-}
-
-/// Constant factors of fewer than 8 bits that a contraction extends become
-/// constants of 8 bits: codegen paths copy whole bytes.
-struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::LinalgOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!matchContraction(op))
-      return failure();
-    for (OpOperand *operand : op.getDpsInputOperands()) {
-      DenseIntElementsAttr factor;
-      if (!matchPattern(operand->get(), m_Constant(&factor)) ||
-          !factor.getElementType().isSignlessInteger())
-        continue;
-      unsigned width = factor.getElementType().getIntOrFloatBitWidth();
-      std::optional<bool> isSigned =
-          matchExtensions(op.getMatchingBlockArgument(operand));
-      if (!isSigned || width == 1 || width >= 8)
-        continue;
-      Type byte = rewriter.getI8Type();
-      unsigned number = operand->getOperandNumber();
-      Value wide = arith::ConstantOp::create(
-          rewriter, operand->get().getLoc(),
-          factor.mapValues(byte, [&](const APInt &value) {
-            return *isSigned ? value.sext(8) : value.zext(8);
-          }));
-      FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
-      if (failed(generic))
-        return failure();
-      rewriter.modifyOpInPlace(*generic, [&] {
-        generic->getInputsMutable()[number].set(wide);
-        generic->getBody()->getArgument(number).setType(byte);
-      });
-      return success();
-    }
-    return failure();
-  }
-
-private:
-  /// Whether all uses extend the argument to more than 8 bits, and with sign.
-  static std::optional<bool> matchExtensions(BlockArgument argument) {
-    std::optional<bool> isSigned;
-    for (Operation *user : argument.getUsers()) {
-      if (!isa<arith::ExtSIOp, arith::ExtUIOp>(user) ||
-          user->getResult(0).getType().getIntOrFloatBitWidth() <= 8 ||
-          (isSigned && *isSigned != isa<arith::ExtSIOp>(user)))
-        return std::nullopt;
-      isSigned = isa<arith::ExtSIOp>(user);
-    }
-    return isSigned;
-  }
-};
-
-/// Most loops of a contraction that becomes a workload.
-constexpr unsigned kMaxLoops =
-    ukernel::WorkloadOp::kNumProductAxes + ukernel::WorkloadOp::kMaxBatchAxes;
-
-/// Batch loops of extent 1 are dropped where a workload has no room for them,
-/// or where they are innermost. Elsewhere they cost nothing, and epilogues may
-/// read along them.
-struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::LinalgOp op,
-                                PatternRewriter &rewriter) const override {
-    std::optional<Contraction> loops = matchContraction(op);
-    if (!loops || loops->batch.empty())
-      return failure();
-    SmallVector<int64_t> extents = op.getStaticLoopRanges();
-    SmallVector<unsigned> units;
-    for (unsigned loop : loops->batch)
-      if (extents[loop] == 1)
-        units.push_back(loop);
-    bool isInnermost =
-        llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap m) {
-          auto last = cast<AffineDimExpr>(m.getResults().back());
-          return llvm::is_contained(units, last.getPosition());
-        });
-    if (units.empty() || (!isInnermost && op.getNumLoops() <= kMaxLoops))
-      return failure();
-    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
-    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
-    if (failed(generic))
-      return failure();
-    linalg::ControlDropUnitDims options;
-    options.controlFn = [&](Operation *) { return units; };
-    FailureOr<linalg::DropUnitDimsResult> result =
-        linalg::dropUnitDims(rewriter, *generic, options);
-    if (succeeded(result))
-      rewriter.replaceOp(*generic, result->replacements);
-    return success(isNamed || succeeded(result));
-  }
-};
-
-/// Loops of one role that every operand has side by side in one order become
-/// one loop. Batch loops stay apart while a workload has room for them, so that
-/// epilogues may read them one by one.
-struct CollapseContraction
-    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::LinalgOp op,
-                                PatternRewriter &rewriter) const override {
-    std::optional<Contraction> loops = matchContraction(op);
-    // A static extent of 0 times a dynamic one is 0 and still a dynamic
-    // extent, which upstream's collapse does not type so.
-    if (!loops || llvm::is_contained(op.getStaticLoopRanges(), 0))
-      return failure();
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    SmallVector<ReassociationIndices> groups;
-    unsigned numLoops = op.getNumLoops();
-    auto add = [&](const ReassociationIndices &group) {
-      if (group.size() < 2)
-        return;
-      groups.push_back(group);
-      numLoops -= group.size() - 1;
-    };
-    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
-      ReassociationIndices group;
-      for (AffineExpr result : order.getResults()) {
-        unsigned loop = cast<AffineDimExpr>(result).getPosition();
-        if (!llvm::is_contained(role, loop))
-          continue;
-        ReassociationIndices longer = group;
-        longer.push_back(loop);
-        if (!linalg::areDimSequencesPreserved(maps, {longer})) {
-          add(group);
-          longer = {static_cast<int64_t>(loop)};
-        }
-        group = longer;
-      }
-      add(group);
-    };
-    collapse(loops->m, maps[0]);
-    collapse(loops->n, maps[1]);
-    collapse(loops->k, maps[0]);
-    if (numLoops > kMaxLoops)
-      collapse(loops->batch, maps[0]);
-    if (groups.empty())
-      return failure();
-    // Collapsed, a named op would keep its maps over all loops.
-    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
-    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
-    if (failed(generic))
-      return failure();
-    FailureOr<linalg::CollapseResult> result =
-        linalg::collapseOpIterationDims(*generic, groups, rewriter);
-    if (succeeded(result))
-      rewriter.replaceOp(*generic, result->results);
-    return success(isNamed || succeeded(result));
-  }
-};
-
-/// Products of a matrix and a vector, and of two vectors, get the loops that
-/// products of matrices have, of extent 1. They are outermost, so that rows of
-/// the matrix become columns of the result, which are contiguous. Products of
-/// pairs of vectors, such as rows of two tensors, stay: they are sums.
-struct AddUnitLoops : public OpInterfaceRewritePattern<linalg::LinalgOp> {
-  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
-
-  LogicalResult matchAndRewrite(linalg::LinalgOp op,
-                                PatternRewriter &rewriter) const override {
-    std::optional<Contraction> loops = matchContraction(op);
-    if (!loops || loops->k.empty() || !(loops->m.empty() || loops->n.empty()))
-      return failure();
-    if (loops->m.empty() && loops->n.empty() && !loops->batch.empty())
-      return failure();
-    MLIRContext *context = rewriter.getContext();
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
-    SmallVector<Value> operands = op->getOperands();
-    unsigned numLoops = op.getNumLoops();
-    auto addUnit = [&](ArrayRef<unsigned> role, unsigned factor) {
-      if (!role.empty())
-        return;
-      AffineExpr unit = getAffineDimExpr(numLoops++, context);
-      iterators.push_back(utils::IteratorType::parallel);
-      for (unsigned operand : {factor, 2u}) {
-        operands[operand] =
-            withLeadingUnit(rewriter, op.getLoc(), operands[operand]);
-        maps[operand] = maps[operand].insertResult(unit, 0);
-      }
-    };
-    addUnit(loops->m, 0);
-    addUnit(loops->n, 1);
-    for (AffineMap &map : maps)
-      map = AffineMap::get(numLoops, 0, map.getResults(), context);
-    auto product = linalg::GenericOp::create(
-        rewriter, op.getLoc(), operands[2].getType(),
-        ArrayRef<Value>(operands).take_front(2), operands[2], maps, iterators);
-    rewriter.cloneRegionBefore(*op.getBlock()->getParent(), product.getRegion(),
-                               product.getRegion().end());
-    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
-        op, op->getResult(0).getType(), product.getResult(0),
-        leadingUnits(cast<RankedTensorType>(operands[2].getType()).getRank(),
-                     numLoops - op.getNumLoops()));
-    return success();
-  }
-
-private:
-  /// Groups of dimensions, the first few of which belong to the one behind
-  /// them; none where there is none behind.
-  static SmallVector<ReassociationIndices> leadingUnits(int64_t rank,
-                                                        int64_t numUnits) {
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = numUnits; dim < rank; ++dim)
-      groups.push_back({dim});
-    if (!groups.empty())
-      groups[0] = llvm::to_vector<2>(llvm::seq<int64_t>(0, numUnits + 1));
-    return groups;
-  }
-
-  static Value withLeadingUnit(PatternRewriter &rewriter, Location loc,
-                               Value tensor) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    SmallVector<int64_t> shape = llvm::to_vector(type.getShape());
-    shape.insert(shape.begin(), 1);
-    return tensor::ExpandShapeOp::create(
-        rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
-        tensor, leadingUnits(shape.size(), 1));
-  }
-};
-
-//===----------------------------------------------------------------------===//
 // Elementwise operators
 //===----------------------------------------------------------------------===//
 
-/// Whether a reduction in f16 or bf16 would round elsewhere with the producer
-/// of `operand` in its body: sums of products do not round their products,
-/// others do.
+/// Returns true if a reduction in f16 or bf16 would round elsewhere with the
+/// producer of `operand` in its body: sums of products do not round their
+/// products, other reductions do.
 bool changesRoundings(OpOperand *operand) {
   auto consumer = cast<linalg::LinalgOp>(operand->getOwner());
   if (consumer.getNumReductionLoops() == 0 ||
@@ -639,8 +338,8 @@ bool changesRoundings(OpOperand *operand) {
   return produced.getDefiningOp<arith::MulFOp>() != nullptr;
 }
 
-/// Whether an elementwise producer becomes part of its consumer: if nobody else
-/// needs its result, or if it only moves elements.
+/// Returns true if an elementwise producer becomes part of its consumer: if
+/// nobody else needs its result, or if it only moves elements.
 bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
@@ -650,10 +349,11 @@ bool shouldFuse(OpOperand *operand) {
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }
 
-/// Whether a reshape moves past an operator, whose dimensions it collapses:
-/// from an operand of an elementwise operator to the result, if it is the
-/// reshape of an operator's result, or from the result of a data movement to
-/// what this reads, as where a collapsed contraction starts from a broadcast.
+/// Returns true if a reshape moves past an operator, whose dimensions it
+/// collapses: from an operand of an elementwise operator to the result, if it
+/// is the reshape of an operator's result, or from the result of a data
+/// movement to its operand, for example where a collapsed contraction starts
+/// from a broadcast.
 bool shouldMoveReshape(OpOperand *operand) {
   if (isa<tensor::CollapseShapeOp>(operand->getOwner())) {
     Operation *producer = operand->get().getDefiningOp();
@@ -667,8 +367,9 @@ bool shouldMoveReshape(OpOperand *operand) {
          reshape.getSrc().getDefiningOp<linalg::LinalgOp>();
 }
 
-/// Whether an elementwise operator gets the outermost dimensions of extent 1
-/// that a contraction before it has (AddUnitLoops), to be its epilogue.
+/// Returns true if an elementwise operator gets the outermost dimensions of
+/// extent 1 that a contraction before it has (AddUnitLoops in
+/// Contractions.cpp), to be its epilogue.
 bool shouldExpand(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   auto reshape = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
@@ -684,7 +385,7 @@ bool shouldExpand(OpOperand *operand) {
          llvm::all_equal(from.drop_back(to.size())) && from.front() == 1;
 }
 
-/// Folds of casts, reshapes, empty tensors and dimensions, as upstream's
+/// Adds folds of casts, reshapes, empty tensors and dimensions, as upstream's
 /// fusion passes use them.
 void addCleanups(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
@@ -716,14 +417,15 @@ struct UKernelNormalizeLinalgPass
     };
     if (failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseToLinalgConversionPatterns(patterns);
-          // What is read is an input, so that producers fuse without a rest.
+          // Outputs that are read become inputs, so that producers fuse
+          // completely.
           linalg::populateMoveInitOperandsToInputPattern(patterns);
           populateGeneralizeQuantizedPatterns(patterns);
           populateGeneralizePointConvolutionPatterns(patterns);
           populateElementGuardPatterns(patterns);
           populateNegativePadPatterns(patterns);
-          // Powers with small constant exponents are products, which epilogues
-          // take.
+          // Powers with small constant exponents become products, which
+          // epilogues support.
           populateMathAlgebraicSimplificationPatterns(patterns);
           patterns.add<WidenNarrowPower<math::FPowIOp>,
                        WidenNarrowPower<math::PowFOp>>(context, /*benefit=*/2);
@@ -734,9 +436,7 @@ struct UKernelNormalizeLinalgPass
         failed(apply([&](RewritePatternSet &patterns) {
           populatePointConvolutionPatterns(patterns);
           populateZeroPointPatterns(patterns);
-          patterns.add<FoldCopyIntoContraction, WidenSubByteFactor,
-                       DropUnitBatch, CollapseContraction, AddUnitLoops>(
-              context);
+          populateContractionPatterns(patterns);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
@@ -744,8 +444,8 @@ struct UKernelNormalizeLinalgPass
                                                              shouldMoveReshape);
           patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
         })) ||
-        // By itself: what the other operands of an operator expand from, the
-        // patterns before would collapse again.
+        // A step of its own: the patterns before would collapse again what the
+        // other operands of an operator expand from.
         failed(apply([&](RewritePatternSet &patterns) {
           linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
                                                             shouldExpand);

@@ -1,4 +1,4 @@
-//===- UnreadSymbols.cpp - Declarations of sizes that nothing has ---------===//
+//===- UnreadSymbols.cpp - Declared sizes that no shape has ---------------===//
 #include "FTuner/Analysis/SizeSources.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 #include "OperatorSizes.h"
@@ -17,7 +17,7 @@ static void collectNames(Attribute list, llvm::SetVector<StringRef> &names) {
         names.insert(name.getValue());
 }
 
-/// The name that is nearest to `name`; empty if none is near.
+/// Returns the name that is nearest to `name`; empty if all are too far.
 static StringRef closestTo(StringRef name, ArrayRef<StringRef> known) {
   StringRef closest;
   unsigned least = std::max<unsigned>(1, name.size() / 2) + 1;

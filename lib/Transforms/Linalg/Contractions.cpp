@@ -1,0 +1,324 @@
+//===- Contractions.cpp - The form of contractions --------------*- C++ -*-===//
+//
+// A contraction reads transposed, broadcast and widened operands where these
+// come from, and has few loops: neighbouring loops of one role (m, n, k) are
+// collapsed through tensor.collapse_shape, batch loops where there are too
+// many. A product with a vector gets the loops that it lacks.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/LinalgStructure.h"
+#include "FTuner/Dialect/UKernel/IR/UKernel.h"
+#include "LinalgPatterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+/// Makes a contraction read the source of a transposed, broadcast or widened
+/// operand, so that memory holds only the narrow type.
+struct FoldCopyIntoContraction
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!matchContraction(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      std::optional<ProjectedCopy> copy =
+          matchExactCopy(operand->get().getDefiningOp());
+      if (!copy || (copy->cast && !isFactorType(copy->source.getType())))
+        continue;
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      unsigned number = operand->getOperandNumber();
+      maps[number] = copy->map.compose(maps[number]);
+      // Every loop must still be a dimension of some operand.
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+        continue;
+      return replaceInput(op, number, *copy, maps, rewriter);
+    }
+    return failure();
+  }
+
+private:
+  /// Returns true if codegen paths multiply elements of the type by wider ones.
+  static bool isFactorType(Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isF16() || element.isBF16() || element.isSignlessInteger(8);
+  }
+
+  static LogicalResult replaceInput(linalg::LinalgOp op, unsigned number,
+                                    const ProjectedCopy &copy,
+                                    ArrayRef<AffineMap> maps,
+                                    PatternRewriter &rewriter) {
+    SmallVector<Value> inputs = op.getDpsInputs();
+    inputs[number] = copy.source;
+    auto generic = linalg::GenericOp::create(
+        rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(),
+        maps, op.getIteratorTypesArray());
+    rewriter.inlineRegionBefore(op->getRegion(0), generic.getRegion(),
+                                generic.getRegion().begin());
+    if (copy.cast)
+      castArgument(generic, number, copy, rewriter);
+    rewriter.replaceOp(op, generic);
+    return success();
+  }
+
+  /// Makes the body cast the elements of the operand's source.
+  static void castArgument(linalg::GenericOp op, unsigned number,
+                           const ProjectedCopy &copy,
+                           PatternRewriter &rewriter) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    Block &body = *op.getBody();
+    rewriter.setInsertionPointToStart(&body);
+    BlockArgument argument = body.getArgument(number);
+    Operation *cast = rewriter.clone(*copy.cast);
+    rewriter.replaceAllUsesWith(argument, cast->getResult(0));
+    argument.setType(getElementTypeOrSelf(copy.source.getType()));
+    rewriter.modifyOpInPlace(cast, [&] { cast->setOperand(0, argument); });
+  }
+};
+
+/// Returns the operator as a linalg.generic, which may have any maps.
+FailureOr<linalg::GenericOp> toGeneric(PatternRewriter &rewriter,
+                                       linalg::LinalgOp op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    return generic;
+  return linalg::generalizeNamedOp(rewriter, op);
+}
+
+/// Widens constant factors of fewer than 8 bits that a contraction extends to
+/// constants of 8 bits: codegen paths copy whole bytes.
+struct WidenSubByteFactor : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!matchContraction(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      DenseIntElementsAttr factor;
+      if (!matchPattern(operand->get(), m_Constant(&factor)) ||
+          !factor.getElementType().isSignlessInteger())
+        continue;
+      unsigned width = factor.getElementType().getIntOrFloatBitWidth();
+      std::optional<bool> isSigned =
+          matchExtensions(op.getMatchingBlockArgument(operand));
+      if (!isSigned || width == 1 || width >= 8)
+        continue;
+      Type byte = rewriter.getI8Type();
+      unsigned number = operand->getOperandNumber();
+      Value wide = arith::ConstantOp::create(
+          rewriter, operand->get().getLoc(),
+          factor.mapValues(byte, [&](const APInt &value) {
+            return *isSigned ? value.sext(8) : value.zext(8);
+          }));
+      FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+      if (failed(generic))
+        return failure();
+      rewriter.modifyOpInPlace(*generic, [&] {
+        generic->getInputsMutable()[number].set(wide);
+        generic->getBody()->getArgument(number).setType(byte);
+      });
+      return success();
+    }
+    return failure();
+  }
+
+private:
+  /// Returns whether all uses extend the argument with sign; none if they
+  /// differ, or if one does not extend it to more than 8 bits.
+  static std::optional<bool> matchExtensions(BlockArgument argument) {
+    std::optional<bool> isSigned;
+    for (Operation *user : argument.getUsers()) {
+      if (!isa<arith::ExtSIOp, arith::ExtUIOp>(user) ||
+          user->getResult(0).getType().getIntOrFloatBitWidth() <= 8 ||
+          (isSigned && *isSigned != isa<arith::ExtSIOp>(user)))
+        return std::nullopt;
+      isSigned = isa<arith::ExtSIOp>(user);
+    }
+    return isSigned;
+  }
+};
+
+/// Maximum number of loops of a contraction that becomes a workload.
+constexpr unsigned kMaxLoops =
+    ukernel::WorkloadOp::kNumProductAxes + ukernel::WorkloadOp::kMaxBatchAxes;
+
+/// Drops batch loops of extent 1 where a workload has no room for them, or
+/// where they are innermost. Elsewhere they cost nothing, and epilogues may
+/// read along them.
+struct DropUnitBatch : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    if (!loops || loops->batch.empty())
+      return failure();
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    SmallVector<unsigned> units;
+    for (unsigned loop : loops->batch)
+      if (extents[loop] == 1)
+        units.push_back(loop);
+    bool isInnermost =
+        llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap m) {
+          auto last = cast<AffineDimExpr>(m.getResults().back());
+          return llvm::is_contained(units, last.getPosition());
+        });
+    if (units.empty() || (!isInnermost && op.getNumLoops() <= kMaxLoops))
+      return failure();
+    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
+    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+    if (failed(generic))
+      return failure();
+    linalg::ControlDropUnitDims options;
+    options.controlFn = [&](Operation *) { return units; };
+    FailureOr<linalg::DropUnitDimsResult> result =
+        linalg::dropUnitDims(rewriter, *generic, options);
+    if (succeeded(result))
+      rewriter.replaceOp(*generic, result->replacements);
+    return success(isNamed || succeeded(result));
+  }
+};
+
+/// Collapses loops of one role that every operand has side by side in one order
+/// into one loop. Batch loops stay apart while a workload has room for them, so
+/// that epilogues may read them one by one.
+struct CollapseContraction
+    : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    // A static extent of 0 times a dynamic one is 0 and still a dynamic
+    // extent, which upstream's collapse does not type so.
+    if (!loops || llvm::is_contained(op.getStaticLoopRanges(), 0))
+      return failure();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<ReassociationIndices> groups;
+    unsigned numLoops = op.getNumLoops();
+    auto add = [&](const ReassociationIndices &group) {
+      if (group.size() < 2)
+        return;
+      groups.push_back(group);
+      numLoops -= group.size() - 1;
+    };
+    auto collapse = [&](ArrayRef<unsigned> role, AffineMap order) {
+      ReassociationIndices group;
+      for (AffineExpr result : order.getResults()) {
+        unsigned loop = cast<AffineDimExpr>(result).getPosition();
+        if (!llvm::is_contained(role, loop))
+          continue;
+        ReassociationIndices longer = group;
+        longer.push_back(loop);
+        if (!linalg::areDimSequencesPreserved(maps, {longer})) {
+          add(group);
+          longer = {static_cast<int64_t>(loop)};
+        }
+        group = longer;
+      }
+      add(group);
+    };
+    collapse(loops->m, maps[0]);
+    collapse(loops->n, maps[1]);
+    collapse(loops->k, maps[0]);
+    if (numLoops > kMaxLoops)
+      collapse(loops->batch, maps[0]);
+    if (groups.empty())
+      return failure();
+    // A collapsed named op would keep its maps over all loops.
+    bool isNamed = !isa<linalg::GenericOp>(op.getOperation());
+    FailureOr<linalg::GenericOp> generic = toGeneric(rewriter, op);
+    if (failed(generic))
+      return failure();
+    FailureOr<linalg::CollapseResult> result =
+        linalg::collapseOpIterationDims(*generic, groups, rewriter);
+    if (succeeded(result))
+      rewriter.replaceOp(*generic, result->results);
+    return success(isNamed || succeeded(result));
+  }
+};
+
+/// Adds loops of extent 1 to products of a matrix and a vector, and of two
+/// vectors, so that they have the loops of products of matrices. The added
+/// loops are outermost, so that rows of the matrix become columns of the
+/// result, which are contiguous. Products of pairs of vectors, such as rows of
+/// two tensors, stay as they are: they are sums.
+struct AddUnitLoops : public OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> loops = matchContraction(op);
+    if (!loops || loops->k.empty() || !(loops->m.empty() || loops->n.empty()))
+      return failure();
+    if (loops->m.empty() && loops->n.empty() && !loops->batch.empty())
+      return failure();
+    MLIRContext *context = rewriter.getContext();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+    SmallVector<Value> operands = op->getOperands();
+    unsigned numLoops = op.getNumLoops();
+    auto addUnit = [&](ArrayRef<unsigned> role, unsigned factor) {
+      if (!role.empty())
+        return;
+      AffineExpr unit = getAffineDimExpr(numLoops++, context);
+      iterators.push_back(utils::IteratorType::parallel);
+      for (unsigned operand : {factor, 2u}) {
+        operands[operand] =
+            withLeadingUnit(rewriter, op.getLoc(), operands[operand]);
+        maps[operand] = maps[operand].insertResult(unit, 0);
+      }
+    };
+    addUnit(loops->m, 0);
+    addUnit(loops->n, 1);
+    for (AffineMap &map : maps)
+      map = AffineMap::get(numLoops, 0, map.getResults(), context);
+    auto product = linalg::GenericOp::create(
+        rewriter, op.getLoc(), operands[2].getType(),
+        ArrayRef<Value>(operands).take_front(2), operands[2], maps, iterators);
+    rewriter.cloneRegionBefore(*op.getBlock()->getParent(), product.getRegion(),
+                               product.getRegion().end());
+    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
+        op, op->getResult(0).getType(), product.getResult(0),
+        leadingUnits(cast<RankedTensorType>(operands[2].getType()).getRank(),
+                     numLoops - op.getNumLoops()));
+    return success();
+  }
+
+private:
+  /// Returns groups of dimensions in which the leading `numUnits` join the
+  /// dimension after them; no groups if no dimension follows.
+  static SmallVector<ReassociationIndices> leadingUnits(int64_t rank,
+                                                        int64_t numUnits) {
+    SmallVector<ReassociationIndices> groups;
+    for (int64_t dim = numUnits; dim < rank; ++dim)
+      groups.push_back({dim});
+    if (!groups.empty())
+      groups[0] = llvm::to_vector<2>(llvm::seq<int64_t>(0, numUnits + 1));
+    return groups;
+  }
+
+  static Value withLeadingUnit(PatternRewriter &rewriter, Location loc,
+                               Value tensor) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    SmallVector<int64_t> shape = llvm::to_vector(type.getShape());
+    shape.insert(shape.begin(), 1);
+    return tensor::ExpandShapeOp::create(
+        rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
+        tensor, leadingUnits(shape.size(), 1));
+  }
+};
+} // namespace
+
+void ftuner::populateContractionPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldCopyIntoContraction, WidenSubByteFactor, DropUnitBatch,
+               CollapseContraction, AddUnitLoops>(patterns.getContext());
+}
