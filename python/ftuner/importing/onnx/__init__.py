@@ -2,11 +2,11 @@
 
 The package onnx reads and checks a file.
 FTuner writes the function itself (`emitter.py`): it computes every size as an expression of the sizes
-of the inputs, and lowers each operator in the meaning of its own operator set (`registry.py`). Operators that
-it has no lowering of are left to torch-mlir, one by one (`foreign.py`).
+of the inputs, and lowers each operator in the meaning of its own operator set (`registry.py`). Operators
+that FTuner does not lower are left to torch-mlir, one by one (`foreign.py`).
 
-Initializers become arguments behind those of the model, and their values are the function's
-`Weights`; only numbers and small lists of them stay in the text.
+Initializers become arguments after the model's inputs, and their values are the function's `Weights`;
+only numbers and small lists of numbers stay in the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ... import inputs
 from ...errors import CompileError
 from ..weights import Weights
 
-#: The least and the greatest size; None for any.
+#: Minimum and maximum of a size; None for no limit.
 Bounds = tuple[int, "int | None"]
 
 
@@ -46,7 +46,7 @@ class OnnxModel:
     nodes: list[str]
 
     def explain(self, file: str, diagnostics: str) -> str | None:
-        """The sentence for what the compiler does not lower; None if it said something else."""
+        """Returns the sentence for an operator that the compiler does not lower; None for other errors."""
         refusal = _modules("registry").refusal
         if "nothing to compile" in diagnostics and self.nodes:
             name = self.nodes[-1]
@@ -78,13 +78,13 @@ def import_model(
     Args:
         path: of the model; external data lie beside it.
         ranges: sizes that dynamic dimensions take, by their names in the model (`dim_param`).
-            A dimension without a name has that of its input, `input_0`.
+            A dimension without a name is called after its input, `input_0`.
 
     Raises:
         ImportError: onnx or iree-base-compiler is not installed.
         Error: the file cannot be read.
-        CompileError: it is no model, or has an operator that is not lowered.
-        ValueError: a range of a name that the model does not have, or no range.
+        CompileError: it is not a model, or has an operator that is not lowered.
+        ValueError: a range is malformed, or its name does not occur in the model.
     """
     return _import(read(path), os.fspath(path), ranges)
 
@@ -181,6 +181,6 @@ def _refuse(name: str, reason: str) -> CompileError:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line that says something."""
+    """Returns the first line that is not empty."""
     lines = [line.strip() for line in str(error).splitlines()]
     return next((line for line in lines if line), type(error).__name__)

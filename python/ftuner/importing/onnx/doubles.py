@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 F64, I64 = TensorProto.DOUBLE, TensorProto.INT64
 
-#: log 2 and pi/2 in parts, of which all but the last have zeros at their ends.
+#: log 2 and pi/2 in parts; all parts except the last end in zero bits.
 _LN2 = (6.93147180369123816490e-01, 1.90821492927058770002e-10)
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 
@@ -115,7 +115,7 @@ def tanh(b: Body, x: Scalar) -> Scalar:
 
 
 def _quarter_turns(b: Body, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """The number of quarter turns, and sine and cosine of what is left."""
+    """The number of quarter turns, and sine and cosine of the remainder."""
     whole, k = _rounded(b, b.mul(x, b.like(2 / math.pi, x)))
     rest = x
     for part in _HALF_PI:
@@ -126,7 +126,7 @@ def _quarter_turns(b: Body, x: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return k, b.mul(rest, sine), cosine
 
 
-#: The largest argument whose quarter turns three parts of pi/2 take away exactly.
+#: Maximum argument whose quarter turns can be subtracted exactly by three parts of pi/2.
 _MAX_ANGLE = 2**20 * math.pi / 2
 
 
@@ -155,7 +155,7 @@ def tan(b: Body, x: Scalar) -> Scalar:
 
 
 def roundeven(b: Body, x: Scalar) -> Scalar:
-    """The nearest whole number: from 2^52 on there are no others, and adding 2^52 drops what is behind the point."""
+    """The nearest integer. Adding 2^52 drops the fraction; all numbers from 2^52 on are integers."""
     magnitude, whole = b.unary("absf", x), b.like(2.0**52, x)
     rounded = b.sub(b.add(magnitude, whole), whole)
     rounded = b.op(f"math.copysign {rounded.ssa}, {x.ssa} : f64", F64)

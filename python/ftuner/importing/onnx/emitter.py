@@ -13,19 +13,19 @@ to `registry.FAMILIES`); it gets the emitter and the node, and returns the node'
 
 * `n.inputs` are `Value`s, None where an optional one is left out; `n.input(i)` is None beyond the end.
   `n.attr("axis", 0)` is an attribute (strings are `str`), `n.version` the operator set of the node:
-  an operator whose meaning changed asks it. `n.numbers(i)` are the elements of an input that must be known (a
-  list of sizes; refused in one sentence otherwise), `n.integers(i)` the same as `int`s alone.
+  an operator whose meaning changed reads it. `n.numbers(i)` are the elements of an input that must be known (a
+  list of sizes; refused in one sentence otherwise), and `n.integers(i)` are its elements if all are `int`s.
   `raise n.refuse(reason, advice)` refuses the node, in one sentence.
 * `value.kind` is the type of its elements in ONNX (`TensorProto.FLOAT`), `value.dims` its sizes: `int`s, or
-  `Expr`s of the model's symbols (`sizes.py`). Compute with them by + - * // % and `sizes.maximum` etc.; what is
-  printed as arithmetic on indices, and as `?` in types, is the emitter's business. `==` is "known to be equal".
+  `Expr`s of the model's symbols (`sizes.py`). Compute with them by + - * // % and `sizes.maximum` etc.; the
+  emitter prints them as arithmetic on indices, and as `?` in types. `==` is "known to be equal".
   `e.check_equal(a, b, what)` emits a check at run time where two sizes must be equal and are not known to be.
 * `e.pointwise(kind, values, body)` broadcasts; `e.compute(dims, kind, body)` computes each element from its
   indices (`b.extract(x, places)` reads an element); `e.generic(...)` is any linalg.generic; `e.reduce(...)` reduces
   axes; `e.reshape`, `e.transpose`, `e.slice`, `e.pad`, `e.expand`, `e.concat`, `e.cast` move elements.
   Bodies get a `scalars.Body` and `Scalar`s: `b.add`, `b.max` (keeps NaN), `b.select`, `b.cast` ...
 * `e.call("Softmax", x, axis=-1)` emits another operator of ONNX, in its meaning of operator set 21.
-* Nothing of a tensor's elements may decide a size: a size is an expression of sizes.
+* Elements of a tensor must not decide a size: a size is an expression of sizes.
 
 A value that is known before a run has `value.array`, and integers that come from shapes `value.sizes`; both
 are folded before an operator is lowered (`folding.py`), so no operator needs to care.
@@ -62,10 +62,10 @@ class Emitter(Writer):
         Args:
             loops: their extents.
             inputs: each with the access of its dimensions: numbers of loops, or affine expressions.
-            outputs: each its kind, the access of its dimensions (numbers of loops, or None for a dimension
-                of size 1) and what its elements begin with: None for nothing, a number, or a `Value`.
-            body: of a `Body`, a scalar for each input, and one for each output that begins with
-                something; returns a scalar, or one for each output.
+            outputs: for each its kind, the access of its dimensions (numbers of loops, or None for a dimension
+                of size 1) and its initial elements: None for no initial value, a number, or a `Value`.
+            body: gets a `Body`, a scalar for each input, and one for each output with an initial
+                value; returns a scalar, or one for each output.
             reductions: loops that are reduced.
         """
         names = ", ".join(f"d{number}" for number in range(len(loops)))
@@ -121,7 +121,7 @@ class Emitter(Writer):
         return results
 
     def compute(self, dims: Sequence[Size], kind: int, body: Callable[..., Scalar]) -> Value:
-        """A tensor whose elements are computed from their indices: `body` of a `Body` and the indices."""
+        """A tensor whose elements `body` computes from a `Body` and their indices."""
 
         def at(b: Body) -> Scalar:
             return body(b, *(b.index(loop) for loop in range(len(dims))))
@@ -132,7 +132,7 @@ class Emitter(Writer):
     def pointwise(
         self, kind: int, values: Sequence[Value], body: Callable[..., Scalar], dims: Sequence[Size] | None = None
     ) -> Value:
-        """A tensor of elements of `kind` computed from those of tensors, which are broadcast.
+        """A tensor of `kind`; `body` computes each element from the elements of tensors, which are broadcast.
 
         `dims` are the result's sizes if they are known otherwise.
         """
@@ -172,7 +172,7 @@ class Emitter(Writer):
         self.check(self._index_op(f"arith.ori {is_same}, {is_one} : i1"), what)
 
     def _fitted(self, value: Value, dims: Sequence[Size]) -> Value:
-        """The operand itself where each size is that of the result or 1, else the broadcast operand."""
+        """The operand itself if each of its sizes is 1 or the result's, else the broadcast operand."""
         own = dims[len(dims) - value.rank :]
         if all(a == 1 or self.is_equal(a, b) for a, b in zip(value.dims, own)):
             return value
@@ -219,7 +219,7 @@ class Emitter(Writer):
         prepare: Callable[[Body, Scalar], Scalar] | None = None,
         kind: int | None = None,
     ) -> Value:
-        """A reduction of axes: `combine` of an element, which `prepare` makes, and what there is."""
+        """A reduction of axes: `combine` joins an element that `prepare` computed with the value so far."""
         kind = value.kind if kind is None else kind
         axes = sorted(axis % value.rank for axis in axes)
         access = [None if i in axes else i for i in range(value.rank) if keepdims or i not in axes]
@@ -310,7 +310,7 @@ class Emitter(Writer):
         return result
 
     def concat(self, values: Sequence[Value], axis: int) -> Value:
-        """Tensors behind each other along an axis; the other sizes must be equal."""
+        """Tensors one after the other along an axis; their other sizes must be equal."""
         first = values[0]
         axis %= first.rank
         for number, value in enumerate(values[1:], 1):
@@ -341,7 +341,7 @@ class Emitter(Writer):
         return result
 
     def reshape(self, value: Value, dims: Sequence[Size], what: str = "expected as many elements as there are") -> Value:
-        """The elements in their order in other sizes; checks that there are as many of them."""
+        """The elements in the same order with other sizes; checks that their number is the same."""
         dims = tuple(dims)
         if dims == value.dims:
             return value
@@ -454,7 +454,7 @@ class Emitter(Writer):
 
 
 def _Dynamic(size: Size) -> Size:
-    """The size as one that types do not tell."""
+    """The size as a dynamic size in types."""
     return size if isinstance(size, Expr) else Expr((((), size),))
 
 

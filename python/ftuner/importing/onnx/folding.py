@@ -1,6 +1,6 @@
 """Results that are known before a run.
 
-A node of known operands is computed by ONNX's reference evaluator. Integers that come from shapes are
+ONNX's reference evaluator computes a node with known operands. Integers that come from shapes are
 sizes: operators that move elements move them, and arithmetic computes with them.
 """
 
@@ -24,7 +24,7 @@ _RANDOM = frozenset(
     + ["RandomUniformLike"]
 )
 
-#: Operators whose result has the elements of some operands, each in a place that the others decide.
+#: Operators that only move elements of some operands, to places that the other operands decide.
 _MOVES: Mapping[str, Sequence[int] | None] = {
     "Concat": None, "Expand": [0], "Flatten": [0], "Gather": [0], "GatherElements": [0], "GatherND": [0],
     "Identity": [0], "Reshape": [0], "Slice": [0], "Split": [0], "Squeeze": [0], "Tile": [0],
@@ -42,7 +42,7 @@ _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 
 def fold(node: Any, inputs: Sequence[Value | None], version: int) -> list[Value] | None:
-    """The results of a node that are known; None if one is not.
+    """The known results of a node; None if a result is not known.
 
     `node` is one of ONNX whose operands are `inputs`.
     """
@@ -94,7 +94,7 @@ def _evaluated(node: Any, inputs: Sequence[Value | None], version: int) -> list[
     first = arrays[0] if arrays else None
     is_widened = node.op_type == "Cast" and _is_narrow_matrix(first)
     if node.op_type == "DequantizeLinear" or is_widened:
-        return None  # What a model keeps in few bits stays there.
+        return None  # Values that a model stores in few bits keep these bits.
     results = evaluate(node, arrays, version, limit)
     if results is None:
         return None
@@ -275,7 +275,7 @@ def evaluate(
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             found = _evaluator()(model).run(None, given)
-    except Exception:  # The evaluator is not written to tell what it cannot do.
+    except Exception:  # The evaluator raises exceptions of any kind for nodes that it does not support.
         return None
     arrays = []
     for value in found:

@@ -21,7 +21,7 @@ from .registry import Node, Refused
 from .sizes import Expr, Size
 from .values import ELEMENTS, Value, tensor_type
 
-#: Operators of other meaning in torch-mlir, or of which it has none: why, and what to do.
+#: Operators that torch-mlir computes differently or not at all: the reason and an advice for each.
 _MEANINGS = {
     "RoiAlign": ("torch-mlir does not lower it", "write it with GatherND of clipped indices"),
     **dict.fromkeys(
@@ -35,7 +35,7 @@ _MEANINGS = {
 }
 
 _OUTSIDE = "compute it outside of the model"
-#: What to do instead of an operator.
+#: Advice for operators: a substitute for each.
 _ADVICE = {
     **dict.fromkeys(
         ["Scatter", "ScatterElements", "ScatterND", "TensorScatter"],
@@ -91,7 +91,7 @@ HOST_INPUTS = {
 
 #: The oldest operator set that torch-mlir knows.
 _LEAST_VERSION = 13
-#: The name of a foreign node, whose place its operations have.
+#: The name of a foreign node, which is the location of its operations.
 _MARK = "ftuner.node"
 
 
@@ -148,7 +148,7 @@ class Foreign:
         return results
 
     def finish(self) -> list[str]:
-        """Lowers all functions; returns sentences of those that torch-mlir does not lower."""
+        """Lowers all functions; returns a sentence for each that torch-mlir does not lower."""
         if not self._models:
             return []
         try:
@@ -208,7 +208,7 @@ class _Call:
         self.prefix = ""
 
     def lines(self) -> list[str]:
-        """The function's operations; arguments are operands, and what it returns is cast."""
+        """Returns the function's operations, with operands for its arguments and casts of its results."""
         text = _with_location(self.text, self.location)
         header, _, body = text.partition("{\n")
         text = re.sub(r"%([\w$.-]+)", lambda match: f"{self.prefix}{match[1]}", body)
@@ -235,7 +235,7 @@ def _split_types(text: str) -> list[str]:
 
 
 def _with_location(text: str, location: str) -> str:
-    """The text with one place for all operations; arguments of blocks have none."""
+    """Returns the text with one location for all operations, and no locations for arguments of blocks."""
     lines = []
     for line in text.splitlines():
         plain = re.sub(r" loc\((?:[^()\"]|\"[^\"]*\"|\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\))*\)", "", line)
@@ -302,14 +302,14 @@ def _refuse_parts(node: Node) -> None:
 
 
 class _Unknown(Expr):
-    """A size that only a result tells."""
+    """A size that is known only from a result."""
 
 
 _UNKNOWN: Size = _Unknown((((), 0),))
 
 
 def _single(node: Any, given: Node, wanted: Sequence[int]) -> tuple[Any, list[Value]]:
-    """A model of one node, and the operands that are its inputs: equal ones for equal nodes."""
+    """A model of one node, and the operands that are its inputs; equal nodes have equal models."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.name = _MARK

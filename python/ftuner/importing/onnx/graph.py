@@ -1,8 +1,8 @@
-"""The nodes of a model's graph, one after the other, and where each of them is lowered.
+"""Lowering of a graph's nodes, one after the other.
 
 A node is folded if its results are known, else written by its own lowering (`registry.lowers`), else
 replaced by the function that ONNX defines it by, else left to torch-mlir (`foreign.py`), else refused. A refused
-node does not end the walk, so that all refusals of a model are told at once.
+node does not end the walk, so that all refusals of a model are reported at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .registry import Missing, Node, Refused, attributes_of, lowerings, refusal
 from .steps import STRUCTURES
 from .values import ELEMENTS, Value
 
-#: Operators that nodes which `Emitter.call` writes are of.
+#: The operator set of nodes that `Emitter.call` writes.
 CALL_VERSION = 21
 
 Scope = MutableMapping[str, "Value | None"]
@@ -85,7 +85,7 @@ def names_in(node: Any) -> set[str]:
     return names
 
 
-#: What a lowering of an operator that ONNX does not have ends on.
+#: Exceptions that lowerings raise for nodes that ONNX does not allow.
 _UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -178,7 +178,7 @@ class Walk:
         opsets: Sequence[Any],
         outputs: Sequence[str],
     ) -> Sequence[Value | None]:
-        """The results of a node of given operands."""
+        """The results of a node for given operands."""
         wanted = [number for number, name in enumerate(outputs) if name]
         folded = fold(node, inputs, version)
         if folded is not None:
@@ -194,7 +194,7 @@ class Walk:
             try:
                 found = lowering(self.emitter, given)
             except _UNFIT as error:
-                # ONNX's checker lets through attributes and shapes that no operator has.
+                # ONNX's checker accepts attributes and shapes that no operator has.
                 raise given.refuse(
                     f"its operands and attributes do not fit together ({type(error).__name__})",
                     "check the model beside another runtime",
@@ -212,7 +212,7 @@ class Walk:
     def _function(
         self, function: Any, node: Any, inputs: Sequence[Value | None], place: str
     ) -> Sequence[Value | None]:
-        """The results of the function that ONNX defines an operator by."""
+        """The results of the function by which ONNX defines an operator."""
         scope: dict[str, Value | None] = dict(zip(function.input, inputs))
         absent = {name for name, value in scope.items() if value is None}
         absent |= {*function.input[len(inputs) :]}
@@ -251,7 +251,7 @@ class Walk:
             raise refusal(
                 f"{node.op_type} of the domain {node.domain}",
                 place,
-                "it is none of ONNX's own",
+                "it is not an operator of ONNX's own",
                 "write it with operators of ONNX's own domain, or as a function of the model",
             )
 

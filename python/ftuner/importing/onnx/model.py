@@ -25,7 +25,7 @@ Bounds = "tuple[int, int | None]"
 
 @dataclass
 class Emitted:
-    """What became of a model: its text, or why it is refused."""
+    """An emitted model: its text, or the reasons why it is refused."""
 
     text: str = ""
     weights: Weights = field(default_factory=lambda: Weights({}, 0))
@@ -89,7 +89,7 @@ def _symbol_name(name: str) -> str:
 
 
 def _refuse_types(walk: Walk, graph: Any) -> None:
-    """Refuses nodes of the model whose operands or results are none of FTuner's tensors."""
+    """Refuses nodes of the model with operands or results of types that FTuner does not support."""
     types = {
         value.name: value.type for value in [*graph.input, *graph.value_info, *graph.output]
     }

@@ -45,7 +45,7 @@ def lowerings() -> Mapping[str, Lowering]:
 
 
 class Refused(Exception):
-    """A node that is refused: the sentence behind the model's name."""
+    """A node that is refused, with the sentence that follows the model's name."""
 
 
 class Missing(Exception):
@@ -65,9 +65,9 @@ class Node:
     Attributes:
         operator: its name in ONNX.
         place: its name for messages, which begins with the operator of the model's own node.
-        version: of the operator set.
+        version: version of the operator set.
         inputs: its operands; None for one that is left out.
-        attributes: those that it has.
+        attributes: its attributes by name.
         outputs: names of its results; empty for one that nothing needs.
     """
 

@@ -55,7 +55,7 @@ class Body:
         self.lines: list[str] = []
 
     def op(self, text: str, kind: int) -> Scalar:
-        """Adds an operation: its text behind the result's name."""
+        """Adds an operation, whose text follows the result's name."""
         name = self.emitter.fresh()
         self.lines.append(f"{name} = {text}{self.emitter.location}")
         return Scalar(name, kind)
@@ -107,7 +107,7 @@ class Body:
         return self._binary(("arith.mulf", "arith.muli", "arith.muli"), a, b)
 
     def div(self, a: Scalar, b: Scalar) -> Scalar:
-        """The quotient; of integers rounded to zero."""
+        """The quotient; integers are rounded to zero."""
         return self._binary(("arith.divf", "arith.divsi", "arith.divui"), a, b)
 
     def rem(self, a: Scalar, b: Scalar) -> Scalar:
@@ -205,7 +205,7 @@ class Body:
         return self.op(f"arith.{name} {a.ssa} : {source} to {target}", kind)
 
     def _to_integer(self, a: Scalar, kind: int) -> Scalar:
-        """Rounds to zero; numbers that do not fit wrap around as those of 64 bits do."""
+        """Rounds to zero; numbers that do not fit wrap around, as narrowed integers of 64 bits do."""
         target = element_of(kind)
         if kind in UNSIGNED and bits_of(kind) == 64:
             return self.op(f"arith.fptoui {a.ssa} : {a.element} to {target}", kind)

@@ -18,8 +18,8 @@ class Atom:
     """A symbol, or an operation on two sizes.
 
     Attributes:
-        kind: "symbol", "floordiv", "max", "min", "broadcast" (of a size of 1, the other one) or
-            "wrapped" (of a negative place, the sum of both).
+        kind: "symbol", "floordiv", "max", "min", "broadcast" (the other size if one is 1) or
+            "wrapped" (the sum of both if the first, a place, is negative).
         operands: a name, or the two sizes.
     """
 
@@ -113,7 +113,7 @@ def floordiv(a: Size, b: Size) -> Size:
     if exact is not None:
         return exact
     if isinstance(b, Expr) and len(b.terms) == 1:
-        # What a monomial has in common with a cancels, so that an empty tensor keeps its other sizes.
+        # Factors that a monomial shares with `a` cancel, so that an empty tensor keeps its other sizes.
         ((monomial, factor),) = b.terms
         common = _exact_quotient(a, _sum({monomial: 1}))
         if common is not None and factor > 0:
@@ -185,7 +185,7 @@ def is_positive(size: Size) -> bool:
 
 
 def _lower_bound(size: Size, depth: int) -> float:
-    """A number that a size is never below."""
+    """A lower bound of a size."""
     if isinstance(size, int):
         return size
     bound = 0.0

@@ -13,10 +13,11 @@ from .sizes import Size
 
 Array = np.ndarray[Any, Any]
 
-#: Larger results are computed at each call, for they would be larger than what they are made of.
+#: Maximum number of elements of a folded result. Larger ones are computed at each call, since they may be larger
+#: than their operands.
 MAX_ELEMENTS = 4096
 
-#: Types of MLIR by those of ONNX; signs are in the operations.
+#: MLIR's types of elements by ONNX's types; operations tell signed from unsigned.
 ELEMENTS: dict[int, str] = {
     TensorProto.BOOL: "i1",
     TensorProto.INT8: "i8",
@@ -69,7 +70,7 @@ class Value:
         kind: the type of its elements in ONNX.
         dims: its sizes.
         ssa: its name in MLIR; None until a computation needs it (`Emitter.use`).
-        array: its elements, where they are known before a run.
+        array: its elements, if they are known before a run.
         sizes: its elements as sizes (an array of objects, None for an unknown one), for integers
             that come from shapes.
         origin: node that made it, for operators that look at their operands.

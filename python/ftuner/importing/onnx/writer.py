@@ -28,7 +28,7 @@ class Writer:
         self._locations: dict[str, str] = {}
         self._header: list[str] = []
         self._main: list[Any] = []
-        #: Where operations are added: the function, or a loop inside of it.
+        #: Lines to which operations are added: the function, or a loop inside of it.
         self._lines: list[Any] = self._main
         self._count = 0
         self._constants: dict[str, str] = {}
@@ -48,7 +48,7 @@ class Writer:
         self._lines.append(text + self.location)
 
     def line_of(self, call: Any) -> None:
-        """Adds what has a text, `call.lines()`, only when all nodes are emitted."""
+        """Adds a call whose text, `call.lines()`, is known only after all nodes are emitted."""
         self._lines.append(call)
 
     def op(self, text: str) -> str:
@@ -58,7 +58,7 @@ class Writer:
         return name
 
     def at(self, name: str) -> str:
-        """Makes a node's name the place of what follows; returns the place before."""
+        """Makes a node's name the location of the operations that follow; returns the previous location."""
         before = self.location
         alias = self._locations.setdefault(name, f"#loc{len(self._locations)}")
         self.location = f" loc({alias})"
@@ -86,7 +86,7 @@ class Writer:
         self._indices[atom] = result
 
     def dim_of(self, ssa: str, dim: int, type_: str) -> Expr:
-        """A size that only a value tells: a symbol of its own."""
+        """A size that only a value has: a symbol of its own."""
         place = self.scalar(dim, INDEX)
         result = self.op(f"tensor.dim {ssa}, {place} : {type_}")
         atom = Atom("symbol", (f"{result}",))
@@ -94,7 +94,7 @@ class Writer:
         return Expr((((atom,), 1),))
 
     def size_of(self, ssa: str) -> Expr:
-        """An index as a size; inside of a loop it stands alone, for sizes are computed outside."""
+        """An index as a size; inside of a loop the size is not combined with others, which are computed outside."""
         atom = Atom("symbol", (ssa,))
         self._indices[atom] = ssa
         size = Expr((((atom,), 1),))
@@ -124,7 +124,7 @@ class Writer:
         return total
 
     def _index_op(self, text: str) -> str:
-        """Sizes are computed outside of loops, of what is known before them."""
+        """Computes sizes outside of loops, from values that are known before them."""
         name = self.fresh()
         self._main.append(f"{name} = {text}{self.location}")
         return name
@@ -136,7 +136,7 @@ class Writer:
         if atom.kind == "floordiv":
             divisor = atom.operands[1]
             if not isinstance(divisor, int):
-                # Where there is nothing to divide by there is nothing to divide.
+                # If the divisor is 0, then so is the dividend.
                 b = self._index_op(f"arith.maxsi {b}, {self.scalar(1, INDEX)} : index")
             dividend = atom.operands[0]
             name = "divsi" if arithmetic.is_nonnegative(dividend) else "floordivsi"  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ class Writer:
         return a == b or (a, b) in self._checked or (b, a) in self._checked
 
     def check_equal(self, a: Size, b: Size, what: str) -> None:
-        """Two sizes must be equal: refuses those that never are, checks at run time what is not known.
+        """Refuses two sizes that are never equal, and checks at run time sizes that may be.
 
         `what` is a clause, such as "expected rows of its operand B like columns of A".
         """
@@ -224,7 +224,7 @@ class Writer:
         return Value(kind, array.shape, array=array.astype(dtype_of(kind), copy=False))
 
     def of_sizes(self, sizes: Sequence[Size] | Size, kind: int = TensorProto.INT64) -> Value:
-        """A list of sizes, or one, as a tensor of integers."""
+        """A list of sizes, or one size, as a tensor of integers."""
         array: Array
         if isinstance(sizes, (int, Expr)):
             array = np.empty((), object)

@@ -143,7 +143,7 @@ def _masked(e: Emitter, n: Node, scores: Value, past: Size) -> tuple[Value, bool
 
 
 def _mask_of(e: Emitter, n: Node, mask: Value, total: Size) -> Value:
-    """The mask of all keys: those that it does not reach are left out."""
+    """The mask of all keys; keys that a shorter mask does not reach are masked out."""
     length = mask.dims[-1]
     if e.is_equal(length, total):
         return mask

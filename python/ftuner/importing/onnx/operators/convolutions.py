@@ -16,7 +16,7 @@ from .windows import Windows, windows_of
 
 
 def kernel_of(n: Node, w: Value) -> list[int]:
-    """The sizes of the window, of the weights or of the attribute."""
+    """The sizes of the window, from the weights or the attribute."""
     kernel = [*w.dims[2:]]
     given = n.attr("kernel_shape")
     if given is not None:
@@ -96,7 +96,7 @@ def conv(e: Emitter, n: Node) -> Value:
 
 @lowers("ConvTranspose")
 def conv_transpose(e: Emitter, n: Node) -> Value:
-    """A convolution of the image with zeros between its elements, by the weights from their ends."""
+    """A convolution of the image, with zeros between its elements, by the reversed weights."""
     x, w, bias = n.inputs[0], n.inputs[1], n.input(2)
     assert x is not None and w is not None
     kernel, groups = kernel_of(n, w), n.attr("group", 1)
@@ -137,7 +137,7 @@ def _pads_of_transposed(
     dilations: Sequence[int],
     more: Sequence[int],
 ) -> list[Size]:
-    """What is cut off before and after each side; negative numbers add to it."""
+    """Numbers of elements to cut off before and after each side; negative numbers add elements."""
     rank = len(kernel)
     auto, shape = n.attr("auto_pad", "NOTSET"), n.attr("output_shape")
     if shape is None and auto in ("NOTSET", "VALID"):
@@ -158,7 +158,7 @@ def _pads_of_transposed(
 
 
 def _flipped(e: Emitter, w: Value, groups: int, kernel: Sequence[int]) -> Value:
-    """Weights (channels, filters of a group, window) as (filters, channels of a group, window from its end)."""
+    """Weights (channels, filters of a group, window) as (filters, channels of a group, reversed window)."""
     channels, each = w.dims[:2]
     part = arithmetic.floordiv(channels, groups)
     rank = len(kernel)

@@ -62,7 +62,7 @@ def layer_normalization(e: Emitter, n: Node) -> list[Value]:
     x, scale, bias = n.inputs[0], n.inputs[1], n.input(2)
     assert x is not None
     axis = axis_of(n, -1, x.rank)
-    # Those of the type in which the statistics are asked for.
+    # Statistics have the type that the operator specifies.
     kind = sums_kind(x.kind)
     result, mean, factor = normalized(
         e, e.cast(x, kind), [*range(axis, x.rank)], n.attr("epsilon", 1e-5)
@@ -93,10 +93,10 @@ def instance_normalization(e: Emitter, n: Node) -> Value:
 
 @lowers("GroupNormalization")
 def group_normalization(e: Emitter, n: Node) -> Value:
-    """Scale and bias are of groups in operator set 18, of channels from 21 on."""
+    """Scale and bias belong to groups in operator set 18, to channels from 21 on."""
     x, scale, bias = operands(n)
     groups = n.attr("num_groups")
-    # Statistics are of the type that the operator asks for: f32, also of f64.
+    # Statistics have the type that the operator specifies: f32, also for f64.
     kind = F32 if n.version >= 21 and n.attr("stash_type", 1) == 1 else sums_kind(x.kind)
     batch, channels, *sides = x.dims
     part = channels // groups
@@ -115,7 +115,7 @@ def group_normalization(e: Emitter, n: Node) -> Value:
 
 @lowers("BatchNormalization")
 def batch_normalization(e: Emitter, n: Node) -> list[Value]:
-    """By given statistics; those of training are computed from the batch, and join the results."""
+    """Normalizes by given statistics; in training, by statistics of the batch, which are results too."""
     x, scale, bias, mean, variance = operands(n)
     training = n.attr("training_mode", 0) if n.version >= 14 else not n.attr("is_test", n.version >= 7)
     if n.attr("spatial", 1) == 0:

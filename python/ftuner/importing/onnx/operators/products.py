@@ -1,6 +1,6 @@
-"""Products of matrices: contractions whose operands are read where they are.
+"""Products of matrices: contractions that read their operands in place.
 
-A batch that one operand lacks is no dimension of its accesses, so nothing is copied or transposed before.
+An operand without a batch dimension is accessed without it, so nothing is copied or transposed before.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def contract(
     """The sum of products of elements over loops, in `kind`."""
     values = []
     for value, access in (lhs, rhs):
-        # Of size 1 where the loop may have more.
+        # A dimension of size 1 is read at 0 if the loop may have more iterations.
         e.use(value)
         values.append((value, [
             None if isinstance(a, int) and value.dims[place] == 1 and loops[a] != 1 else a
@@ -52,7 +52,7 @@ def contract(
 def matrix_product(
     e: Emitter, a: Value, b: Value, kind: int | None = None, *, is_transposed: bool = False
 ) -> Value:
-    """NumPy's matmul, with `b` of columns by rows if it is transposed."""
+    """NumPy's matmul; a transposed `b` has columns by rows."""
     kind = sums_kind(a.kind) if kind is None else kind
     if a.rank == 0 or b.rank == 0:
         raise e.node.refuse("an operand has no dimensions", "give it matrices")
@@ -134,7 +134,7 @@ def _gemm_product(e: Emitter, a: Value, b: Value, trans_a: bool, trans_b: bool) 
 
 @lowers("Einsum")
 def einsum(e: Emitter, n: Node) -> Value:
-    """Two operands at a time, from the left: sums over letters that nothing later needs."""
+    """Multiplies two operands at a time, from the left, and sums over letters that nothing later needs."""
     values = operands(n)
     terms, result = _equation(n, values)
     sizes: dict[str, Size] = {}
@@ -160,7 +160,7 @@ def _join_size(e: Emitter, sizes: dict[str, Size], letter: str, size: Size) -> N
 
 
 def _equation(n: Node, values: Sequence[Value]) -> tuple[list[str], str]:
-    """Letters of the dimensions of operands and result; those of an ellipsis are capital Greek ones."""
+    """Letters of the dimensions of operands and result; an ellipsis becomes capital Greek letters."""
     equation = n.attr("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -228,7 +228,7 @@ def _contracted(
 
 
 def _arranged(e: Emitter, value: Value, letters: str, result: str) -> Value:
-    """Sums over letters that the result lacks, and the order of the result."""
+    """Sums over letters that the result lacks, and transposes to the order of the result."""
     dropped = [place for place, letter in enumerate(letters) if letter not in result]
     if dropped:
         from .reductions import total

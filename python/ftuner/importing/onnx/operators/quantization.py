@@ -63,7 +63,7 @@ def quantize(e: Emitter, n: Node) -> Value:
         values.append(_of_axis(e, n, point, x))
 
     def body(b: Body, a: Scalar, s: Scalar, *p: Scalar) -> Scalar:
-        # From set 23 on the quotient has the precision of the scale, unless the node tells another one.
+        # From set 23 on the quotient has the precision of the scale, unless the node specifies another one.
         precision = (n.attr("precision", 0) or s.kind) if n.version >= 23 else F32
         quotient = b.cast(b.div(b.cast(a, F32), b.cast(s, F32)), precision)
         rounded = b.unary("roundeven", b.cast(quotient, F32))
@@ -80,7 +80,7 @@ def dequantize(e: Emitter, n: Node) -> Value:
     x, scale, point = n.inputs[0], n.inputs[1], n.input(2)
     assert x is not None and scale is not None
     if x.kind not in _INTEGERS:
-        raise n.refuse("its elements are none of 8, 16 or 32 bits", "quantize to integers of 8 bits")
+        raise n.refuse("its elements are not integers of 8, 16 or 32 bits", "quantize to integers of 8 bits")
     kind = n.attr("output_dtype", 0) or scale.kind
     values = [x, _of_axis(e, n, scale, x)]
     if point is not None and not (point.array is not None and not point.array.any()):
@@ -107,11 +107,11 @@ def integer_product(
 ) -> Value:
     """The product of factors of 8 bits in 32, with zero points.
 
-    Matrices are multiplied as they are, and zero points by sums over them:
+    Matrices are multiplied without their zero points, whose share follows from sums over the matrices:
 
         sum (a - p) (b - q) = sum a b - p (sum b - k q) - q sum a
 
-    All of it wraps around as the sums of ONNX do. Sums over weights are known before a run.
+    All terms wrap around as the sums of ONNX do. Sums over weights are known before a run.
     """
     p, q = _point(e, a_point, is_of_rows=True), _point(e, b_point, is_of_rows=False)
     if min(a.rank, b.rank) < 2:
@@ -152,7 +152,7 @@ def _point(e: Emitter, point: Value | None, *, is_of_rows: bool) -> Value | None
 
 
 def _sum(e: Emitter, factor: Value, axis: int, place: int) -> Value:
-    """The sum over a dimension in 32 bits, with one of size 1 in a place."""
+    """The sum over a dimension in 32 bits, with a dimension of size 1 at a place."""
     if factor.array is not None:
         total = np.expand_dims(factor.array.sum(axis, np.int32), place)
         return e.constant(total)
@@ -197,10 +197,10 @@ _MAX_LENGTH = (2**31 - 1) // 255**2
 def dequantized_product(
     e: Emitter, a: Value, b: Value, is_transposed: bool = False, alpha: float = 1.0
 ) -> Value | None:
-    """A product of dequantized factors as one of their integers, scaled; None if it is none.
+    """A product of dequantized factors as a scaled product of their integers; None for other factors.
 
-    Scales of `a` are of the whole tensor, those of `b` of columns or the whole tensor. What the
-    integers are summed up to is exact, and rounded once before the scales.
+    `a` has one scale, and `b` has one scale or a scale for each column. The sum of the integers is
+    exact, and rounded once before it is scaled.
     """
     lhs, rhs = _dequantized(a), _dequantized(b)
     if lhs is None or rhs is None:
@@ -224,7 +224,7 @@ def dequantized_product(
 
 
 def _dequantized(value: Value) -> tuple[Value, Value, Value | None, int] | None:
-    """The integers of 8 bits behind a value of f32, their scale, zero point and axis."""
+    """The integers of 8 bits that a value of f32 was dequantized from, their scale, zero point and axis."""
     node = value.origin
     if node is None or node.operator != "DequantizeLinear" or value.kind != F32:
         return None

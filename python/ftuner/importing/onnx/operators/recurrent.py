@@ -1,7 +1,7 @@
 """Recurrent layers: a loop over steps, whose states have any batch.
 
-What the input contributes is one product before the loop. Lengths of sequences keep the state of those
-that have ended; the reverse direction reads the steps, or each sequence's own, from the end.
+The input's contribution is one product before the loop. A sequence that has ended keeps its state; the
+reverse direction reads the steps, or each sequence's own steps, from the end.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .reductions import sums_kind
 
 Activation = Callable[[Body, Scalar], Scalar]
 
-#: Activations with the numbers that they take, and what these are by default: those of the operators
-#: of their names, and onnxruntime's for two that ONNX has no operator of.
+#: Activations with the defaults of alpha and beta, None if they have no such parameter. The defaults are
+#: those of ONNX's operators of the same names, or onnxruntime's for two activations without an operator.
 _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     "affine": (0.0, 0.0), "elu": (1.0, None), "hardsigmoid": (0.2, 0.5), "leakyrelu": (0.01, None),
     "relu": (None, None), "scaledtanh": (0.0, 0.0), "sigmoid": (None, None), "softplus": (None, None),
@@ -59,7 +59,7 @@ def _activations(n: Node, defaults: Sequence[str], directions: int) -> list[list
     found = []
     for name in names:
         if name not in _DEFAULTS:
-            raise n.refuse(f"its activation {name} is none of ONNX's", "give it another activation")
+            raise n.refuse(f"its activation {name} is not one of ONNX's", "give it another activation")
         alpha, beta = _DEFAULTS[name]
         alpha = alphas.pop(0) if alpha is not None and alphas else alpha
         beta = betas.pop(0) if beta is not None and betas else beta
@@ -75,8 +75,8 @@ class _Direction:
     Attributes:
         steps: of the input, projected: (steps, batch, gates * hidden).
         weight: (gates * hidden, hidden).
-        bias: parts of (gates * hidden) that belong to the state's product; None without.
-        peepholes: of an LSTM, (3 * hidden); None without.
+        bias: parts of (gates * hidden) that belong to the state's product; None without a bias.
+        peepholes: of an LSTM, (3 * hidden); None without peepholes.
     """
 
     steps: Value
@@ -90,7 +90,7 @@ class _Direction:
 
 
 def _part(e: Emitter, x: Value, place: int, count: int) -> Value:
-    """The place of the first dimension, without it."""
+    """The tensor at a place of the first dimension, without this dimension."""
     if count > 1:
         dims = [1, *x.dims[1:]]
         x = e.slice(x, [place, *[0] * (x.rank - 1)], dims)
@@ -296,7 +296,7 @@ def _direction(
         both = _part(e, e.cast(given, kind), number, count)
         own, other = _columns(e, both, 0, width), _columns(e, both, width, width)
         if n.operator == "GRU" and n.attr("linear_before_reset", 0):
-            # That of the candidate's product with the state is scaled by the reset.
+            # The reset scales the bias of the candidate's product with the state.
             zero = e.filled([2 * hidden], 0, kind)
             bias = e.concat([zero, _columns(e, other, 2 * hidden, hidden)], 0)
             none = e.filled([hidden], 0, kind)

@@ -1,4 +1,4 @@
-"""Reductions of axes, positions of extremes, and what is normalized by them along an axis."""
+"""Reductions of axes, positions of extremes, and normalizations along an axis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def limit_of(kind: int, *, is_lowest: bool) -> Any:
 
 
 def sums_kind(kind: int) -> int:
-    """The type that sums of elements have: halves are summed up in f32."""
+    """The type of sums of elements: halves are summed up in f32."""
     return F32 if kind in HALVES else kind
 
 
@@ -129,7 +129,7 @@ def _through_float(e: Emitter, x: Value, name: str) -> Value:
 
 
 def _log_sum_exp(e: Emitter, x: Value, axes: list[int], keepdims: bool) -> Value:
-    """The maximum, which may be infinite, is taken out of the sum."""
+    """The logarithm of a sum of exponentials, whose arguments are shifted by a finite maximum."""
     kind = x.kind if x.kind == TensorProto.DOUBLE or x.is_float else TensorProto.DOUBLE
     x = e.cast(x, F32 if kind in HALVES else kind)
     top = e.reduce(x, axes, -math.inf, lambda b, a, s: b.max(a, s))
@@ -149,7 +149,7 @@ def _log_sum_exp(e: Emitter, x: Value, axes: list[int], keepdims: bool) -> Value
 
 @lowers("ArgMax", "ArgMin")
 def arg_extreme(e: Emitter, n: Node) -> Value:
-    """The position of the extreme, of several the first or the last one; the first NaN is one."""
+    """The position of the extreme, of several the first or the last one; NaN counts as an extreme."""
     (x,) = operands(n)
     axis = axis_of(n, 0, x.rank)
     is_max, is_last = n.operator == "ArgMax", bool(n.attr("select_last_index", 0))
@@ -232,7 +232,7 @@ def hardmax(e: Emitter, n: Node) -> Value:
 
 @lowers("LpNormalization")
 def lp_normalization(e: Emitter, n: Node) -> Value:
-    """What has the norm 0 stays 0."""
+    """Divides by the norm along an axis; elements with the norm 0 stay 0."""
     (x,) = operands(n)
     axis, p = axis_of(n, -1, x.rank), n.attr("p", 2)
     norm = total(e, x, [axis], True, _absolute if p == 1 else _square)

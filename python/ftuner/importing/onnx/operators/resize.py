@@ -1,7 +1,8 @@
 """Images of other sizes: Resize and Upsample of every operator set.
 
-A place of the result is a coordinate of the operand, by the mode of the operator set: before 11 the
-place divided by the scale. The sizes of results, and scales that come from sizes, are expressions of sizes.
+A coordinate transformation mode gives each place of the result its coordinate in the operand; before
+operator set 11 this is the place divided by the scale. The sizes of results, and scales that come from
+sizes, are expressions of sizes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class _Axis:
 
     Attributes:
         scale: None for a quotient of sizes.
-        begin: of the part that is resized, with tf_crop_and_resize.
-        end: of the part.
-        ratios: sizes after and before, of which the smallest or the largest quotient is the scale.
-        is_smallest: says which of them.
+        begin: begin of the part that is resized, with tf_crop_and_resize.
+        end: end of the part.
+        ratios: sizes after and before, whose smallest or largest quotient is the scale.
+        is_smallest: says that the smallest quotient is the scale.
     """
 
     dim: int
@@ -55,7 +56,7 @@ class _Axis:
         return b.div(x, self.factor(b))
 
     def factor(self, b: Body) -> Scalar:
-        """The scale of one that is not a quotient of its own sizes."""
+        """The scale of an axis whose scale is not the quotient of its own sizes."""
         if self.scale is not None:
             return b.const(self.scale, F32)
         quotients = [
@@ -65,6 +66,27 @@ class _Axis:
         for quotient in quotients[1:]:
             found = (b.min if self.is_smallest else b.max)(found, quotient)
         return found
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """Weighted sums of neighbours.
+
+    Attributes:
+        axes: the axes that are resized.
+        transform: coordinate transformation mode.
+        is_linear: says that weights are linear instead of cubic.
+        cubic_a: coefficient of cubic weights.
+        excludes: says that places outside of the operand get no weight.
+        outside: value of elements whose coordinate is outside of the operand; None to compute them too.
+    """
+
+    axes: Sequence[_Axis]
+    transform: str
+    is_linear: bool
+    cubic_a: float
+    excludes: bool
+    outside: float | None
 
 
 @lowers("Resize", "Upsample")
@@ -105,14 +127,15 @@ def resize(e: Emitter, n: Node) -> Value:
             return found if outside is None else b.select(is_inside, found, b.const(outside, x.kind))
 
         return e.compute(dims, x.kind, nearest)
-    if n.attr("antialias", 0):
-        if not x.is_float:
-            raise n.refuse(
-                "it filters integers (antialias), and ONNX does not tell how they are rounded between",
-                "cast its operand to FLOAT before and its result after",
-            )
-        return _filtered(e, n, x, axes, dims, transform, mode, outside)
-    return _interpolated(e, n, x, axes, dims, transform, mode, outside)
+    if n.attr("antialias", 0) and not x.is_float:
+        raise n.refuse(
+            "it filters integers (antialias), and ONNX does not tell how they are rounded between",
+            "cast its operand to FLOAT before and its result after",
+        )
+    sampling = _Sampling(
+        axes, transform, mode == "linear", n.attr("cubic_coeff_a", -0.75), bool(n.attr("exclude_outside", 0)), outside
+    )
+    return (_filtered if n.attr("antialias", 0) else _interpolated)(e, x, dims, sampling)
 
 
 def _axes(e: Emitter, n: Node, x: Value) -> list[_Axis]:
@@ -221,7 +244,7 @@ def _coordinate(b: Body, axis: _Axis, place: Scalar, transform: str) -> Scalar:
         return axis.divided(b, b.add(x, half))
     scaled = axis.divided(b, b.add(x, half))
     if transform == "half_pixel_symmetric" and (axis.scale is not None or axis.ratios):
-        # The middle of the result is that of the operand.
+        # The middle of the result lies in the middle of the operand.
         rest = b.sub(one, b.div(after, b.mul(axis.factor(b), before)))
         scaled = b.add(b.mul(b.div(before, b.const(2, F32)), rest), scaled)
     found = b.sub(scaled, half)
@@ -261,28 +284,18 @@ def _rounded(b: Body, axis: _Axis, place: Scalar, rounding: str) -> Scalar:
     return _within(b, axis, whole)
 
 
-def _interpolated(
-    e: Emitter,
-    n: Node,
-    x: Value,
-    axes: Sequence[_Axis],
-    dims: Sequence[Size],
-    transform: str,
-    mode: str,
-    outside: float | None,
-) -> Value:
+def _interpolated(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Sampling) -> Value:
     """Sums of neighbours by their weights, along all axes at once."""
-    cubic_a = n.attr("cubic_coeff_a", -0.75)
-    excludes = bool(n.attr("exclude_outside", 0))
+    axes, outside = sampling.axes, sampling.outside
     kind = sums_kind(x.kind) if x.is_float else F32
 
     def body(b: Body, *at: Scalar) -> Scalar:
         is_inside = b.const(True, TensorProto.BOOL)
         options: list[list[tuple[Scalar, Scalar]]] = []
         for axis in axes:
-            place = _coordinate(b, axis, at[axis.dim], transform)
+            place = _coordinate(b, axis, at[axis.dim], sampling.transform)
             is_inside = b.bit_and(is_inside, _is_inside(b, axis, place))
-            taps = _linear(b, axis, place) if mode == "linear" else _cubic(b, axis, place, cubic_a, excludes)
+            taps = _linear(b, axis, place) if sampling.is_linear else _cubic(b, axis, place, sampling)
             options.append(taps)
 
         def summed(number: int, chosen: list[Scalar]) -> Scalar:
@@ -300,8 +313,6 @@ def _interpolated(
         found = summed(0, [*at])
         if outside is not None:
             found = b.select(is_inside, found, b.const(outside, kind))
-        if not x.is_float:
-            return b.cast(found, x.kind)
         return b.cast(found, x.kind)
 
     return e.compute(dims, x.kind, body)
@@ -319,10 +330,9 @@ def _linear(b: Body, axis: _Axis, place: Scalar) -> list[tuple[Scalar, Scalar]]:
     ]
 
 
-def _cubic(
-    b: Body, axis: _Axis, place: Scalar, a: float, excludes: bool
-) -> list[tuple[Scalar, Scalar]]:
-    """Four neighbours; weights of those outside are left out if `excludes`."""
+def _cubic(b: Body, axis: _Axis, place: Scalar, sampling: _Sampling) -> list[tuple[Scalar, Scalar]]:
+    """Four neighbours with their weights."""
+    a = sampling.cubic_a
 
     def number(value: float) -> Scalar:
         return b.const(value, F32)
@@ -345,7 +355,7 @@ def _cubic(
         polynomial(b.add(rest, number(1)), *far),
     ]
     places = [b.add(low, number(offset)) for offset in (-1, 0, 1, 2)]
-    if excludes:
+    if sampling.excludes:
         weights = [
             b.select(_is_inside(b, axis, p), w, number(0)) for p, w in zip(places, weights)
         ]
@@ -356,19 +366,10 @@ def _cubic(
     return [(_within(b, axis, p), w) for p, w in zip(places, weights)]
 
 
-def _filtered(
-    e: Emitter,
-    n: Node,
-    x: Value,
-    axes: Sequence[_Axis],
-    dims: Sequence[Size],
-    transform: str,
-    mode: str,
-    outside: float | None,
-) -> Value:
-    """Sums of all elements under a filter, which is as wide as what becomes one element."""
-    cubic_a, excludes = n.attr("cubic_coeff_a", -0.75), bool(n.attr("exclude_outside", 0))
-    reach = 1 if mode == "linear" else 2
+def _filtered(e: Emitter, x: Value, dims: Sequence[Size], sampling: _Sampling) -> Value:
+    """Sums of all elements under a filter, which is as wide as the elements that become one."""
+    axes, outside = sampling.axes, sampling.outside
+    reach = 1 if sampling.is_linear else 2
     kind = sums_kind(x.kind) if x.is_float else F32
     taps: list[Size] = []
     for axis in axes:
@@ -390,9 +391,7 @@ def _filtered(
         chosen = [b.index(dim) for dim in range(rank)]
         product = b.const(1, F32)
         for number, axis in enumerate(axes):
-            place, weight = _tap(
-                b, axis, chosen[axis.dim], b.index(rank + number), transform, mode, cubic_a, excludes
-            )
+            place, weight = _tap(b, axis, chosen[axis.dim], b.index(rank + number), sampling)
             chosen[axis.dim] = place
             product = b.mul(product, weight)
         weight = b.cast(product, kind)
@@ -412,7 +411,7 @@ def _filtered(
         found = b.div(total, weight)
         if outside is not None:
             for axis in axes:
-                place = _coordinate(b, axis, b.index(axis.dim), transform)
+                place = _coordinate(b, axis, b.index(axis.dim), sampling.transform)
                 found = b.select(_is_inside(b, axis, place), found, b.const(outside, kind))
         if x.is_float:
             return b.cast(found, x.kind)
@@ -423,31 +422,22 @@ def _filtered(
     return e.pointwise(x.kind, [sums, weights], result)
 
 
-def _tap(
-    b: Body,
-    axis: _Axis,
-    place: Scalar,
-    number: Scalar,
-    transform: str,
-    mode: str,
-    cubic_a: float,
-    excludes: bool,
-) -> tuple[Scalar, Scalar]:
+def _tap(b: Body, axis: _Axis, place: Scalar, number: Scalar, sampling: _Sampling) -> tuple[Scalar, Scalar]:
     """The place and the weight of an element under the filter."""
     one, half, zero = (b.const(value, F32) for value in (1, 0.5, 0))
-    center = b.add(_coordinate(b, axis, place, transform), half)
+    center = b.add(_coordinate(b, axis, place, sampling.transform), half)
     width = b.max(axis.divided(b, one), one)
-    support = b.mul(width, b.const(1 if mode == "linear" else 2, F32))
+    support = b.mul(width, b.const(1 if sampling.is_linear else 2, F32))
     first = b.unary("floor", b.add(b.sub(center, support), half))
     end = b.unary("floor", b.add(b.add(center, support), half))
     at = b.add(first, b.cast(number, F32))
     distance = b.unary("absf", b.div(b.add(b.sub(at, center), half), width))
-    if mode == "linear":
+    if sampling.is_linear:
         weight = b.max(b.sub(one, distance), zero)
     else:
-        weight = _cubic_weight(b, distance, cubic_a)
+        weight = _cubic_weight(b, distance, sampling.cubic_a)
     weight = b.select(b.compare("lt", at, end), weight, zero)
-    if excludes:
+    if sampling.excludes:
         weight = b.select(_is_inside(b, axis, at), weight, zero)
     return _within(b, axis, at), weight
 

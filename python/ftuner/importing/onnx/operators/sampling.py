@@ -103,7 +103,7 @@ class _Axis:
             self.taps = [self._tap(b.add(first, b.like(i - 1, at)), weights[i]) for i in range(4)]
 
     def _reflected(self, at: Scalar) -> Scalar:
-        """The place, mirrored at both ends as often as it takes."""
+        """The place, mirrored at both ends until it is inside."""
         b = self.b
         zero, two = b.like(0, at), b.like(2, at)
         extent = b.sub(self.high, self.low)
@@ -126,7 +126,7 @@ class _Axis:
         elif self.padding == "reflection":
             outside = b.bit_or(b.compare("lt", at, self.low), b.compare("gt", at, self.high))
             at = b.select(outside, b.unary("trunc", self._reflected(at)), at)
-        # What does not count reads the first element.
+        # Taps that do not count read the first element.
         at = b.select(b.compare("gt", at, zero), at, zero)
         at = b.select(b.compare("lt", at, self.last), at, b.max(self.last, zero))
         return b.cast(at, INDEX), weight, inside
@@ -148,7 +148,7 @@ def _cubic_weights(b: Body, x: Scalar) -> list[Scalar]:
 
 @lowers("Col2Im")
 def col2im(e: Emitter, n: Node) -> Value:
-    """Each element of the image is the sum of those of the windows that contain it."""
+    """Sums the elements of all windows that contain an element of the image."""
     x = n.inputs[0]
     assert x is not None
     image, block = n.numbers(1), n.integers(2)
@@ -191,7 +191,7 @@ def col2im(e: Emitter, n: Node) -> Value:
 
 @lowers("CenterCropPad")
 def center_crop_pad(e: Emitter, n: Node) -> Value:
-    """The middle of each axis, or the axis in the middle of zeros, which its size may decide."""
+    """The middle of each axis, or the axis in the middle of zeros; its size may decide which."""
     x = n.inputs[0]
     assert x is not None
     axes = [axis % x.rank for axis in n.attr("axes", range(x.rank))]

@@ -16,7 +16,7 @@ I64, BOOL = TensorProto.INT64, TensorProto.BOOL
 
 @lowers("TopK")
 def top_k(e: Emitter, n: Node) -> list[Value]:
-    """Each element's place in the order is the number of those that come before it.
+    """Sorts by counting: an element's place in the order is the number of elements that come before it.
 
     The work grows with the square of the axis, but any number of rows is computed at once. Equal elements keep their
     order, and NaN is larger than any number.

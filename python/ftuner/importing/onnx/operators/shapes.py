@@ -1,4 +1,4 @@
-"""Operators that give elements other sizes, and leave them in their order."""
+"""Operators that change sizes and keep the order of elements."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def dropout(e: Emitter, n: Node) -> list[Value]:
     results = [Value(x.kind, x.dims, e.use(x), x.array, x.sizes, x.origin)]
     if n.wants(1):
         kind = TensorProto.BOOL if n.version >= 10 else x.kind
-        # As onnxruntime has it, for the text has no word about the mask before operator set 12.
+        # onnxruntime does so; the text does not specify the mask before operator set 12.
         results.append(e.filled(x.dims, n.version >= 12, kind))
     return results
 
 
 @lowers("Constant")
 def constant(e: Emitter, n: Node) -> Value:
-    """Those that the evaluator does not take: larger ones, which are weights."""
+    """Emits constants that the evaluator does not support: larger ones, which become weights."""
     from ..graph import constant_of
 
     tensor = n.attr("value")
     value = None if tensor is None else constant_of(tensor)
     if value is None:
-        raise n.refuse("its elements are none of FTuner's", "make it a tensor of numbers")
+        raise n.refuse("FTuner does not support its type of elements", "make it a tensor of numbers")
     value.name = n.outputs[0]
     return value
 
@@ -57,7 +57,7 @@ def operands(n: Node) -> list[Value]:
 
 
 def axes_of(n: Node, index: int, rank: int) -> list[int] | None:
-    """Axes that are an attribute or an input, as numbers from 0; None if there are none."""
+    """Axes that are an attribute or an input, as numbers from 0; None if the node has neither."""
     axes = n.attr("axes")
     if axes is None and n.input(index) is not None:
         axes = n.integers(index)
@@ -65,20 +65,20 @@ def axes_of(n: Node, index: int, rank: int) -> list[int] | None:
         return None
     bad = [axis for axis in axes if not -rank <= axis < rank]
     if bad:
-        raise n.refuse(f"its axis {bad[0]} is none of the {rank} dimensions", "give it another axis")
+        raise n.refuse(f"its axis {bad[0]} is not one of the {rank} dimensions", "give it another axis")
     return [axis % rank for axis in axes]
 
 
 def axis_of(n: Node, default: int, rank: int, *, may_be_end: bool = False) -> int:
     axis = n.attr("axis", default)
     if not -rank <= axis < rank + may_be_end:
-        raise n.refuse(f"its axis {axis} is none of the {rank} dimensions", "give it another axis")
+        raise n.refuse(f"its axis {axis} is not one of the {rank} dimensions", "give it another axis")
     return int(axis % rank if rank and axis < rank else axis)
 
 
 @lowers("Reshape")
 def reshape(e: Emitter, n: Node) -> Value:
-    """-1 is the quotient of the number of elements by the other sizes; 0 is the operand's own size."""
+    """Computes a size -1 as the number of elements by the other sizes; a size 0 is the operand's own size."""
     x = n.inputs[0]
     assert x is not None
     shape = n.attr("shape") if n.version < 5 else n.numbers(1)

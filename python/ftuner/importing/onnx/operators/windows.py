@@ -48,7 +48,7 @@ class Windows:
         return [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
 
     def reach(self, dim: int) -> Size:
-        """Elements beyond the end, with those of the padding, that the last window has."""
+        """Number of elements after the end that the last window contains, padding included."""
         last = (self.counts[dim] - 1) * self.strides[dim] + self.extents[dim]
         return arithmetic.maximum(last - self.low[dim] - self.sides[dim], 0)
 
@@ -79,7 +79,7 @@ def windows_of(n: Node, sides: list[Size], kernel: list[int]) -> Windows:
         room = size + low[dim] + high[dim] - extent
         if n.attr("ceil_mode", 0):
             count = arithmetic.ceildiv(room, stride) + 1
-            # A window that begins behind the operand does not count.
+            # A window that begins after the operand does not count.
             most = arithmetic.ceildiv(size + low[dim], stride)
             count = arithmetic.minimum(count, most)
         else:
@@ -89,7 +89,7 @@ def windows_of(n: Node, sides: list[Size], kernel: list[int]) -> Windows:
 
 
 def window_access(windows: Windows, first: int) -> list[str]:
-    """Accesses of padded sides: of loops `first` on, the windows, and then their elements."""
+    """Accesses of padded sides, by the loops from `first` on: the windows, and then their elements."""
     count = len(windows.kernel)
     return [
         f"d{first + dim} * {windows.strides[dim]} + d{first + count + dim} * {windows.dilations[dim]}"
@@ -142,7 +142,7 @@ def max_pool(e: Emitter, n: Node) -> list[Value]:
 
 
 def _with_places(e: Emitter, n: Node, x: Value, windows: Windows, fill: Any) -> list[Value]:
-    """The maxima and their places in the operand: those of the first one of several."""
+    """The maxima and their places in the operand; of several maxima, the place of the first one."""
     rank = len(windows.kernel)
     order = [*range(rank)]
     if n.attr("storage_order", 0):
@@ -205,7 +205,7 @@ def sum_pool(e: Emitter, n: Node) -> Value:
 def _by_counts(
     e: Emitter, x: Value, sums: Value, windows: Windows, counts_pads: bool
 ) -> Value:
-    """Sums divided by the elements of each window that are inside of what counts."""
+    """Sums divided by the number of elements that count in each window."""
     for dim in range(len(windows.kernel)):
         e.index(windows.low[dim])
         e.index(windows.sides[dim] + (windows.high[dim] if counts_pads else 0))
@@ -240,7 +240,7 @@ def _steps_up_to(b: Body, distance: Scalar, step: int) -> Scalar:
 
 @lowers("MaxUnpool")
 def max_unpool(e: Emitter, n: Node) -> Value:
-    """Each place of the result has the element whose index is the place, else 0."""
+    """Moves each element to the place that its index names; other places are 0."""
     raise n.refuse("indices decide where its elements are", "write it with ScatterElements")
 
 
