@@ -118,7 +118,7 @@ class UNet(nn.Module):
 
 
 class SuperResolution(nn.Module):
-    """Two pixel shuffles behind convolutions."""
+    """Two pixel shuffles after convolutions."""
 
     def __init__(self):
         super().__init__()
@@ -204,7 +204,7 @@ def write(results, command):
 
     heads = [f"newer, {form[1:]}" if form.startswith("d") else f"older, {form}" for form in FORMS]
     rows = [[results.get((name, form), ["not run"])[0] for form in FORMS] for name in NETWORKS]
-    sentences = [f"* {name}, {form}: {told[1]}" for (name, form), told in results.items() if told[1]]
+    sentences = [f"* {name}, {form}: {result[1]}" for (name, form), result in results.items() if result[1]]
     text = TEXT.format(
         date=datetime.date.today(), command=command, ran=len(results), all=len(NETWORKS) * len(FORMS), onnx=onnx.__version__, ort=onnxruntime.__version__,
         torch=torch.__version__, heads=" | ".join(heads), rule="---|" * len(FORMS),
@@ -230,22 +230,22 @@ def main():
     results = {}
     if arguments.log and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():
-            name, form, *told = json.loads(line)
-            results[name, form] = told
+            name, form, *result = json.loads(line)
+            results[name, form] = result
     for form in forms:
         for name in names:
             if (name, form) in results:
                 continue
-            results[name, form] = told = run(name, form)
-            print(f"{name}, {form}: {told[0]}, {told[2]:.1f} s {told[1]}", flush=True)
+            results[name, form] = result = run(name, form)
+            print(f"{name}, {form}: {result[0]}, {result[2]:.1f} s {result[1]}", flush=True)
             if arguments.log:
                 with open(arguments.log, "a") as log:
-                    print(json.dumps([name, form, *told]), file=log)
+                    print(json.dumps([name, form, *result]), file=log)
             if arguments.write:
                 write(results, "tools/onnx_networks.py --write")
     if arguments.write:
         write(results, "tools/onnx_networks.py --write")
-    counts = collections.Counter(told[0] for told in results.values())
+    counts = collections.Counter(result[0] for result in results.values())
     print(", ".join(f"{count} {name}" for name, count in counts.items()))
     return bool(set(counts) - {outcome.RIGHT, outcome.REFUSED, NOT_EXPORTED})
 

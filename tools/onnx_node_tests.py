@@ -85,7 +85,7 @@ def outcome_of(case, options):
                 return WRONG, " ".join(str(error).split())[:400]
     except ftuner.CompileError as error:
         words = str(error)
-        # All nodes that are refused are told, each in its line.
+        # The message lists all refused nodes, each in its line.
         are_sentences = all(SENTENCE.fullmatch(line) for line in words.split("\n"))
         return (REFUSED if are_sentences else UNCLEAR), words
     except Exception as error:

@@ -71,9 +71,9 @@ def main():
     results = {}
     if arguments.resume and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():
-            told = json.loads(line)
-            if told["key"] in found and told["seed"] == arguments.seed:
-                results[told["key"]] = outcome.Result(told["outcome"], told["words"])
+            record = json.loads(line)
+            if record["key"] in found and record["seed"] == arguments.seed:
+                results[record["key"]] = outcome.Result(record["outcome"], record["words"])
     log = open(arguments.log, "a" if arguments.resume else "w") if arguments.log else None
 
     def report(trial, result):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's own samples of operators through ftuner.torch.export with dynamic sizes, in the emulator.
 
-The samples are those of PyTorch's operator database (torch.testing, which needs the package expecttest): pointwise
+The samples come from PyTorch's operator database (torch.testing, which needs the package expecttest): pointwise
 operators, reductions, indexing and operators on shapes, without random numbers, complex numbers, results whose size
 depends on data, sorts and linear algebra. Every dimension of at least 2 is dynamic where torch.export leaves it so. A
 sample ends as
@@ -10,7 +10,7 @@ sample ends as
            the last place of those in float64; at the sample's sizes, at larger ones if the operator takes its inputs
            repeated, and, for pointwise operators and reductions, with NaN and infinities among the inputs.
   refused  by one sentence, a CompileError.
-  unclear  refused in words that are no sentence for users.
+  unclear  refused in words that are not a sentence for users.
   wrong    the results are others.
   crashed  the process ended, another exception was raised, or it took too long.
   left     torch.export does not take the sample, or it has no tensor as a result: it does not count.
@@ -161,7 +161,7 @@ class Case:
             return self.model(*(tensor.clone() for tensor in tensors))
 
     def is_taken(self):
-        """Whether torch.export takes the sample, and it has results, all of them tensors."""
+        """Returns true if torch.export takes the sample, and all of its results, at least one, are tensors."""
         import torch
 
         try:
@@ -177,7 +177,7 @@ def widen(tensor):
 
 
 def problem_of(result, eager, exact):
-    """What is wrong with a result, or an empty text."""
+    """Describes the error of a result; an empty text if it is right."""
     import torch
 
     if result.shape != eager.shape or result.dtype != eager.dtype:
@@ -190,7 +190,7 @@ def problem_of(result, eager, exact):
     exact = exact.double() if exact.shape == eager.shape else eager
     if ((result.isnan() != eager.isnan()) & (result.isnan() != exact.isnan())).any():
         return f"NaN at {int(result.isnan().sum())} places, not {int(eager.isnan().sum())}"
-    # Where float32 overflows, float64 may not.
+    # float64 may be finite where float32 overflows.
     is_close = exact.isfinite() & ((result - exact).abs() <= 1e-5 * exact.abs())
     infinite = eager.isinf() & ~result.isnan() & (result != eager) & ~is_close
     infinite |= result.isinf() & (result != eager) & (exact.abs() < 1e38)
@@ -249,7 +249,7 @@ def poisoned(tensors):
 
 
 def compare(case, function, tensors, where):
-    """What is wrong with a function's results for inputs, or an empty text; `where` is None if eager must take them."""
+    """Describes the errors of a function's results, if any; `where` is None if eager must take the inputs."""
     try:
         eager, exact = case.eager(tensors), None
     except Exception:
@@ -304,7 +304,7 @@ def outcome_of(group, operator, sample):
     return RIGHT, ""
 
 
-#: What no sentence for users has: addresses, unfinished code, Python objects, operations of dialects.
+#: Words that must not occur in messages to users: addresses, unfinished code, Python objects, operations of dialects.
 UNCLEAR_WORDS = re.compile(
     r"0x[0-9a-f]+|FIX ME|<class|<function|<built-in|site-packages|ftuner/torch/|torch\.operator|torch_c|tm_tensor|"
     r"ml_program|'\w+\.\w+' op|tensor<"
@@ -316,7 +316,7 @@ def is_sentence(words):
 
 
 def work_through(group, operator, count, done, tell):
-    """Tells what became of each sample of an operator that is not done; before it, which one it is."""
+    """Reports the outcome of each sample of an operator that is not done; before a sample runs, reports its number."""
     warnings.simplefilter("ignore")
     for number, sample in samples_of(operator, count).items():
         if number in done:
@@ -327,16 +327,16 @@ def work_through(group, operator, count, done, tell):
             outcome, words = outcome_of(group, operator, sample)
         except Exception as error:
             outcome, words = CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        told = {"sample": number, "outcome": outcome, "words": words, "seconds": round(time.monotonic() - begin, 2)}
-        tell((json.dumps(told) + "\n").encode())
+        result = {"sample": number, "outcome": outcome, "words": words, "seconds": round(time.monotonic() - begin, 2)}
+        tell((json.dumps(result) + "\n").encode())
 
 
 def run_operator(group, operator, count, done, limit=SECONDS):
-    """Yields what became of each sample; a process that ends is followed by another one."""
+    """Yields the outcome of each sample; a process that ends is followed by another one."""
     done = set(done)
     while True:
-        told, code = apart.told_apart(lambda tell: work_through(group, operator, count, done, tell), limit)
-        lines = told.decode().splitlines()
+        output, code = apart.told_apart(lambda tell: work_through(group, operator, count, done, tell), limit)
+        lines = output.decode().splitlines()
         for line in lines:
             if line.startswith("{"):
                 result = json.loads(line)

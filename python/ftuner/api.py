@@ -31,13 +31,13 @@ def compile(  # noqa: A001
             names a file. The function of a model of ONNX keeps its weights.
         device: name of a built-in device (`devices()`), path of a description, a description as a
             dict, or "cuda" ("cuda:1") for the live GPU (`query_device()`). None: the live GPU, or
-            "h200" where there is none, which the log tells.
+            "h200", with a message in the log, if no GPU is found.
         emulate: whether the kernels are compiled for the CPU, too, for NumPy arrays and PyTorch
             tensors on the CPU. None: where no GPU is found.
         cubins: processors to assemble machine code for (`["sm_90", 100]`), beside the PTX; needs
             ptxas.
-        cache: whether to use the compile cache (`ftuner.cache`). None: where its folder can be used,
-            with a warning where it cannot.
+        cache: whether to use the compile cache (`ftuner.cache`). None: if its folder can be used,
+            with a warning if it cannot.
         ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
             `{"T": (1, 128)}`, or `(1, None)` without an end.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….

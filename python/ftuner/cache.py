@@ -1,7 +1,7 @@
 """The compile cache: one folder for each compilation, named by a hash of all that decides it.
 
-The folder is `FTUNER_CACHE_DIR`, else `ftuner` in `XDG_CACHE_HOME` or `~/.cache`. A second one,
-`FTUNER_SHARED_CACHE_DIR`, is read where that has no entry, and never written. An entry holds
+The folder is `FTUNER_CACHE_DIR`, else `ftuner` in `XDG_CACHE_HOME` or `~/.cache`. A second folder,
+`FTUNER_SHARED_CACHE_DIR`, is read if the first has no entry, and is never written. An entry holds
 the library, its header, the manifest, the PTX and `metadata.json`, which has the SHA-256 of each.
 It is written to a folder beside it and renamed when it is complete, so readers see all of it or
 nothing, also if a writer is killed. Writers of the same entry wait for the first. What does not
@@ -75,7 +75,7 @@ def path() -> Path:
 
 
 def shared_path() -> Path | None:
-    """The folder of a cache that is only read; None if there is none."""
+    """Returns the folder of the cache that is only read; None if `FTUNER_SHARED_CACHE_DIR` is not set."""
     given = os.environ.get("FTUNER_SHARED_CACHE_DIR")
     return Path(given).absolute() if given else None
 
@@ -115,7 +115,7 @@ def clear(older_than: float | None = None) -> int:
 
 
 def explanations_folder() -> Path:
-    """The folder of explanations that are kept (kept_explanations.py); it need not exist yet."""
+    """Returns the folder of kept explanations (kept_explanations.py); it need not exist yet."""
     return path() / "explanations"
 
 
@@ -168,7 +168,7 @@ def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
 
 
 def unusable(error: OSError, advice: str = "") -> CacheError:
-    """The error for a folder that cannot be used."""
+    """Returns the error for a folder that cannot be used."""
     return CacheError(
         f"{_cannot_use(error)}; set FTUNER_CACHE_DIR to a folder that can be written{advice}"
     )
@@ -306,7 +306,7 @@ def _read_entry(folder: Path) -> Entry | None:
 
 
 def _valid_entry(folder: Path, is_shared: bool = False) -> Entry | None:
-    """The entry if all of it is as it was written; notes that it was used, unless it is shared."""
+    """Returns the entry if it is undamaged; records its use, unless it is shared."""
     entry, metadata = _read_entry(folder), _read_metadata(folder)
     if entry is None or metadata is None:
         return None
@@ -339,7 +339,7 @@ def _remove(folder: Path) -> bool:
 
 
 def _remove_abandoned() -> None:
-    """Removes what killed processes left: at once those of this machine, of others after a while."""
+    """Removes files of killed processes: at once for processes of this machine, else after a while."""
     for folder in _folders():
         if folder.name.startswith(_TEMPORARY) and (
             processes.is_abandoned(folder.name) or _age(folder) > _ABANDONED_SECONDS
@@ -364,7 +364,7 @@ def file_checksum(file: Path) -> str:
 
 @contextlib.contextmanager
 def _lock(file: Path) -> Iterator[None]:
-    """Waits for other processes and threads that build the same entry; removes the file behind it.
+    """Waits for other processes and threads that build the same entry; removes the file afterwards.
 
     The system frees the lock of a process that ends. Entries are right without it, too; where the
     file system has no locks, two writers may do the same work.
@@ -372,7 +372,7 @@ def _lock(file: Path) -> Iterator[None]:
     for attempt in itertools.count():
         with open(file, "a", encoding="utf-8") as handle:
             _wait_for_lock(handle)
-            # Whoever had the lock has removed it. Some file systems number a file anew each time.
+            # The last holder of the lock removed the file. Some file systems number a file anew each time.
             if attempt < 20 and not _is_same_file(handle.fileno(), file):
                 continue
             try:
@@ -383,7 +383,7 @@ def _lock(file: Path) -> Iterator[None]:
 
 
 def _wait_for_lock(handle: IO[str]) -> None:
-    """Returns with the lock, or at once where there are none."""
+    """Returns when the lock is held, or at once if the file system has no locks."""
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -68,7 +68,7 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: What names of files begin with that are not complete yet.
+#: Prefix of the names of files that are not complete yet.
 _PREFIX = ".ftuner-"
 
 

@@ -111,9 +111,9 @@ class _Argument:
     """An argument of a function of a text.
 
     Attributes:
-        first: its first dimension: "?" or a number; None of what has none.
-        symbol: of that dimension.
-        word: what names of its sizes begin with.
+        first: its first dimension: "?" or a number; None for an argument without dimensions.
+        symbol: the symbol of that dimension.
+        word: prefix of the names of its sizes.
     """
 
     first: str | None

@@ -1,8 +1,8 @@
 """Programs that FTuner runs, and temporary folders: nothing of them outlives its owner.
 
 A program is the leader of a session of its own, so that it ends with all that it started. Beside it
-a shell waits for the end of a pipe that only its owner holds. The pipe ends with the owner, however
-that ends; the shell then ends the program and removes its folders.
+a shell waits for the end of a pipe that only its owner holds. The pipe closes when the owner ends, for
+whatever reason; the shell then ends the program and removes its folders.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Calls:
             raise Interrupted
 
     def end(self) -> None:
-        """Ends all programs, and those that are started later."""
+        """Ends all programs, and programs that are started later."""
         self.is_ended = True
         begin = time.monotonic()
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -88,7 +88,7 @@ class _Calls:
 
 
 class _Local(threading.local):
-    #: Of the `for_each` that the thread works for.
+    #: The programs of the `for_each` that the thread works for.
     calls: _Calls | None = None
 
 
@@ -105,7 +105,7 @@ def for_each(work: Callable[[_Item], object], items: Iterable[_Item], workers: i
     """Calls `work` for each item in threads.
 
     An exception of a call, or of a signal's handler, passes on; programs that other calls run are
-    ended, and items whose turn has not come are left.
+    ended, and the remaining items are skipped.
     """
     calls = _Calls()
 
@@ -245,7 +245,7 @@ class Child:
             os.killpg(self.process.pid, number)
 
     def _release(self) -> None:
-        """Sends the shell that watches home."""
+        """Ends the shell that watches."""
         if self._life >= 0:
             with contextlib.suppress(OSError):
                 os.write(self._life, b"\n")
@@ -290,19 +290,19 @@ def run(
     return subprocess.CompletedProcess(command, child.process.returncode, printed, words)
 
 
-#: What names of temporary folders begin with.
+#: Prefix of the names of temporary folders.
 _PREFIX = "ftuner-"
 
 
 def temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the returned object; those that killed processes left go, too."""
+    """A folder that is removed with the returned object; also removes folders that killed processes left."""
     base = tempfile.gettempdir()
     remove_abandoned(Path(base), _PREFIX)
     return tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{owner()}-", dir=base)
 
 
 def owner() -> str:
-    """A word for this process, which no other one has on this machine or on another."""
+    """A word that is unique to this process, on all machines."""
     pid = os.getpid()
     return f"{_machine()}-{pid}-{_start_of(pid)}"
 
@@ -319,7 +319,7 @@ def is_abandoned(name: str) -> bool:
 
 
 def remove_abandoned(folder: Path, prefix: str) -> None:
-    """Removes what ended processes of this machine left in a folder under names that begin so."""
+    """Removes files with a prefix that ended processes of this machine left in a folder."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(prefix) and is_abandoned(entry.name):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Elementary functions in kernels, against NumPy's in f64, in units of the last place.
 
-Random floats of every exponent, those of ordinary sizes, multiples of pi/2, and special values: zeros,
+Inputs are random floats of every exponent and of ordinary sizes, multiples of pi/2, and special values: zeros,
 infinities, NaN, and floats below the normal ones. docs/math.md says how large each error may be.
 """
 
@@ -60,7 +60,7 @@ func.func @{name}({arguments}) -> {tensor} {{
 
 
 def inputs(count):
-    """Arguments of a function of so many, all pairs of special values among them."""
+    """Values for each of a function's arguments; with two, all pairs of special values are among them."""
     rng = np.random.default_rng(harness.next_seed())
 
     def floats():

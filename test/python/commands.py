@@ -71,7 +71,7 @@ def _server(*modules: str) -> subprocess.Popen[str]:
     return server
 
 
-#: What commands without `--device` say once where there is no GPU (test_devices.py).
+#: The message of commands without `--device` on machines without a GPU (test_devices.py).
 NO_DEVICE = "no GPU is found and no device is named: the device is h200\n"
 
 

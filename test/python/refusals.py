@@ -1,4 +1,4 @@
-"""What every refusal of a model must be: one sentence about the user's model, without words of internals."""
+"""Checks of refusals: each must be one sentence about the user's model, without words of internals."""
 
 from __future__ import annotations
 

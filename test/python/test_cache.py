@@ -266,7 +266,7 @@ def test_shared_cache(
     found = ftuner.compile(MATMUL, emulate=True, cache=True).library_path
     assert found == shared / filled.relative_to(empty_cache) and cache.list() == []
     assert {path: path.stat().st_mtime_ns for path in shared.rglob("*")} == before
-    # Hits need no other folder, and a damaged entry is none.
+    # Hits do not need the first folder, and a damaged entry does not count.
     monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
     assert ftuner.compile(MATMUL, emulate=True, cache=True).library_path == found
     monkeypatch.setenv("FTUNER_CACHE_DIR", str(empty_cache))

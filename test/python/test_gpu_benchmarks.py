@@ -683,7 +683,7 @@ def _check_models(content: Any, texts: list[str]) -> None:
 
 
 def _check_forward(files: pathlib.Path, content: Any) -> None:
-    """A layer of BERT, an operator and an epilogue by FTuner alone, beside PyTorch; and rows."""
+    """A layer of BERT, an operator and an epilogue by only FTuner, beside PyTorch; and rows."""
     assert {row["case"] for row in content["forward"]} == set(forward.REHEARSED)
     for row in content["forward"]:
         assert row["microseconds"].keys() == {"ftuner", "eager"}

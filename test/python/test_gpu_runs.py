@@ -33,7 +33,7 @@ from ftuner.proof import check, families  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))
 
-# What may come back from a machine that is lent.
+# Limits on the files of a run: their number, and the bytes of each.
 MOST_FILES, MOST_FILE_BYTES = 8, 16 << 20
 
 
@@ -56,7 +56,7 @@ def test_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_records_that_were_cut_off(tmp_path: pathlib.Path) -> None:
-    """What was written stays, wherever the last writer was stopped, and others can go on."""
+    """Written records stay, wherever the last writer was stopped, and other writers can continue."""
     path = tmp_path / "records.gz"
     written = []
     with records.Writer(path, "first") as write:
@@ -77,7 +77,7 @@ def test_records_that_were_cut_off(tmp_path: pathlib.Path) -> None:
 
 
 def test_chosen_records() -> None:
-    """Of a part that several runs began, those of the run that finished it, else of the longest."""
+    """The records of the run that finished a part count, else of the run with the most records."""
 
     def record(part: str, run: int, kind: str = "time", **fields: Any) -> records.Record:
         return {"part": part, "run": run, "kind": kind, **fields}
@@ -223,7 +223,7 @@ STEPS = ("first", "second", "third")
 PARTS_HERE = f"""
 PARTS = tuple(Part(name, "of a test", 20, needs_torch=False) for name in {STEPS})
 """
-# Writes three notes; the second part waits behind the second of them where the bundle says so.
+# Writes three notes; the second part waits after its second note if the bundle says so.
 STEP = """
 import os, subprocess, time
 
@@ -342,7 +342,7 @@ def test_stopped_runs_report(steps: pathlib.Path, tmp_path: pathlib.Path) -> Non
 
 
 def test_short_and_failed_parts(steps: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """What had too little time is done again; what failed is not, and fails the run."""
+    """A part that had too little time is repeated; a failed part is not, and fails the run."""
     out = tmp_path / "out"
     done = run_script(steps, f"--out={out}", "--budget=25")
     assert done.returncode == 2, done.stdout
@@ -427,7 +427,7 @@ def test_proof_comes_first(tmp_path: pathlib.Path) -> None:
     assert "Proof of wgmma: 1 of 2 families passed\n  FAILED ping-pong: " in summary
 
 
-# What comes back.
+# Files of a run.
 
 
 def test_number_and_size_of_files(tmp_path: pathlib.Path) -> None:

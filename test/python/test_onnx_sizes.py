@@ -1,4 +1,4 @@
-"""Models of ONNX whose sizes are known at a call alone, beside onnxruntime."""
+"""Models of ONNX whose sizes are known only at a call, beside onnxruntime."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_chains() -> None:
 
 
 def test_refusals_are_sentences() -> None:
-    """What the sweep leaves out is refused in one sentence each, of the model's operator and node."""
+    """Operators outside of the sweep are refused in one sentence each, which names the operator and the node."""
     f32 = np.float32
     nodes = [
         node("RandomNormalLike", ["x"], ["a"], name="noise"),
@@ -126,7 +126,7 @@ def test_differences_are_seen() -> None:
 
 
 def test_functions_of_f64(rng: np.random.Generator) -> None:
-    """Functions of f64 are those of the C library to a few units in the last place."""
+    """Functions of f64 equal the C library's within a few units in the last place."""
     special = pytest.importorskip("scipy.special")
     functions = {
         "Exp": np.exp, "Log": np.log, "Tanh": np.tanh, "Sin": np.sin, "Cos": np.cos, "Tan": np.tan, "Erf": special.erf,

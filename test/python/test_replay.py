@@ -410,7 +410,7 @@ def test_predictions_are_kept(source: Path, monkeypatch: pytest.MonkeyPatch) -> 
         predict(8, **more)
         assert len(asked) == count
     assert predict(9) != first and len(asked) == 4
-    # What is damaged is made again.
+    # Damaged files are written again.
     for file in cache.explanations_folder().iterdir():
         content = json.loads(file.read_text())
         content["data"]["functions"] = []

@@ -1,4 +1,4 @@
-"""What a program claims of sizes is checked when it runs: a wrong claim is an error with its place, its
+"""Claims of a program about sizes are checked when it runs: a wrong claim is an error with its place, its
 operand and the sizes, never a read or write outside of a tensor.
 """
 

@@ -1,4 +1,4 @@
-"""What the card reaches: bandwidths.cu, compiled there, whose JSON object is a record."""
+"""Bandwidths that the card reaches: bandwidths.cu is compiled there, and prints a JSON object, the record."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def read(folder: pathlib.Path) -> Bundle:
 
 
 def is_same_release(one: str, other: str) -> bool:
-    """Returns true for versions of PyTorch that differ in a patch or a build alone."""
+    """Returns true for versions of PyTorch that differ only in a patch or a build."""
     return one.split(".")[:2] == other.split(".")[:2]
 
 

@@ -64,9 +64,9 @@ def part_named(name: str) -> Part:
 
 
 def seconds_for(part: Part, rest: Sequence[Part], left: float) -> float:
-    """Seconds for a part of those that are left, with the parts behind it.
+    """Seconds for a part, of the seconds that are left for it and the parts after it.
 
-    A part gets what it needs, and more where all of them leave time over.
+    A part gets the time that it needs, and more if all parts together need less than is left.
     """
     if part.always:
         return part.seconds

@@ -27,7 +27,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[2]
 MOST_BYTES = 40 << 20
 
-# Codegen paths whose kernels are measured, gated ones included: a device takes those that it runs.
+# Codegen paths whose kernels are measured, gated ones included: each device measures the paths that it runs.
 PATHS = "simt,mma,rows,wgmma"
 
 # Sizes whose programs are all timed, of the workloads that have some. Those of batches are
@@ -39,17 +39,17 @@ SELECTION_SIZES = {
     "batch_nn": (52, 128),
     "linear": (16, 128, 2048),
     "dense_f16": (1, 53, 128),
-    # What decides most: powers of two, and a size that is no multiple of tiles.
+    # Sizes that decide most: powers of two, and a size that is not a multiple of tiles.
     "llama_out": (16, 100, 128, 1024, 2048, 4096),
     "llama_down": (1024, 4096),
 }
 REHEARSAL_SELECTION_SIZES = {"dense": (8,), "batch_nn": (8,), "llama_out": (64,)}
-# Of a function, in a rehearsal.
+# Options for a function in a rehearsal.
 REHEARSAL_KERNELS = ["--max-kernels=1"]
 
 
 class Preparation:
-    """What is common to the steps."""
+    """State that all steps share."""
 
     def __init__(self, options: argparse.Namespace):
         self.out: pathlib.Path = options.out

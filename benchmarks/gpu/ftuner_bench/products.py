@@ -1,7 +1,7 @@
 """Matrix products of every size, FTuner against its peers (peers/).
 
-Products on tensor cores have a part of their own: in graphs and beside cuBLAS and cuBLASLt alone,
-so that its time suffices for many sizes.
+Products on tensor cores have a part of their own, which measures only graphs, and only cuBLAS and cuBLASLt
+as peers, so that its time suffices for many sizes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .workloads import Workload
 
 ROUNDS = 7
 
-# Of products on tensor cores.
+# Modes and peers for products on tensor cores.
 TENSOR_MODES = ("graph_warm", "graph_cold")
 TENSOR_PEERS = ("ftuner", "cublas", "cublaslt")
 

@@ -15,7 +15,7 @@ import tempfile
 from . import bundle
 from .session import Session
 
-# Seconds for a family, behind the first, which loads the driver.
+# Seconds for a family after the first one, which loads the driver.
 TIMEOUT = 5.0
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-# A header and a trailer as of gzip.
+# The header and the trailer of gzip.
 _GZIP = 31
 
 
@@ -63,7 +63,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unpack(path: pathlib.Path) -> tuple[bytes, bool]:
-    """The text of a file, and whether its last member is complete."""
+    """Returns the text of a file, and whether its last member is complete."""
     data, text = path.read_bytes(), b""
     while data:
         stream = zlib.decompressobj(_GZIP)
@@ -124,8 +124,8 @@ def is_finished(record: Record) -> bool:
 
 
 def chosen(records: Iterable[Record]) -> list[Record]:
-    """The records that count where runs repeated parts: those of the run that finished a part, else
-    those of the run that has most of it, the later one of two."""
+    """Returns the records that count if several runs measured a part: the records of the run that finished
+    the part, else of the run with the most records; of two such runs, the later one."""
     runs: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         runs[record["part"]][record.get("run", 0)].append(record)

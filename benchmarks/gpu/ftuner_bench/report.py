@@ -80,7 +80,7 @@ Reading = tuple[float, float | None, float | None]
 
 
 def readings(path: pathlib.Path) -> list[Reading]:
-    """What nvidia-smi read: time, MHz of the SMs and watts."""
+    """Returns the readings of nvidia-smi: time, MHz of the SMs and watts."""
     if not path.exists():
         return []
 
@@ -105,7 +105,7 @@ NEAR = 1.0
 
 
 def near(times: Sequence[Reading], at: float | None) -> tuple[float | None, float | None]:
-    """MHz and watts as they were read next to a time."""
+    """Returns the MHz and watts that were read nearest to a time."""
     if at is None or not times:
         return None, None
     place = bisect.bisect(times, at, key=lambda reading: reading[0])
@@ -577,7 +577,7 @@ def pack(
     records: list[Record],
     times: Sequence[Reading] = (),
 ) -> str:
-    """Writes summary.txt and results.tar.xz, each in one step; the text for the end of the run."""
+    """Writes summary.txt and results.tar.xz, each in one step; returns the text for the end of the run."""
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results"
         results.mkdir()

@@ -1,8 +1,8 @@
 """Checks and measures everything that a bundle holds: `run.sh --help`.
 
-Each part runs in a process of its own, so that one that fails, or hangs, leaves the others alone.
-Records are written to the folder of the results as they are measured, so that whatever stops the
-run, the parts that were finished are kept; another run into the same folder goes on behind them.
+Each part runs in a process of its own, so that one that fails, or hangs, does not affect the others.
+Records are written to the folder of the results as they are measured. So finished parts are kept,
+whatever stops the run; another run into the same folder continues after them.
 This process imports no PyTorch.
 """
 
@@ -47,7 +47,7 @@ EXIT_FAILED_CHECKS = 1
 EXIT_BROKEN = 2
 EXIT_NO_DEVICE = 3
 
-# What runs into one folder must have in common.
+# Properties that all runs into one folder must share.
 COMMON = ("gpu", "device", "revision", "rehearsal", "workloads", "sizes", "skip_peers")
 
 
@@ -197,7 +197,7 @@ class Parts:
         return result + (["--short"] if seconds < part.seconds else [])
 
     def run(self, part: Part, seconds: float) -> int:
-        """The exit status of a part's process; 2 where it had to be killed."""
+        """Returns the exit status of a part's process; 2 if it had to be killed."""
         print(f"== {part.name}: {part.title} ({seconds:.0f} s)", flush=True)
         child = self.start("part", *self.arguments(part, seconds))
         try:
@@ -219,7 +219,7 @@ class Parts:
         return child
 
     def start_compilers(self, wanted: Sequence[Part]) -> None:
-        """Starts the compilers of what the machine compiles itself, beside the first parts."""
+        """Starts the compilers of programs that the machine itself compiles, beside the first parts."""
         self.start("builds", f"--scratch={self.scratch}")
         if not self.bundle.rehearsal and any(part.name == "products" for part in wanted):
             self.start(
@@ -230,7 +230,7 @@ class Parts:
             )
 
     def end(self) -> None:
-        """Ends all processes under way."""
+        """Ends all running processes."""
         while self.children:
             self.children.pop().end()
 
@@ -260,8 +260,8 @@ def stop(number: int, frame: object) -> None:
 
 
 def lock(folder: pathlib.Path) -> int:
-    """A descriptor of the folder, into which one run may write at a time. Raises ValueError where
-    another does."""
+    """Returns a descriptor of the folder, into which one run may write at a time. Raises ValueError if
+    another run writes to it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -298,7 +298,7 @@ def runs_of(every: Sequence[Record]) -> list[Record]:
 
 
 def check_runs(earlier: Sequence[Record], facts: dict[str, Any], out: pathlib.Path) -> None:
-    """Raises ValueError where earlier runs measured something else."""
+    """Raises ValueError if earlier runs into the folder measured something else."""
     for run in earlier:
         for name in COMMON:
             if run[name] != facts[name]:
@@ -350,7 +350,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measure(parts: Parts, every: Sequence[Record], facts: dict[str, Any], start: float) -> int:
-    """Runs what is not finished, and makes the results of all that is there."""
+    """Runs the parts that are not finished, and makes the results of all records."""
     options, bundle = parts.options, parts.bundle
     print(
         f"{facts['gpu']}, bundle {bundle.revision or 'of unknown revision'} for {parts.device}, "
@@ -401,9 +401,9 @@ def report_only(out: pathlib.Path) -> int:
 
 
 def make_report(out: pathlib.Path, statuses: dict[str, int]) -> int:
-    """Writes the results of all records and prints their tables; the exit status of the run.
+    """Writes the results of all records and prints their tables; returns the exit status of the run.
 
-    statuses: of the parts that this run began.
+    statuses: exit statuses of the parts that this run began.
     """
     every = list(records.read(out / RECORDS))
     runs = runs_of(every)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:  # It needs PyTorch, and some parts do not.
 
 @dataclasses.dataclass
 class Session:
-    """What a part is given.
+    """Input of a part.
 
-    workloads: those asked for, of the bundle's, of the part's types. machine: of parts that need
-    PyTorch. deadline: of time.monotonic(). sizes: those asked for, or None for all.
+    workloads: the requested workloads of the bundle that have the part's types. machine: only for
+    parts that need PyTorch. deadline: a time of time.monotonic(). sizes: the requested sizes, or None
+    for all.
     """
 
     part: Part
@@ -37,7 +38,7 @@ class Session:
     sizes: list[int] | None
     skipped_peers: frozenset[str]
     scratch: pathlib.Path
-    #: Whether the time was too short for something.
+    #: True if the time was too short for some measurement.
     cut_short: bool = False
 
     def seconds_left(self) -> float:

@@ -254,7 +254,7 @@ TOKENS = (
     *(768, 1000, 1024, 1536, 2048, 3072, 4096),
 )
 
-# Rows of the products that decide most: every number up to a tile and behind it, what lies beside
+# Rows of the products that decide most: every number up to a little more than a tile, numbers next to
 # multiples of tiles, and powers of two.
 DENSE_TOKENS = tuple(sorted({*range(1, 137), 257, 1008, 1040, *TOKENS}))
 

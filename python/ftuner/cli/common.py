@@ -53,7 +53,7 @@ def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) ->
 DEVICE_HELP = "name of a built-in device, path of a description, or cuda for the live GPU"
 
 
-#: Which one `descriptions.default` is.
+#: The device that `descriptions.default` chooses, in words.
 DEFAULT_DEVICE = f"the live GPU, or {descriptions.WITHOUT_GPU} where there is none"
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-#: What FTuner compiles; an operation of another dialect has no lowering.
+#: Dialects that FTuner compiles; operations of other dialects have no lowering.
 _DIALECTS = frozenset(
     ["affine", "arith", "builtin", "cf", "complex", "func", "linalg", "math", "scf", "tensor"]
 )
@@ -66,7 +66,7 @@ def _operations(operation: Any) -> Iterator[Any]:
 
 
 def _explain(error: Any, module: Any) -> tuple[str, str | None]:
-    """The first error of a pipeline and its place; `module` is what was left."""
+    """The first error of a pipeline and its place; `module` is the module after the pipeline."""
     for diagnostic in error.error_diagnostics:
         message = str(diagnostic.message)
         # `torch.operator` stands for every operator that torch-mlir does not know.
@@ -88,7 +88,7 @@ def _explain(error: Any, module: Any) -> tuple[str, str | None]:
 
 
 def _is_operand(name: str) -> bool:
-    """Whether an operation of the torch dialect is a number or a list of them."""
+    """Returns true if an operation of the torch dialect gives a number or a list of numbers."""
     return name.startswith(("torch.constant.", "torch.prim."))
 
 
@@ -101,19 +101,19 @@ def _without_dialect(name: str) -> str:
 
 
 def _name_of(operation: Any) -> str:
-    """The operator that an operation is, also where the dialect has none of its own for it."""
+    """The name of an operation's operator, also if the dialect has no operation for it."""
     is_named = operation.name == "torch.operator" and "name" in operation.attributes
     return str(operation.attributes["name"].value) if is_named else str(operation.name)
 
 
 def _is_known(operation: Any) -> bool:
-    """Whether an operation gives a number, a list, or a tensor that is part of the module."""
+    """Returns true if an operation gives a number, a list, or a tensor that is part of the module."""
     name = _name_of(operation)
     return _is_operand(name) or name in ("torch.vtensor.literal", "onnx.Constant")
 
 
 def _attributes_of(operation: Any) -> dict[str, Any]:
-    """The attributes by name, without those of arguments and results."""
+    """The attributes by name, without attributes of arguments and results."""
     # Versions of the package differ.
     names = [item if isinstance(item, str) else item.name for item in operation.attributes]
     return {name: operation.attributes[name] for name in names if not name.endswith("_attrs")}
@@ -158,7 +158,7 @@ class _Parts:
         return " ".join([*words, *(str(result.type) for result in operation.results)])
 
     def module_of(self, first: int, last: int) -> Any:
-        """A module of the operators from the first to the last, of which it returns the last."""
+        """A module of the operators from the first to the last, which returns the result of the last."""
         from iree.compiler import ir
 
         function = self.operators[last][0]
@@ -188,7 +188,7 @@ def _is_known_value(value: Any) -> bool:
 
 
 def _unknown_values(kept: Sequence[Any]) -> list[Any]:
-    """The values that operations read, and that none of them nor anything known gives."""
+    """The values that operations read, and that neither they nor known operations compute."""
     given = {result for operation in kept for result in operation.results}
     found: dict[Any, None] = {}
 
@@ -205,7 +205,7 @@ def _unknown_values(kept: Sequence[Any]) -> list[Any]:
 
 
 def _copy(operation: Any, copies: dict[Any, Any]) -> None:
-    """Copies an operation behind copies of what is known of its operands."""
+    """Copies an operation, after copies of the known operations that its operands need."""
     for value in operation.operands:
         if value not in copies:
             _copy(value.owner, copies)
@@ -259,7 +259,7 @@ def main() -> None:
     """Arguments: the descriptor of the requests, and the path of Python's modules as JSON."""
     sys.path[:] = json.loads(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # What libraries print is not an answer.
+    # Text that libraries print must not mix with answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with os.fdopen(int(sys.argv[1]), "rb") as requests:

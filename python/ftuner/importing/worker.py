@@ -128,9 +128,9 @@ def lower(module: bytes, passes: Sequence[str], limits: Limits | None = None) ->
 def _find_operator(
     module: bytes, passes: Sequence[str], limits: Limits, ended: Ended
 ) -> tuple[str | None, str | None]:
-    """Name and place of the operator at which the process ends; None if it cannot be told.
+    """Name and place of the operator at which the process ends; None if it is not known.
 
-    Each form of an operator is tried alone, rare ones first. After a crash that none of them
+    Each form of an operator is tried on its own, rare forms first. After a crash that none of them
     repeats, the shortest beginning of the module that does is found by halves.
     """
     deadline = time.monotonic() + _SECONDS_OF_SEARCH

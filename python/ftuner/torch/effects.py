@@ -1,4 +1,4 @@
-"""What exported models do beside their results: writes to buffers and arguments, random numbers."""
+"""Side effects of exported models: writes to buffers and arguments, random numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place_of(node: fx.Node) -> str | None:
 
 
 def check_effects(source: Program, program: ExportedProgram, mutations: str) -> None:
-    """Refuses random numbers, results that are no tensors, and writes unless they are results.
+    """Refuses random numbers, results that are not tensors, and writes unless they are results.
 
     Args:
         source: the program before its operators were decomposed, and the names of its state.
@@ -77,7 +77,7 @@ def check_effects(source: Program, program: ExportedProgram, mutations: str) -> 
 
 
 def results_of_writes(source: Program, program: ExportedProgram) -> tuple[str, ...]:
-    """Makes the values that a program writes its last results; returns what they are of."""
+    """Makes the values that a program writes its last results; returns names of the written tensors."""
     signature = program.graph_signature
     output = next(node for node in program.graph.nodes if node.op == "output")
     values = list(zip(signature.output_specs, output.args[0]))

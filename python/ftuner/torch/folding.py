@@ -4,8 +4,8 @@ A weight norm or the scale of a batch norm is the same for every call. Such valu
 arguments of the function in place of the weights that they are computed from. PyTorch computes
 them when the model is exported, and once more after a weight changed in place.
 
-Views of weights, copies that need more memory than what they are made of, such as weights that
-are quantized, and values of small constants only stay in the function.
+Three kinds of values stay in the function: views of weights, copies that need more memory than their
+sources, such as dequantized weights, and values of small constants only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
 from . import layout as lay
 
-#: A folded value may have so many bytes even if it is read from smaller weights.
+#: Maximum bytes of a folded value that is larger than its weights.
 _FREE_BYTES = 2**16
 
 _VIEWS = lay.VIEWS | {
@@ -43,7 +43,7 @@ class Weights:
     Attributes:
         sources: parameters, buffers and larger constants, which share memory with the model.
         names: of the function's last arguments, in their order.
-        folding: computes those that are not `sources`, from all of these.
+        folding: computes the tensors that are not `sources`, from the sources.
     """
 
     sources: dict[str, torch.Tensor]
@@ -70,7 +70,7 @@ class Weights:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often a tensor was changed in place; 0 for those that do not count it."""
+    """The number of changes of a tensor in place; 0 for a tensor that does not count them."""
     return 0 if tensor.is_inference() else tensor._version
 
 
@@ -157,7 +157,7 @@ def _make_argument(program: ExportedProgram, node: fx.Node) -> None:
 
 
 def _folded(program: ExportedProgram, weights: Sequence[fx.Node]) -> list[fx.Node]:
-    """The values that are read by others than values of weights, in the order of the graph."""
+    """The values of weights that the rest of the program reads, in the order of the graph."""
     constants = _constants(program)
     #: The weights that each value depends on.
     reads: dict[fx.Node, frozenset[fx.Node]] = {node: frozenset([node]) for node in weights}
@@ -176,7 +176,7 @@ def _folded(program: ExportedProgram, weights: Sequence[fx.Node]) -> list[fx.Nod
             return folded
         for node in refused:
             del reads[node]
-        # What reads a value that stays in the function stays there, too.
+        # A value that reads a value in the function stays there, too.
         for node in program.graph.nodes:
             if node in reads and node.op == "call_function":
                 if not all(source in reads for source in node.all_input_nodes):

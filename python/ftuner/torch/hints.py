@@ -1,4 +1,4 @@
-"""Sizes that PyTorch compiles a graph for, which predictions and reports are made at."""
+"""Sizes that PyTorch compiles a graph for; predictions and reports use them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _size(value: Any) -> Any:
 def hint_of(size: torch.SymInt) -> int | None:
     """The size that PyTorch compiles for.
 
-    A size that it knows nothing of has the hint that the user gave it (`optimization_hint`,
-    `hint_override`), or else its largest value, if it has one. There is none for others, and none
-    for ragged sizes of nested tensors, whose hint is no number.
+    The hint of an unknown size is the one that the user gave (`optimization_hint`,
+    `hint_override`), or else the end of its range. None for a range without an end, and for ragged
+    sizes of nested tensors, whose hint is not a number.
     """
     if size.node.has_hint():
         known = size.node.hint
@@ -55,7 +55,7 @@ def hint_of(size: torch.SymInt) -> int | None:
 
 
 def _hint_of_symbol(environment: ShapeEnv, symbol: Any) -> sympy.Integer | None:
-    """What the user says of a symbol, or of one that is equal to it."""
+    """The user's hint for a symbol or for an equal one, or else the end of its range."""
     known = environment.backed_var_to_val.get(symbol)
     if known is None:
         equal = [s for s, other in environment.replacements.items() if other == symbol]

@@ -42,9 +42,9 @@ class Program:
         program: the graph, its signature and its state.
         model: the module, where it was given.
         state: parameters and buffers by their names in the model.
-        names: of the tensors that the model takes, one for each user input of the program.
+        names: names of the tensors that the model takes, one for each user input of the program.
         dims: names of sizes by their expressions.
-        least: declared least sizes of symbols.
+        least: declared minimum sizes of symbols.
     """
 
     program: ExportedProgram
@@ -65,7 +65,7 @@ class Program:
         return target.removeprefix(prefix) if self.model is not None else target
 
     def names_by_placeholder(self) -> dict[str, str]:
-        """The names of the arguments in the model by those of their placeholders."""
+        """The names of the model's arguments, by the names of their placeholders."""
         inputs = [
             spec.arg.name
             for spec in self.program.graph_signature.input_specs
@@ -108,7 +108,7 @@ def all_sizes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """PyTorch warns of itself."""
+    """Ignores warnings of PyTorch about its own code."""
     with warnings.catch_warnings():
         for kind in (FutureWarning, DeprecationWarning, UserWarning):
             warnings.simplefilter("ignore", kind)
@@ -154,7 +154,7 @@ def program_of(
     kwargs: dict[str, Any] | None,
     dynamic_shapes: Any,
 ) -> Program:
-    """The program of a model; arguments are those of `ftuner.torch.export`."""
+    """The program of a model, from the arguments of `ftuner.torch.export`."""
     if isinstance(model, (str, os.PathLike)):
         model = load(model)
     if isinstance(model, ExportedProgram):

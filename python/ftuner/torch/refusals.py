@@ -1,6 +1,6 @@
-"""Refusals of exported models in their own words: operators, lines, reasons and advice, without those of importers.
+"""Refusals of exported models in the model's words: operators, lines, reasons and advice, without words of importers.
 
-What can be told of a program before it is lowered is told of all its operators at once.
+Operators without a lowering are found before a program is lowered, and are all reported at once.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from .pointwise import Unsupported
 
 @dataclass(frozen=True)
 class Reduced:
-    """Which dimensions an operator reduces, and whether they stay with extent 1."""
+    """The dimensions that an operator reduces; `keep` is true if they stay with extent 1."""
 
     dims: tuple[int, ...]
     keep: bool
@@ -59,7 +59,7 @@ def reduced_dims(node: fx.Node) -> Reduced:
 
 @dataclass(frozen=True)
 class RowRule:
-    """What FTuner knows of a reduction of rows.
+    """A rule for a reduction of rows.
 
     Attributes:
         compute: gets the surroundings, the node, the operand, and the node's arguments by name. It

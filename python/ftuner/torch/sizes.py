@@ -132,7 +132,7 @@ def _is_float(number: Number) -> bool:
 
 
 def _bounds(number: Number) -> tuple[float, float]:
-    """The least and the largest value of a size's formula; infinite where nothing tells."""
+    """The minimum and the maximum of a size's formula; infinite if not known."""
     value = _value(number)
     if isinstance(value, (int, float)):
         return value, value
@@ -219,7 +219,7 @@ class Formulas:
         return node
 
     def place(self) -> dict[str, Any]:
-        """What a new node knows of its place in the model."""
+        """The metadata of a new node about its place in the model."""
         values = ("val", "tensor_meta")
         return {key: kept for key, kept in self.origin.meta.items() if key not in values}
 

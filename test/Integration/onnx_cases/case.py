@@ -1,4 +1,4 @@
-"""A configuration of an operator, and the choice of those that are tried.
+"""Configurations of operators, and the choice of the configurations to try.
 
 A family's function builds one random configuration: it asks a `Pick` for each property, e.g.
 `pick("axis", [-1, 0, 1])`, which draws one of the values and notes it. Of many random configurations
@@ -43,9 +43,9 @@ class Operand:
     """An input of an operator.
 
     Attributes:
-        dtype: of its elements.
+        dtype: the type of its elements.
         shape: formulas of sizes; numbers are known sizes.
-        make: makes values of a shape; None for those of the dtype.
+        make: makes values of a shape; None for the default values of the dtype.
         is_constant: whether it is an initializer; its sizes are then the same at all points.
         sizes: formulas of sizes that the operand lists as its elements: computed in the model from the shapes of
             other operands.
@@ -66,12 +66,12 @@ class Case:
         operator, version: of ONNX.
         operands: None for one that is left out.
         attributes: of the node; an array is a tensor.
-        outputs: the number of results; a list of flags names those that are asked for.
+        outputs: the number of results; a list of flags names the results that are asked for.
         properties: what was picked.
         reference: computes the results by ONNX's text where onnxruntime departs from it, of the case, the operands and
             onnxruntime's results; None if the point is to be left out.
         departure: how onnxruntime departs.
-        tolerance: factor on that of the type of element.
+        tolerance: factor on the tolerance of the type of element.
         points: other points than `POINTS`, by name.
         sources: further inputs of the model, whose sizes operands list.
     """

@@ -13,7 +13,7 @@ from .trials import UNKNOWN, Part, Point, Trial, trials_of
 
 #: The operator set of chains.
 VERSION = 18
-#: Operators whose configurations stand alone only.
+#: Operators whose configurations are not parts of chains.
 _SINGLE = ("Constant",)
 
 UNARY = ("Relu", "Tanh", "Sigmoid", "Abs", "Neg", "Erf", "Exp", "Softplus", "HardSwish", "Sin", "Cos", "Sqrt2")
@@ -103,7 +103,7 @@ class Builder:
         return int(self.rng.integers(self.rank))
 
     def signed(self, axis: int) -> int:
-        """The same axis, from the front or from the back."""
+        """Returns a number for the axis, which counts from the front or from the back."""
         return int(axis - self.rank * self.rng.integers(2))
 
     # Compute.

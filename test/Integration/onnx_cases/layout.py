@@ -1,4 +1,4 @@
-"""Operators that move elements: views, slices, gathers, and what is made of sizes alone."""
+"""Operators that move elements: views, slices, gathers, and operators that need only sizes."""
 
 from __future__ import annotations
 

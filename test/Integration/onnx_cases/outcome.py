@@ -1,4 +1,4 @@
-"""What becomes of a trial: right, or how it fails, beside onnxruntime."""
+"""Outcomes of trials beside onnxruntime: right, or the kind of failure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def session_of(model: Any) -> Any:
 
 
 def runs(trials: Callable[[Case], Any]) -> Callable[[Case], bool]:
-    """Whether onnxruntime has a kernel for a case."""
+    """Returns a function that tells whether onnxruntime has a kernel for a case."""
 
     def ask(case: Case) -> bool:
         trial = next(iter(trials(case)))
@@ -71,7 +71,7 @@ def runs(trials: Callable[[Case], Any]) -> Callable[[Case], bool]:
 
 
 def prepare(trial: Trial, seed: int) -> Prepared:
-    """Runs onnxruntime at each point; leaves those out that it refuses."""
+    """Runs onnxruntime at each point; leaves out points that it refuses."""
     part = trial.part(seed)
     found = Prepared(trial, [], [], part.outputs)
     try:
@@ -94,7 +94,7 @@ def prepare(trial: Trial, seed: int) -> Prepared:
 
 
 def difference(got: Any, wanted: Array, factor: float = 1.0) -> str | None:
-    """How a result differs from what is wanted; None if it does not."""
+    """Describes how a result differs from the wanted one; None if it does not."""
     got = np.asarray(got)
     if got.dtype != wanted.dtype:
         return f"its type is {got.dtype}, not {wanted.dtype}"

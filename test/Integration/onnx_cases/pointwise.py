@@ -59,7 +59,7 @@ def with_attributes(pick: Pick) -> Case:
         dtype = pick("dtype", (F32, F16, F64))
         more: dict[str, Any] = {"reference": _shrink, "departure": "onnxruntime computes f64 in f32"} if dtype == F64 else {}
         return pick.case([data(dtype, *pick("shape", SHAPES[:4]), make=special)], attributes, **more)
-    # The constants of Gelu's function are those of f32.
+    # Gelu's function has constants of f32.
     tolerance = 100 if pick.operator == "Gelu" else 1
     operand = data(pick("dtype", (F32, F16, F64)), *pick("shape", SHAPES[:4]), make=special)
     return pick.case([operand], attributes, tolerance=tolerance)

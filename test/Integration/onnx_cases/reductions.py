@@ -1,4 +1,4 @@
-"""Operators that reduce, and those that reduce and then scale: norms, softmaxes, losses."""
+"""Operators that reduce, and operators that reduce and then scale: norms, softmaxes, losses."""
 
 from __future__ import annotations
 

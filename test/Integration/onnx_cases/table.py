@@ -79,7 +79,7 @@ def _percent(value: float | None) -> str:
 
 
 def plain(words: str) -> str:
-    """What was said, without names of files, nodes and values."""
+    """A message without names of files, nodes and values."""
     words = re.sub(r"^cannot import '[^']*': ", "", words.partition("\n")[0])
     words = re.sub(r" \(node [^)]*\)", "", words)
     words = re.sub(r"'?\bt\d+_\w+'?|\bt\d+\b", "…", words)
@@ -146,11 +146,11 @@ def write(found: Mapping[str, Trial], results: Mapping[str, Result], command: st
 
 def unclear(found: Mapping[str, Trial], results: Mapping[str, Result]) -> dict[str, list[str]]:
     """The faults of refusals, by the keys of their trials."""
-    told = {
+    faults = {
         key: refusals.faults(result.words, [found[key].case.operator])
         for key, result in results.items()
         if result.outcome == REFUSED
     }
-    return {key: words for key, words in told.items() if words}
+    return {key: words for key, words in faults.items() if words}
 
 

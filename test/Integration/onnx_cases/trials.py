@@ -76,7 +76,7 @@ class Trial:
         return values_of(self, point, seed)
 
     def by_text(self, arrays: list[Array], wanted: list[Array], seed: int) -> list[Array] | None:
-        """The results by ONNX's text: those of onnxruntime where it keeps to it; None for a point to leave out."""
+        """The results by ONNX's text: onnxruntime's, unless it departs from the text; None for a point to leave out."""
         if self.case.reference is None:
             return wanted
         constants, left = constants_of(self, seed), iter(arrays)

@@ -1,4 +1,4 @@
-"""Operators that slide windows over images, and those that scale or sample them."""
+"""Operators that slide windows over images, and operators that scale or sample images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _window(pick: Pick, rank: int, dilates: bool) -> dict[str, Any]:
     pad = pick("auto_pad", [None, *PAIRS])
     pads = None
     if str(pad).startswith("SAME"):
-        # onnxruntime's counts of dilated windows are not those of ONNX's formula.
+        # onnxruntime counts dilated windows by another formula than ONNX.
         dilations = None
     if pad in (None, "NOTSET"):
         before, after = pick("pads", [([0] * 3, [0] * 3), ([1] * 3, [1] * 3), ([0] * 3, [1] * 3), ([1, 0, 0], [0, 1, 1])])
@@ -72,7 +72,7 @@ def pool(pick: Pick) -> Case:
 
 
 def _pooled(case: Case, arrays: list[Array], wanted: list[Array]) -> list[Array] | None:
-    """The results, but for images that a window does not fit in and windows of padding alone."""
+    """The results, except for images smaller than a window and windows of only padding."""
     kernel, sides = case.attributes["kernel_shape"], arrays[0].shape[2:]
     rank = len(kernel)
     dilations = case.attributes.get("dilations") or [1] * rank

@@ -13,7 +13,7 @@ from . import outcome
 from .outcome import CRASH, HANG, NOT_RUN, Result
 from .trials import Trial
 
-#: A process ends after so many batches, for each leaves a library behind.
+#: Maximum number of batches of a process, since each batch leaves a loaded library.
 _BATCHES = 40
 
 
@@ -27,13 +27,13 @@ class _Worker:
         self.process.start()
         other.close()
         self.batch: list[Trial] = []
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         self.is_beside_ftuner = False
         self.until = 0.0
         self.count = 0
 
     def start(self, batch: list[Trial], seconds: float) -> None:
-        self.batch, self.told, self.is_beside_ftuner = batch, set(), False
+        self.batch, self.reported, self.is_beside_ftuner = batch, set(), False
         self.until = time.monotonic() + seconds
         self.count += 1
         self.pipe.send([trial.mark for trial in batch])
@@ -106,16 +106,16 @@ def _receive(worker: _Worker, workers: list[_Worker], waiting: list[Any], report
     if result is None:
         worker.is_beside_ftuner = True
         return
-    if mark in worker.told:
+    if mark in worker.reported:
         return
-    worker.told.add(mark)
+    worker.reported.add(mark)
     report(next(trial for trial in worker.batch if trial.mark == mark), result)
 
 
 def _failed(
     worker: _Worker, workers: list[_Worker], waiting: list[Any], report: Any, result: Result
 ) -> None:
-    left = [trial for trial in worker.batch if trial.mark not in worker.told]
+    left = [trial for trial in worker.batch if trial.mark not in worker.reported]
     beside = worker.is_beside_ftuner
     worker.end()
     workers.remove(worker)

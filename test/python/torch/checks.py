@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 COMPILER: dict[str, Any] = {"max_kernels": 1}
 #: All products by FTuner, no rows, and nothing that Inductor compiles.
 PRICED: dict[str, Any] = {**COMPILER, "host": "eager", "take": "all", "rows": "never"}
-#: The same by a cost model that ranks kernels for ranges of several sizes in a tenth of the time, for tests that are
-#: not about which kernel is chosen.
+#: `PRICED` with a cost model that ranks kernels for ranges of several sizes in a tenth of the time, for tests that do
+#: not depend on the chosen kernel.
 OPTIONS: dict[str, Any] = {**PRICED, "cost_model": "sia"}
 
 

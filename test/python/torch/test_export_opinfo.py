@@ -1,4 +1,4 @@
-"""PyTorch's own samples of operators through export with dynamic sizes: those of tools/torch_opinfo.py that are quick."""
+"""Quick samples of tools/torch_opinfo.py: PyTorch's own, through export with dynamic sizes."""
 
 from __future__ import annotations
 

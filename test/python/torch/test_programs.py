@@ -124,7 +124,7 @@ def test_specialized_sizes() -> None:
 
 
 def test_models_in_training_mode() -> None:
-    """What a module does beside its result is named, with an advice that leads somewhere."""
+    """Refusals name a module's side effects, and give useful advice."""
     norm = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
     x = torch.randn(6, 8)
     shapes = ({0: Dim("T", min=2, max=64)},)

@@ -85,7 +85,7 @@ def double(x: Tensor) -> Tensor:
 
 
 def test_hints() -> None:
-    """A hint comes before the end of a range; without both there is none."""
+    """A hint takes precedence over the end of a range; a size without both has no hint."""
     spec = ShapesSpec({"x": TensorSpec([ShapeVar("n", max=64, optimization_hint=32), None])})
     assert hints(double, torch.randn(5, 3), shapes_spec=spec) == {32, 64}
     torch._dynamo.reset()

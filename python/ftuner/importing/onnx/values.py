@@ -13,8 +13,7 @@ from .sizes import Size
 
 Array = np.ndarray[Any, Any]
 
-#: Maximum number of elements of a folded result. Larger ones are computed at each call, since they may be larger
-#: than their operands.
+#: Maximum number of elements of a folded result. Operators on weights (`folding.py`) may give as many as an operand.
 MAX_ELEMENTS = 4096
 
 #: MLIR's types of elements by ONNX's types; operations tell signed from unsigned.

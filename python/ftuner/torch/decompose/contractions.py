@@ -1,7 +1,7 @@
 """Sums of products of any number of tensors (`einsum`) as products of two.
 
-Their order is that of the fewest multiplications at the largest sizes of the ranges, or at the example's where a
-range has no end.
+Their order needs the minimum number of multiplications at the largest sizes of the ranges; a range without an end
+counts at the example's size.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from torch import Tensor
 
 aten = torch.ops.aten
 
-#: With more operands, an order is chosen step by step.
+#: Maximum number of operands for which all orders are compared; beyond it the order is chosen step by step.
 _MAX_EXHAUSTIVE = 7
 
 #: Larger sizes than this are not a range that somebody gave.
 _MAX_SIZE = 2**24
 
-#: The size of a dimension of which nothing is known.
+#: The size that an unknown dimension counts with.
 _SIZE = 1024
 
 
@@ -38,7 +38,7 @@ class Term:
 
 
 def parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result, those of an ellipsis included."""
+    """The letters of each operand and of the result, including the letters of an ellipsis."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     inputs = left.split(",")
     free = [letter for letter in string.ascii_letters if letter not in equation]
@@ -73,7 +73,7 @@ def _diagonal(term: Term) -> Term:
 
 
 def _without(term: Term, kept: set[str]) -> Term:
-    """A term whose letters that nothing else has are summed up."""
+    """A term, summed over the letters that nothing else has."""
     lone = [dim for dim, letter in enumerate(term.letters) if letter not in kept]
     if not lone:
         return term
@@ -93,7 +93,7 @@ def size_of(extent: Any) -> int:
 
 
 def order_of_pairs(letters: Sequence[str], result: str, sizes: dict[str, int]) -> list[tuple[int, int]]:
-    """Which two terms are multiplied in each step; the product is appended to the terms that are left."""
+    """The two terms to multiply in each step; the product is appended to the remaining terms."""
 
     def cost(left: str, right: str) -> int:
         return math.prod(sizes[letter] for letter in set(left) | set(right))
@@ -127,7 +127,7 @@ def order_of_pairs(letters: Sequence[str], result: str, sizes: dict[str, int]) -
 
 
 def _flattened(value: Tensor, first: int, count: int) -> Tensor:
-    """A tensor with some neighbouring dimensions as one, which has the size 1 if there is none."""
+    """A tensor with `count` neighbouring dimensions as one; the joined dimension of none has the size 1."""
     if count == 0:
         return value.unsqueeze(first)
     return value.flatten(first, first + count - 1) if count > 1 else value
@@ -175,7 +175,7 @@ def _pair(left: Term, right: Term, kept: set[str]) -> Term:
 
 
 def _ordered(term: Term, letters: str, sizes: dict[str, Any], shared: str) -> Tensor:
-    """A term's tensor with its dimensions in an order; those of both operands have the larger size."""
+    """A term's tensor with its dimensions in an order; shared dimensions are expanded to the larger size."""
     value = term.value.permute([term.letters.index(letter) for letter in letters])
     shape = list(value.shape)
     for dim, letter in enumerate(letters):
@@ -186,14 +186,14 @@ def _ordered(term: Term, letters: str, sizes: dict[str, Any], shared: str) -> Te
 
 
 def _is_plain(letters: Sequence[str], result: str) -> bool:
-    """Whether torch-mlir takes it: two operands without diagonals and without letters that only one has."""
+    """Returns true if torch-mlir supports the equation: two operands, no diagonals, no letters of only one."""
     if len(letters) != 2 or any(len(set(text)) < len(text) for text in letters):
         return False
     return all(letter in other or letter in result for text, other in (letters, letters[::-1]) for letter in text)
 
 
 def einsum(equation: str, operands: Sequence[Tensor], *, path: Any = None) -> Any:
-    """NotImplemented for what torch-mlir takes as it is."""
+    """Returns NotImplemented for equations that torch-mlir supports."""
     letters, result = parse(equation, operands)
     if "..." not in equation and _is_plain(letters, result):
         return NotImplemented

@@ -1,4 +1,4 @@
-"""Positions of extremes as PyTorch has them: those of the first one, or of the first NaN."""
+"""Positions of extremes as PyTorch defines them: the first extreme, or the first NaN."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 aten = torch.ops.aten
 
-#: After every position of a dimension.
+#: A position after every position of a dimension.
 _NOWHERE = 2**31 - 1
 
 
 def _extreme(x: Tensor, dim: int, is_max: bool) -> Tensor:
-    """The extreme along a dimension, which is kept; NaN if there is one."""
+    """The extreme along a dimension, which is kept; NaN if any element is NaN."""
     if x.dtype == torch.bool:
         return _extreme(x.to(torch.int32), dim, is_max).to(torch.bool)
     return (torch.amax if is_max else torch.amin)(x, [dim], True)
