@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .decompose import contractions, extremes, indexing, others, pointwise, scans
+from .decompose import contractions, extremes, indexing, moves, others, pointwise, scans
 
 aten = torch.ops.aten
 
@@ -33,7 +33,6 @@ _KEPT = (
     aten.log_softmax,
     aten.silu,
     aten.squeeze,
-    aten.roll,
     aten.pad,
     aten.max_pool1d,
     aten.max_pool2d,
@@ -64,12 +63,14 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.var_mean.correction] = _var_mean
     result[aten.std.correction] = _std
     result[aten.group_norm.default] = _group_norm
+    result[aten.native_group_norm.default] = _native_group_norm
     result[aten._native_batch_norm_legit.no_stats] = _norm_of_batch
     result[aten._native_batch_norm_legit_functional.default] = _norm_with_statistics
     result[aten.squeeze.dims] = _squeeze
+    result[aten.squeeze.dim] = _squeeze_one
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = attention
-    for module in (contractions, extremes, indexing, others, pointwise, scans):
+    for module in (contractions, extremes, indexing, moves, others, pointwise, scans):
         result |= module.RULES
     if convolutions == "products":
         result[aten.conv1d.default] = _convolution_1d
@@ -91,8 +92,16 @@ def table_for_iree(attention_as_products: bool) -> dict[Any, Callable[..., Any]]
     return result
 
 
+def _squeeze_one(x: Tensor, dim: int) -> Any:
+    """A dimension that was traced as another size than 1 stays."""
+    size = x.shape[dim] if x.dim() else 0
+    return NotImplemented if isinstance(size, int) and size == 1 else x.clone()
+
+
 def _squeeze(x: Tensor, dims: list[int]) -> Tensor:
     """One dimension after the other, the last one first."""
+    if x.dim() == 0:
+        return x.clone()
     for dim in sorted((dim % x.dim() for dim in dims), reverse=True):
         x = x.squeeze(dim)
     return x
@@ -133,20 +142,30 @@ def _var_mean(
 ) -> Any:
     """Variance, as the mean of squares of deviations, and mean, in f32: torch-mlir takes f64.
 
-    NotImplemented for what it has no formula for: a correction of a dynamic count, complex numbers.
+    NotImplemented for complex numbers.
     """
+    if x.dim() == 0:
+        return _var_mean(x.reshape(1), correction=correction)
+    if x.dtype.is_complex:
+        return NotImplemented
     dims = [place % x.dim() for place in dim] if dim else list(range(x.dim()))
+    wide = x.float() if x.element_size() < 4 else x
+    if any(isinstance(x.shape[place], int) and x.shape[place] == 0 for place in dims):
+        nothing = torch.full_like(wide.sum(dims, keepdim=keepdim), math.nan).to(x.dtype)
+        return nothing, nothing
     count = math.prod(x.shape[place] for place in dims)
     correction = 1 if correction is None else correction
-    if x.dim() == 0 or x.dtype.is_complex or (correction and not isinstance(count, int)):
-        return NotImplemented
-    wide = x.float() if x.element_size() < 4 else x
     mean = wide.mean(dims, keepdim=True)
     deviation = wide - mean
-    variance = (deviation * deviation).mean(dims, keepdim=keepdim)
-    if correction:
+    squares = deviation * deviation
+    if not correction:
+        variance = squares.mean(dims, keepdim=keepdim)
+    elif isinstance(count, int):
         rest = max(count - correction, 0)
-        variance = variance * (count / rest if rest else math.inf)
+        variance = squares.mean(dims, keepdim=keepdim) * (count / rest if rest else math.inf)
+    else:
+        rest = torch.clamp(torch.full((), count, dtype=wide.dtype, device=x.device) - correction, min=0)
+        variance = squares.sum(dims, keepdim=keepdim) / rest
     if not keepdim:
         mean = mean.squeeze(dims)
     return variance.to(x.dtype), mean.to(x.dtype)
@@ -193,6 +212,23 @@ def _group_norm(
     grouped = x.reshape(x.shape[0], num_groups, -1)
     y = _normalized(grouped, [2], eps)[0].view(x.shape)
     return _affine(y, weight, bias).to(x.dtype)
+
+
+def _native_group_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    batch: Any,
+    channels: Any,
+    size: Any,
+    num_groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The norm, with the mean and 1 / deviation of each group; those of no elements are NaN."""
+    grouped = x.reshape(batch, num_groups, channels // num_groups * size)
+    y, mean, scale = _normalized(grouped, [2], eps)
+    y = _affine(y.view(x.shape), weight, bias).to(x.dtype)
+    return y, mean.squeeze(2).to(x.dtype), scale.squeeze(2).to(x.dtype)
 
 
 def _norm_of_batch(

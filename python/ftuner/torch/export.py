@@ -21,7 +21,7 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 import ftuner
 
 from ..importing import torch_mlir
-from . import decompositions, effects, refusals, size_checks, sizes, views
+from . import decompositions, effects, empties, refusals, size_checks, sizes, views
 from . import layout as lay
 from .folding import Weights, fold
 from .importer import range_of
@@ -136,6 +136,7 @@ def export(
     views.rewrite_views(program)
     size_checks.add_checks(source, program)
     sizes.lower_sizes(program)
+    empties.replace_empties(program)
     parameters, lifted = _lift_state(source, program)
     weights = fold(program, parameters, lifted)
     for node in program.graph.nodes:
@@ -241,7 +242,7 @@ def _keep_model_line(node: fx.Node) -> None:
 def _argument_names(
     source: Program, program: ExportedProgram, weights: list[str]
 ) -> list[str]:
-    """The names of the function's arguments: those that are not part of it, then weights."""
+    """The names of the function's arguments: inputs that are not constants of the function, then weights."""
     names = source.names_by_placeholder()
     own = [
         names[spec.arg.name]

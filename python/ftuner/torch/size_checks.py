@@ -110,10 +110,19 @@ class _Checks:
             for node, dim, extent in derived:
                 size = self.size_of(node, dim)
                 self.check(sympy.Eq(sympy.Symbol("size"), extent), None, {sympy.Symbol("size"): size})
+            self.check_fixed_sizes()
             # The simplest one speaks first, where several say the same.
             assumptions = sorted(self.assumptions(), key=lambda each: each[0].count_ops())
             for expression, place in assumptions:
                 self.check(expression, place, {})
+
+    def check_fixed_sizes(self) -> None:
+        """Checks the sizes that PyTorch traced as unknown ones, and then found to be numbers."""
+        for symbol, number in self.symbols.items():
+            bounds = self.environment.var_to_range.get(symbol)
+            if bounds is not None and bounds.is_singleton() and isinstance(number, fx.Node):
+                size = sympy.Symbol("size")
+                self.check(sympy.Eq(size, bounds.lower), None, {size: number})
 
     def size_of(self, node: fx.Node, dim: int) -> Number:
         return self.formulas.emit(aten.sym_size.int, (node, dim), node.meta["val"].shape[dim])
@@ -211,15 +220,15 @@ class _Checks:
 def _excess(expression: Any) -> Any:
     """An integer that is positive where a condition on sizes does not hold, for there is no "or" of sizes."""
     if isinstance(expression, sympy.Or):
-        return functions.Min(*map(_excess, expression.args))
+        return sympy.Min(*map(_excess, expression.args))
     if isinstance(expression, sympy.And):
-        return functions.Max(*map(_excess, expression.args))
+        return sympy.Max(*map(_excess, expression.args))
     if not isinstance(expression, sympy.core.relational.Relational):
         raise NotSupported
     difference = expression.lhs - expression.rhs
     if not difference.is_integer:
         raise NotSupported
-    distance = functions.Max(difference, -difference)
+    distance = sympy.Max(difference, -difference)
     if isinstance(expression, sympy.Eq):
         return distance
     if isinstance(expression, sympy.Ne):
@@ -229,7 +238,9 @@ def _excess(expression: Any) -> Any:
 
 
 def _tells_from_one(expression: Any) -> bool:
-    """Returns whether an assumption says only that a size is not 0, or not 1."""
+    """Returns whether an assumption says only that a size is not 0, or not 1; a remainder is no size."""
+    if expression.has(functions.Mod, functions.PythonMod):
+        return False
     if isinstance(expression, sympy.Ne):
         return any(side in (0, 1) for side in expression.args)
     if isinstance(expression, (sympy.Ge, sympy.Gt)):

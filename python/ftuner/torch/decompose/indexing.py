@@ -1,7 +1,7 @@
 """Reads and writes by index tensors.
 
-A read by several index tensors is one by a single position in the joined dimensions. A write is computed from its
-result's side: each place asks which writes hit it, for a kernel cannot order the writes of others.
+A read by several index tensors becomes a read by a single position in the joined dimensions. A write is computed
+for each place of the result, from all writes that hit it, since a kernel cannot order the writes of others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _broadcast(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _joined_index(indices: Sequence[Tensor | None], sizes: Sequence[int]) -> Tensor:
-    """One position in the joined dimensions for index tensors of several ones.
+    """One position in the joined dimensions for index tensors of several dimensions.
 
     Negative positions count from the end. If one lies outside of its dimension, then so does the result.
     """
@@ -60,7 +60,7 @@ def _split_mask(indices: Sequence[Tensor | None]) -> bool:
 
 
 def _index(x: Tensor, indices: Sequence[Tensor | None]) -> Any:
-    """NotImplemented for one index tensor, which torch-mlir takes, and for masks."""
+    """Returns NotImplemented for one index tensor, which torch-mlir supports, and for masks."""
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     if _split_mask(indices) or len(dims) < 2:
         return NotImplemented
@@ -76,6 +76,8 @@ def _gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) ->
         return x.expand(index.shape).clone()
     if index.dim() == 0:
         return x.index_select(0, index.reshape(1)).squeeze(0)
+    if any(statically_known_true(size == 0) for size in index.shape):
+        return x.new_zeros(index.shape)
     return NotImplemented
 
 
@@ -93,7 +95,7 @@ def _index_select(x: Tensor, dim: int, index: Tensor) -> Any:
 
 
 class _Writes:
-    """Writes of values along the last dimension: which of them hit which place.
+    """Writes of values along the last dimension, and the places that they hit.
 
     Attributes:
         hit: [..., places, writes].
@@ -106,7 +108,7 @@ class _Writes:
         self.values = values.unsqueeze(-2)
 
     def chosen(self, otherwise: Any) -> Tensor:
-        """The values that hit a place, and another one where they do not."""
+        """The values that hit a place, and another value for writes that do not."""
         other = torch.full((), otherwise, dtype=self.values.dtype, device=self.values.device)
         return torch.where(self.hit, self.values, other)
 
@@ -128,7 +130,7 @@ class _Writes:
 
 
 def _reduced(x: Tensor, writes: _Writes, reduce: str, include_self: bool) -> Tensor:
-    """What becomes of the elements of x by writes of one kind of reduction."""
+    """The elements of x after writes of one kind of reduction."""
     if statically_known_true(writes.hit.shape[-1] == 0):
         return x.clone()
     if reduce == "replace":
@@ -192,7 +194,7 @@ def _scatter_reduce(
         return x.clone()
     moved, where = x.movedim(dim, -1), index.movedim(dim, -1)
     writes = _Writes(where, src.to(x.dtype).movedim(dim, -1), moved.shape[-1])
-    # What lies beside the index's sizes is not written.
+    # Places outside of the index's sizes are not written.
     for place in range(moved.dim() - 1):
         missing = moved.shape[place] - where.shape[place]
         if not statically_known_true(missing == 0):
@@ -255,13 +257,14 @@ def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accu
     dims = [dim for dim, index in enumerate(indices) if index is not None]
     if _split_mask(indices):
         (mask,) = [index for index in indices if index is not None] if len(dims) == 1 else (None,)
-        if mask is None or values.dim() or dims != [0]:
+        # A dimension of the values that counts the mask's places has a size that depends on data.
+        if mask is None or values.dim() > x.dim() - mask.dim() or dims != [0]:
             return NotImplemented
         mask = mask.reshape(list(mask.shape) + [1] * (x.dim() - mask.dim()))
         return torch.where(mask, x + values if accumulate else values, x)
     index = _joined_index([indices[dim] for dim in dims], [x.shape[dim] for dim in dims])
     rest = [dim for dim in range(x.dim()) if dim not in dims]
-    # The values' dimensions: those of the index stand where the first of adjacent indexed dimensions does.
+    # Among the values' dimensions, the index takes the place of the first of adjacent indexed dimensions.
     before = dims[0] if dims == list(range(dims[0], dims[-1] + 1)) else 0
     sizes = [x.shape[dim] for dim in rest]
     values = values.to(x.dtype).expand([*sizes[:before], *index.shape, *sizes[before:]])

@@ -120,6 +120,10 @@ def _of_bytes(operator: Any) -> Callable[..., Any]:
     return rule
 
 
+def _empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
+    return torch.zeros(size, dtype=options.get("dtype"), device=options.get("device"))
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     **{
         operator: _of_bytes(operator)
@@ -130,6 +134,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     },
     aten.split_with_sizes.default: _split_with_sizes,
     aten.as_strided.default: _as_strided,
+    aten.empty_permuted.default: _empty_permuted,
     aten.dist.default: _dist,
     aten._cdist_forward.default: _cdist,
     aten.isin.Tensor_Tensor: _isin,
