@@ -28,6 +28,7 @@ import os
 import re
 import sys
 import time
+import traceback
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -283,6 +284,12 @@ def compare(case, function, tensors, where):
     return ""
 
 
+def is_of_export(error):
+    """Returns whether torch.export raised an error of its own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(frame.name == "program_of" for frame in frames) and "site-packages/torch" in frames[-1].filename
+
+
 def outcome_of(group, operator, sample):
     """How a sample ends, and the words with it."""
     import ftuner.torch
@@ -293,7 +300,7 @@ def outcome_of(group, operator, sample):
         exported = ftuner.torch.export(case.model, case.tensors, dynamic_shapes=case.shapes)
         function = exported.compile(**OPTIONS)
     except Exception as error:
-        if not case.is_taken():
+        if is_of_export(error) or not case.is_taken():
             return LEFT, ""
         words = " ".join(str(error).split())
         if isinstance(error, ftuner.CompileError) or "expected a model that changes nothing" in words:
