@@ -8,7 +8,7 @@ sample ends as
 
   right    the results are eager PyTorch's: type, shape, places of NaN and infinities, and values within a few units in
            the last place of those in float64; at the sample's sizes, at larger ones if the operator takes its inputs
-           repeated, and, for pointwise operators and reductions, with NaN and infinities among the inputs.
+           repeated, and, for pointwise operators and reductions, with NaN, infinities and zeros among the inputs.
   refused  by one sentence, a CompileError.
   unclear  refused in words that are not a sentence for users.
   wrong    the results are others.
@@ -243,15 +243,16 @@ def larger(case, exported):
 
 
 def poisoned(tensors):
-    """Inputs with NaN and infinities at some places; None if none has room for them."""
+    """Inputs with NaN, infinities and zeros at some places; None if none has room for them."""
     import torch
 
     found = []
     for tensor in tensors:
         tensor = tensor.clone()
         if tensor.is_floating_point() and tensor.numel() > 3:
-            places = torch.randperm(tensor.numel())[:3]
-            tensor.view(-1)[places] = torch.tensor([torch.nan, torch.inf, -torch.inf], dtype=tensor.dtype)
+            values = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.0], dtype=tensor.dtype)
+            places = torch.randperm(tensor.numel())[:5]
+            tensor.view(-1)[places] = values[: len(places)]
         found.append(tensor)
     return found if any(not torch.equal(a, b) for a, b in zip(found, tensors)) else None
 
@@ -311,7 +312,7 @@ def outcome_of(group, operator, sample):
         if operator.name not in UNREPEATABLE:
             tries += [(larger(case, exported), "larger sizes")]
         if group in ("pointwise", "reductions") and operator.name not in STATISTICS:
-            tries += [(poisoned(case.tensors), "NaN and infinities")]
+            tries += [(poisoned(case.tensors), "NaN, infinities and zeros")]
         for tensors, where in tries:
             if tensors is not None and (problem := compare(case, function, tensors, where)):
                 return WRONG, problem
@@ -421,7 +422,7 @@ PAGE = """# Operators of PyTorch
 `ftuner.torch.export` with dynamic sizes and the emulator, and writes this page. Every dimension of at least 2 is
 dynamic where `torch.export` leaves it so. A sample is right if its results are eager PyTorch's: type, shape, places
 of NaN and infinities, and values within a few units in the last place of those in float64. That is so at the sample's
-sizes, at larger ones, and for pointwise operators and reductions with NaN and infinities among the inputs. Samples that
+sizes, at larger ones, and for pointwise operators and reductions with NaN, infinities and zeros among the inputs. Samples that
 `torch.export` does not take are not counted. Random and complex numbers, sorts, linear algebra, and results whose size
 depends on data are not part of the table.
 

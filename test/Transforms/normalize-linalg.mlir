@@ -404,6 +404,31 @@ func.func @embedding(%table: tensor<50x32xf32>, %tokens: tensor<?xi64>) -> tenso
 
 // -----
 
+// A quotient of floats needs no guard: a divisor of 0 gives an infinity.
+
+#element = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func @reciprocal(
+// CHECK:         linalg.generic
+// CHECK-NEXT:    ^bb0(%[[X:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      %[[QUOTIENT:.*]] = arith.divf %{{.*}}, %[[X]] : f32
+// CHECK-NEXT:      linalg.yield %[[QUOTIENT]] : f32
+func.func @reciprocal(%x: tensor<?xf32>, %empty: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %r = linalg.generic {indexing_maps = [#element, #element], iterator_types = ["parallel"]}
+      ins(%x : tensor<?xf32>) outs(%empty : tensor<?xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %is_other = arith.cmpf one, %in, %zero : f32
+      cf.assert %is_other, "unimplemented: tensor with zero element"
+      %q = arith.divf %one, %in : f32
+      linalg.yield %q : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+
+// -----
+
 // A root of a constant of 16 bits is a constant, so that none is left for the
 // host; one of a negative number stays.
 // CHECK-LABEL: func.func @narrow_roots

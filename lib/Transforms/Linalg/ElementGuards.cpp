@@ -139,6 +139,14 @@ struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
           return isa<FloatType>(type) || type.isSignlessInteger();
         }))
       return failure();
+    llvm::erase_if(assertions, [&](cf::AssertOp assertion) {
+      if (!isOfDivisor(assertion))
+        return false;
+      rewriter.eraseOp(assertion);
+      return true;
+    });
+    if (assertions.empty())
+      return success();
     for (cf::AssertOp assertion : llvm::reverse(assertions))
       guard(assertion, yield, rewriter);
     emitRemark(op.getLoc(),
@@ -148,6 +156,16 @@ struct GuardByAssertion : public OpRewritePattern<linalg::GenericOp> {
   }
 
 private:
+  /// Returns whether an assertion says that a float is not 0, as torch-mlir
+  /// does before it divides: a quotient of floats has a value all the same.
+  static bool isOfDivisor(cf::AssertOp assertion) {
+    auto compare = assertion.getArg().getDefiningOp<arith::CmpFOp>();
+    return compare &&
+           (compare.getPredicate() == arith::CmpFPredicate::ONE ||
+            compare.getPredicate() == arith::CmpFPredicate::UNE) &&
+           matchPattern(compare.getRhs(), m_AnyZeroFloat());
+  }
+
   /// Moves what follows the assertion, but for `yield`, below its condition.
   static void guard(cf::AssertOp assertion, Operation *yield,
                     PatternRewriter &rewriter) {

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .decompose import contractions, extremes, indexing, moves, others, pointwise, scans
+from .decompose import contractions, extremes, indexing, moves, others, pointwise, scans, special
 
 aten = torch.ops.aten
 
@@ -70,7 +70,7 @@ def table(convolutions: str) -> dict[Any, Callable[..., Any]]:
     result[aten.squeeze.dim] = _squeeze_one
     result[aten.unbind.int] = _unbind
     result[aten.scaled_dot_product_attention.default] = attention
-    for module in (contractions, extremes, indexing, moves, others, pointwise, scans):
+    for module in (contractions, extremes, indexing, moves, others, pointwise, scans, special):
         result |= module.RULES
     if convolutions == "products":
         result[aten.conv1d.default] = _convolution_1d

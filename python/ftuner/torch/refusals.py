@@ -21,11 +21,10 @@ _BY_HAND = "write it in other operators, or compute it outside of the model and 
 #: Operators that nothing lowers, by their names in PyTorch.
 _WITHOUT_LOWERING = frozenset(
     """
-    sort topk kthvalue median nanmedian mode msort gcd lcm igamma igammac digamma polygamma lgamma i0
-    special_i0e special_i1 special_i1e special_zeta special_ndtri special_erfcx special_airy_ai special_bessel_j0
-    special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0 special_modified_bessel_i1
+    sort topk kthvalue median nanmedian mode msort gcd lcm igamma igammac
+    special_zeta special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
     special_modified_bessel_k0 special_modified_bessel_k1 special_scaled_modified_bessel_k0
-    special_scaled_modified_bessel_k1 special_spherical_bessel_j0 special_chebyshev_polynomial_t
+    special_scaled_modified_bessel_k1 special_chebyshev_polynomial_t
     special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
     special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l
     special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u

@@ -148,6 +148,8 @@ class Builder:
 
     def _reduce(self) -> None:
         name, axis, keep = self.pick(REDUCE), self.axis(), self.pick([0, 1])
+        if name == "ReduceMean" and None in self.dims:
+            name = "ReduceSum"  # A computed size may be 0, and ONNX defines no mean of nothing.
         if name == "ReduceSum":
             self.current = self.add(name, [self.current, self.constant([self.signed(axis)])], keepdims=keep)
         else:

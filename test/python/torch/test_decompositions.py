@@ -10,7 +10,7 @@ import sympy
 import torch
 
 from ftuner.torch import decompositions
-from ftuner.torch.decompose import scans
+from ftuner.torch.decompose import scans, special
 from ftuner.torch.views import Group, group_dimensions
 
 attention = torch.nn.functional.scaled_dot_product_attention
@@ -46,6 +46,35 @@ def test_cumsum(dtype: torch.dtype, dim: int) -> None:
     x = (torch.randn(3, 4, 5) * 3).to(dtype)
     result = scans.RULES[torch.ops.aten.cumsum.default](x, dim)
     torch.testing.assert_close(result, x.cumsum(dim))
+
+
+SPECIAL = {
+    "erfc": torch.erfc, "erfcx": torch.special.erfcx, "log_ndtr": torch.special.log_ndtr, "erfinv": torch.erfinv,
+    "ndtri": torch.special.ndtri, "digamma": torch.digamma, "lgamma": torch.lgamma, "i0": torch.i0,
+    "i0e": torch.special.i0e, "i1": torch.special.i1, "i1e": torch.special.i1e,
+    "spherical_bessel_j0": torch.special.spherical_bessel_j0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SPECIAL, "polygamma1", "polygamma2", "polygamma4"])
+def test_special_functions(name: str) -> None:
+    """Values against PyTorch in f64, where the largest terms that cancel decide the error near zeros."""
+    if name.startswith("polygamma"):
+        order = int(name[-1])
+        arguments, function = (order,), lambda x: torch.polygamma(order, x)
+        operator = torch.ops.aten.polygamma
+    else:
+        arguments, function = (), SPECIAL[name]
+        operator = getattr(torch.ops.aten, name, None) or getattr(torch.ops.aten, f"special_{name}")
+    rule = special.RULES[operator.default]
+    bound = {"erfinv": 1.0, "ndtri": 1.0}.get(name, 9.0)
+    least = 0.0 if name in ("ndtri", "digamma") or name.startswith("polygamma") else -bound
+    x = torch.cat([torch.linspace(least, bound, 2001), torch.tensor([-0.5, 1e-3, 30.0, math.inf, math.nan])])
+    result, exact = rule(*arguments, x), function(x.double())
+    error = 1e-5 if name.startswith("polygamma") else 4e-6
+    is_close = (result - exact).abs() <= error * exact.abs() + 1e-6
+    assert (is_close | (result == exact) | (result.isnan() & exact.isnan())).all(), x[~is_close]
+    assert rule(*arguments, x.double()) is NotImplemented
 
 
 def test_batch_norm() -> None:

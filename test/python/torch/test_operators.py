@@ -234,17 +234,63 @@ def test_refusals_come_at_once() -> None:
 def test_operators_that_decompose_are_refused_by_their_names() -> None:
     class Model(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return F.pad(x, (1, 1), mode="circular")
+            return F.pdist(x)
 
     with pytest.raises(ftuner.CompileError) as error:
         ftuner.torch.export(Model(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim.AUTO},))
-    assert "the operator pad is not supported" in str(error.value)
+    assert "the operator pdist is not supported" in str(error.value)
 
 
 def test_results_without_elements() -> None:
     x = torch.randn(0, 3)
     total, flipped = compiled([lambda x: x + 1, lambda x: x.T], (x,))(x)
     assert total.shape == (0, 3) and flipped.shape == (3, 0)
+
+
+def test_quotients() -> None:
+    """Divisors of 0, floors of exact quotients, remainders of large ones, and infinities."""
+    x, y = with_specials(11, 13) * 40, with_specials(11, 13)
+    x[7], y[7] = 2.0**30 + 4 * torch.arange(13), 0.3
+    x[8], y[8] = torch.arange(13) / 10, 0.1
+    functions: dict[str, Callable[..., Tensor]] = {
+        "reciprocal": lambda x, y: 1 / x,
+        "signbit": lambda x, y: torch.signbit(x),
+        "fmod": torch.fmod,
+        "remainder": torch.remainder,
+        "floor_divide": torch.floor_divide,
+        "floor": lambda x, y: torch.div(x, 0.7, rounding_mode="floor"),
+    }
+    results = compiled(list(functions.values()), (x, y))(x, y)
+    for (name, function), result in zip(functions.items(), results):
+        torch.testing.assert_close(
+            result, function(x, y), rtol=1e-6, atol=1e-6, equal_nan=True, msg=lambda text: f"{name}: {text}"
+        )
+
+
+@pytest.mark.parametrize("size", [(3, 5, 6), (3, 8, 7)])
+def test_repeated_pads_and_rotations(size: tuple[int, ...]) -> None:
+    functions: list[Callable[..., Tensor]] = [
+        *(lambda x, mode=mode: F.pad(x[None], (2, -1, 0, 3), mode=mode) for mode in ("reflect", "replicate", "circular")),
+        lambda x: F.pad(x, (-2, 4), mode="replicate"),
+        lambda x: F.pad(x, (1, 2), mode="circular"),
+        lambda x: torch.roll(x, (1000, -7), (1, 2)),
+        lambda x: torch.roll(x, 5),
+    ]
+    function = compiled(functions, (torch.randn(3, 5, 6),))
+    x = torch.randn(size)
+    for result, each in zip(function(x), functions):
+        assert torch.equal(result, each(x))
+
+
+def test_sizes_that_a_trace_fixed() -> None:
+    """A remainder, and a size that became a number, are checked when the function runs."""
+    parts = compiled([lambda x: torch.tensor_split(x, 3)[0]], (torch.randn(5, 4),))
+    assert parts(torch.randn(8, 4)).shape == (3, 4)
+    with pytest.raises(ftuner.Error, match="as the model was traced for"):
+        parts(torch.randn(6, 4))
+    rows = compiled([lambda x: x.unbind()[4]], (torch.randn(5, 4),))
+    with pytest.raises(ftuner.Error, match="5, as the model was traced for"):
+        rows(torch.randn(6, 4))
 
 
 def test_unsigned_bytes() -> None:

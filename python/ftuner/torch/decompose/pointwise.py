@@ -215,6 +215,12 @@ def _copysign(x: Tensor, y: Tensor | Number) -> Tensor:
     return -size if math.copysign(1, y) < 0 else size.clone()
 
 
+def _reciprocal(x: Tensor) -> Tensor:
+    """Without the check for zeros that torch-mlir adds."""
+    dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+    return number(1, dtype, x.device) / x
+
+
 def _fmod(x: Tensor, y: Tensor | Number) -> Any:
     """The remainder with the sign of `x`, exact at any quotient. NotImplemented for integers."""
     dtype = torch.result_type(x, y)
@@ -291,6 +297,7 @@ def _rules() -> dict[Any, Callable[..., Any]]:
         aten.copysign.Tensor: _copysign,
         aten.copysign.Scalar: _copysign,
         aten.isinf.default: _isinf,
+        aten.reciprocal.default: _reciprocal,
         aten.fmod.Tensor: _fmod,
         aten.fmod.Scalar: _fmod,
         aten.floor_divide.default: _floor_divide,
