@@ -165,6 +165,24 @@ def test_quantization_at_run_time(rng: np.random.Generator) -> None:
     check(model, call)
 
 
+def test_old_constants_of_integers(rng: np.random.Generator) -> None:
+    """Files before operator set 9 have Constants of integers, though ONNX allowed floats only."""
+    nodes = [
+        node("Constant", [], ["shape"], value=onnx.numpy_helper.from_array(np.array([0, -1]))),
+        node("Constant", [], ["half"], value=onnx.numpy_helper.from_array(np.float32(0.5))),
+        node("Reshape", ["x", "shape"], ["rows"]),
+        node("Mul", ["rows", "half"], ["y"]),
+    ]
+    x: Any = (np.float32, ["N", 3, "W"])
+    outputs: dict[str, Any] = {"y": (np.float32, ["N", "rest"]), "shape": (np.int64, [2])}
+    model = model_of(nodes, {"x": x}, outputs, version=7)
+    model.ir_version = 3
+    check(model, {"x": floats(rng, 2, 3, 5)}, {"x": floats(rng, 4, 3, 1)})
+    integers = {"x": (np.int64, ["N"])}
+    with pytest.raises(ftuner.CompileError, match="Relu.*unsupported type"):
+        import_proto(model_of([node("Relu", ["x"], ["y"])], integers, {"y": integers["x"]}, version=7))
+
+
 def test_unsigned_elements(tmp_path: Path, rng: np.random.Generator) -> None:
     """Inputs and results have the types that ONNX declares, also of a library that is loaded."""
     for dtype in (np.uint8, np.uint16, np.uint32):

@@ -136,11 +136,40 @@ def _checked(model: Any, name: str) -> Any:
         if model.functions:
             model = importlib.import_module("onnx.inliner").inline_local_functions(model)
         name_nodes(model.graph)
+        _hoist_integers(model)
         return _with_types(model)
     except registry.Refused as refused:
         raise _refuse(name, str(refused)) from None
     except (ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise _refuse(name, _sentence(error)) from None
+
+
+def _hoist_integers(model: Any) -> None:
+    """Turns Constants of integers before operator set 9 into initializers.
+
+    ONNX allows only floats in them, but PyTorch's exporter and others wrote sizes and axes so; onnxruntime runs them.
+    """
+    if max((one.version for one in model.opset_import if not one.domain), default=9) >= 9:
+        return
+    floats = {_onnx().TensorProto.DataType.Value(name) for name in ("FLOAT", "FLOAT16", "DOUBLE")}
+
+    def hoist(graph: Any) -> None:
+        nodes = list(graph.node)
+        del graph.node[:]
+        for node in nodes:
+            value = node.attribute[0].t if node.op_type == "Constant" and not node.domain else None
+            if value is None or value.data_type in floats:
+                graph.node.append(node)
+                continue
+            value.name = node.output[0]
+            graph.initializer.append(value)
+        for node in graph.node:
+            for inner in _modules("graph").subgraphs_of(node):
+                hoist(inner)
+
+    hoist(model.graph)
+    # Before version 4, initializers are inputs, too.
+    model.ir_version = max(model.ir_version, 4)
 
 
 def _with_types(model: Any) -> Any:
