@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Exports small networks of old public kinds to ONNX, runs them in the emulator, and compares with onnxruntime.
+"""Runs small networks of old public kinds in the emulator, and compares with onnxruntime.
 
-Each network goes through both of PyTorch's exporters, at old and new operator sets, with unknown batch, height and
-width (or length), and must be right at three sizes; onnxruntime's optimizer is off. A form is the operator set, behind
-"d" for the newer exporter (dynamo).
+Each network is written by hand in the form of public files (test/Integration/onnx_cases/networks.py), and goes through
+both of PyTorch's exporters, at old and new operator sets. Batch, height and width (or length) are unknown, and the
+network must be right at three sizes; onnxruntime's optimizer is off. A form is the operator set, after "h" for a
+network written by hand, or after "d" for the newer exporter (dynamo).
 
 --write makes the page docs/onnx-networks.md. The command fails if a result is wrong, or FTuner fails without a
 refusal.
@@ -16,6 +17,7 @@ import io
 import json
 import logging
 import sys
+import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -28,28 +30,29 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from onnx_cases import outcome  # noqa: E402
+from onnx_cases import networks, outcome  # noqa: E402
 from torch import nn  # noqa: E402
 
 PAGE = ROOT / "docs" / "onnx-networks.md"
-FORMS = ("7", "11", "20", "d18", "d23")
-SIZES = ((1, 24, 30), (3, 33, 27), (2, 24, 48))
-NOT_EXPORTED = "not exported"
+FORMS = ("h7", "h11", "7", "11", "20", "d18", "d23")
+SIZES = networks.SIZES
+NOT_EXPORTED, NOT_RUN = "not exported", "not run by onnxruntime"
 
 TEXT = """# Networks of old public kinds
 
 {date}: `{command}`, onnx {onnx}, onnxruntime {ort}, torch {torch}.
 
-The command exports small networks by PyTorch's older exporter (at operator sets 7, 11 and 20) and its newer one (at 18
-and 23), with unknown batch, height and width, or unknown batch and length. It runs each in the emulator at three sizes,
-and compares with onnxruntime, whose optimizer is off. *Not exported* is a form that PyTorch cannot write; *not run* is
-one that the command did not come to: {ran} of {all} ran.
+Small networks are written by hand in the form of public files of 2018 to 2020 (at operator sets 7 and 11), and exported
+by PyTorch's older exporter (at 7, 11 and 20) and its newer one (at 18 and 23). Batch, height and width, or batch and
+length, are unknown. The command runs each network in the emulator at three sizes, and compares with onnxruntime, whose
+optimizer is off. *Not exported* is a form that PyTorch cannot write, *not run by onnxruntime* one that onnxruntime
+refuses, *not run* one that the command did not come to: it tried {ran} of {all}.
 
 | network | {heads} |
 |---|{rule}
 {rows}
 
-## What is not right
+## What is not right, or did not run
 
 {sentences}
 """
@@ -156,7 +159,15 @@ NETWORKS = {
 }
 
 
-def export(name, form):
+def input_of(name, form, size):
+    if form.startswith("h"):
+        return networks.input_of(name, int(form[1:]), size)
+    return NETWORKS[name][1](*size).numpy()
+
+
+def model_of(name, form):
+    if form.startswith("h"):
+        return networks.model_of(name, int(form[1:]))
     network, make, axes = NETWORKS[name]
     torch.manual_seed(0)
     module, file = network().eval(), io.BytesIO()
@@ -171,6 +182,11 @@ def export(name, form):
     return onnx.load_from_string(file.getvalue())
 
 
+def sentence(error):
+    """Returns an error's type and words on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def run(name, form):
     """The outcome of a network in a form, its words, and the seconds that compiling takes."""
     import ftuner
@@ -178,38 +194,42 @@ def run(name, form):
     from ftuner.importing.onnx import import_proto
 
     try:
-        model = export(name, form)
+        model = model_of(name, form)
     except Exception as error:
-        return NOT_EXPORTED, " ".join(f"{type(error).__name__}: {error}".split())[:160], 0.0
+        return NOT_EXPORTED, textwrap.shorten(sentence(error), 160, placeholder=" ..."), 0.0
+    inputs = [input_of(name, form, size) for size in SIZES]
+    try:
+        session = outcome.session_of(model)
+        wanted = [session.run(None, {session.get_inputs()[0].name: x})[0] for x in inputs]
+    except Exception as error:
+        return NOT_RUN, textwrap.shorten(sentence(error), 160, placeholder=" ..."), 0.0
     started = time.monotonic()
     try:
         imported = import_proto(model)
         function = ftuner.compile(SourceText.of_model(imported), **outcome.OPTIONS).functions[imported.name]
         seconds = time.monotonic() - started
-        session = outcome.session_of(model)
-        for size in SIZES:
-            x = NETWORKS[name][1](*size).numpy()
-            (wanted,) = session.run(None, {session.get_inputs()[0].name: x})
-            if words := outcome.difference(np.asarray(function(x)), wanted):
+        for x, want in zip(inputs, wanted):
+            if words := outcome.difference(np.asarray(function(x)), want):
                 return outcome.WRONG, f"at {x.shape}: {words}", seconds
     except ftuner.Error as error:
         return outcome.REFUSED, " ".join(str(error).split()), time.monotonic() - started
     except Exception as error:
-        return outcome.OTHER, f"{type(error).__name__}: {error}", time.monotonic() - started
+        return outcome.OTHER, sentence(error), time.monotonic() - started
     return outcome.RIGHT, "", seconds
 
 
 def write(results, command):
     import onnxruntime
 
-    heads = [f"newer, {form[1:]}" if form.startswith("d") else f"older, {form}" for form in FORMS]
+    makers = {"h": "by hand", "d": "newer"}
+    heads = [f"{makers.get(form[0], 'older')}, {form.lstrip('hd')}" for form in FORMS]
     rows = [[results.get((name, form), ["not run"])[0] for form in FORMS] for name in NETWORKS]
     sentences = [f"* {name}, {form}: {result[1]}" for (name, form), result in results.items() if result[1]]
     text = TEXT.format(
         date=datetime.date.today(), command=command, ran=len(results), all=len(NETWORKS) * len(FORMS), onnx=onnx.__version__, ort=onnxruntime.__version__,
         torch=torch.__version__, heads=" | ".join(heads), rule="---|" * len(FORMS),
         rows="\n".join(f"| {name} | {' | '.join(row)} |" for name, row in zip(NETWORKS, rows)),
-        sentences="\n".join(sentences) or "Nothing of what ran.",
+        sentences="\n".join(sentences) or "Nothing.",
     )  # fmt: skip
     PAGE.write_text(text)
 
@@ -227,7 +247,7 @@ def main():
             parser.error(f"--{option}: expected {', '.join(known)}, but got {', '.join(unknown)}")
     logging.disable(logging.WARNING)
     outcome.hide_assembler()
-    results = {}
+    results, command = {}, " ".join(["tools/onnx_networks.py", *sys.argv[1:]])
     if arguments.log and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():
             name, form, *result = json.loads(line)
@@ -242,12 +262,12 @@ def main():
                 with open(arguments.log, "a") as log:
                     print(json.dumps([name, form, *result]), file=log)
             if arguments.write:
-                write(results, "tools/onnx_networks.py --write")
+                write(results, command)
     if arguments.write:
-        write(results, "tools/onnx_networks.py --write")
+        write(results, command)
     counts = collections.Counter(result[0] for result in results.values())
     print(", ".join(f"{count} {name}" for name, count in counts.items()))
-    return bool(set(counts) - {outcome.RIGHT, outcome.REFUSED, NOT_EXPORTED})
+    return bool(set(counts) - {outcome.RIGHT, outcome.REFUSED, NOT_EXPORTED, NOT_RUN})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ pytest.importorskip("iree.compiler")
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "Integration"))
 
-from onnx_cases import all_operators, case, chains, outcome, trials  # noqa: E402
+from onnx_cases import all_operators, case, chains, networks, outcome, trials  # noqa: E402
 
 import refusals  # noqa: E402
 from ftuner.onnx_backend import prepare  # noqa: E402
@@ -84,6 +84,20 @@ def test_chains() -> None:
     all_operators()
     found = [chains.chain(51, number) for number in range(16 * SCALE)]
     assert {result.outcome for result in run(found).values()} == {outcome.RIGHT}
+
+
+@pytest.mark.parametrize("name, version", [
+    (name, version) for name in networks.NETWORKS for version in networks.VERSIONS
+    if SCALE > 1 or (name, version) in (("YOLO head", 7), ("super-resolution", 11))
+])  # fmt: skip
+def test_networks_by_hand(name: str, version: int) -> None:
+    """Networks in the form of old public files, as tools/onnx_networks.py runs them."""
+    model = networks.model_of(name, version)
+    session, compiled = outcome.session_of(model), prepare(model, **OPTIONS)
+    for size in networks.SIZES:
+        inputs = {"data": networks.input_of(name, version, size)}
+        (got,), (wanted,) = compiled.run(inputs), session.run(None, inputs)
+        assert outcome.difference(got, wanted) is None, size
 
 
 def test_refusals_are_sentences() -> None:
