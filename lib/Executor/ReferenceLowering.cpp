@@ -32,6 +32,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -267,8 +268,25 @@ static LogicalResult lowerToLLVM(ModuleOp module) {
   return pm.run(module);
 }
 
+/// Fails at a pad that takes elements away: upstream inserts the whole source
+/// into the result, past its end.
+static LogicalResult checkPads(ModuleOp module) {
+  auto isNegative = [](OpFoldResult size) {
+    return getConstantIntValue(size).value_or(0) < 0;
+  };
+  WalkResult result = module.walk([&](tensor::PadOp pad) -> WalkResult {
+    if (llvm::none_of(pad.getMixedLowPad(), isNegative) &&
+        llvm::none_of(pad.getMixedHighPad(), isNegative))
+      return WalkResult::advance();
+    return pad.emitError("a pad that takes elements away has no reference");
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult lowerReference(ModuleOp module,
                              std::vector<std::string> &messages) {
+  if (failed(checkPads(module)))
+    return failure();
   expandByReshape(module);
   if (failed(bufferize(module)) || failed(lowerStructuredOps(module)))
     return failure();

@@ -40,6 +40,9 @@ def UKernelAssertViewsPass : Pass<"ukernel-assert-views", "::mlir::func::FuncOp"
     cf.assert %same, "expected size 4 of dimension 1"
     %c = tensor.cast %x : tensor<?x?xf32> to tensor<?x4xf32>
     ```
+
+    A `tensor.pad` that takes away as many elements as it adds becomes one that
+    is not folded.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace ftuner {
@@ -43,6 +44,17 @@ static void assertClaims(tensor::CastOp cast) {
   }
 }
 
+/// Keeps a pad that takes away as many elements as it adds: upstream folds a
+/// pad whose result has the static type of its source.
+static void keepPad(tensor::PadOp pad) {
+  auto isZero = [](OpFoldResult size) {
+    return getConstantIntValue(size) == 0;
+  };
+  if (pad.getResultType() == pad.getSourceType() &&
+      !llvm::all_of(pad.getMixedLowPad(), isZero))
+    pad.setNofold(true);
+}
+
 namespace {
 struct AssertViewsPass
     : public ftuner::impl::UKernelAssertViewsPassBase<AssertViewsPass> {
@@ -53,6 +65,7 @@ struct AssertViewsPass
         casts.push_back(cast);
     });
     llvm::for_each(casts, assertClaims);
+    getOperation().walk(keepPad);
   }
 };
 } // namespace

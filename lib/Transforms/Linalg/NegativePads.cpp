@@ -55,8 +55,7 @@ struct SliceNegativePads : public OpRewritePattern<tensor::PadOp> {
       rewriter.replaceOp(pad, cast(b, slice, pad.getResultType()));
       return success();
     }
-    auto rest = tensor::PadOp::create(b, pad.getResultType(), slice, low, high,
-                                      pad.getNofold());
+    auto rest = tensor::PadOp::create(b, pad.getResultType(), slice, low, high);
     rewriter.inlineRegionBefore(pad.getRegion(), rest.getRegion(),
                                 rest.getRegion().begin());
     rewriter.replaceOp(pad, rest.getResult());

@@ -272,6 +272,8 @@ def test_repeated_pads_and_rotations(size: tuple[int, ...]) -> None:
     functions: list[Callable[..., Tensor]] = [
         *(lambda x, mode=mode: F.pad(x[None], (2, -1, 0, 3), mode=mode) for mode in ("reflect", "replicate", "circular")),
         lambda x: F.pad(x, (-2, 4), mode="replicate"),
+        lambda x: F.pad(x, (1, -1, -2, 3), value=1.5),
+        lambda x: F.pad(x.sum().reshape(1).round(), (1, -1), value=1.5),
         lambda x: F.pad(x, (1, 2), mode="circular"),
         lambda x: torch.roll(x, (1000, -7), (1, 2)),
         lambda x: torch.roll(x, 5),

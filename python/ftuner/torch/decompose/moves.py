@@ -12,8 +12,22 @@ aten = torch.ops.aten
 
 
 def _pad(x: Tensor, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Any:
-    """NotImplemented for constants. A negative pad takes elements away; what is left is what "circular" repeats."""
-    return NotImplemented if mode == "constant" else _repeated(x, pad, mode)
+    if mode == "constant":
+        return _constant_pad(x, pad, 0.0 if value is None else value)
+    return _repeated(x, pad, mode)
+
+
+def _constant_pad(x: Tensor, pad: Sequence[Any], value: Any = 0) -> Any:
+    """Takes away what negative pads say, and then pads; NotImplemented without a negative pad."""
+    if not any(isinstance(size, int) and size < 0 for size in pad):
+        return NotImplemented
+    for place in range(len(pad) // 2):
+        dim = x.dim() - 1 - place
+        before, after = (-size if isinstance(size, int) and size < 0 else 0 for size in pad[2 * place : 2 * place + 2])
+        if before or after:
+            x = aten.slice.Tensor(x, dim, before, x.shape[dim] - after)
+    kept = [0 if isinstance(size, int) and size < 0 else size for size in pad]
+    return x.clone() if _are_zero(*kept) else aten.constant_pad_nd(x, kept, value)
 
 
 def _repeated(x: Tensor, pad: Sequence[Any], mode: str) -> Tensor:
@@ -70,7 +84,8 @@ def _roll(x: Tensor, shifts: Any, dims: Sequence[int] = ()) -> Tensor:
     for shift, dim in zip(shifts, dims):
         size = x.shape[dim]
         shift = shift % _greater(size, 1)
-        x = torch.cat([x.narrow(dim, size - shift, shift), x.narrow(dim, 0, size - shift)], dim)
+        first = size - shift
+        x = torch.cat([aten.slice.Tensor(x, dim, first, size), aten.slice.Tensor(x, dim, 0, first)], dim)
     return x.clone()
 
 
@@ -103,6 +118,7 @@ def _copies() -> dict[Any, Callable[..., Any]]:
 RULES: dict[Any, Callable[..., Any]] = {
     **_copies(),
     aten.pad.default: _pad,
+    aten.constant_pad_nd.default: _constant_pad,
     aten.roll.default: _roll,
     **{getattr(aten, f"reflection_pad{rank}d").default: _of_mode("reflect") for rank in (1, 2, 3)},
     **{getattr(aten, f"replication_pad{rank}d").default: _of_mode("replicate") for rank in (1, 2, 3)},

@@ -221,7 +221,8 @@ def _polygamma_of(n: int) -> Callable[[Tensor], Tensor]:
         found = torch.where(x == math.inf, 0.0 if n == 1 else math.nan, found) * (sign * factorial)
         rest = x - torch.round(x)
         reflected = -math.pi * _horner(_cot_of_pi(rest), _derivative_of_cot(n)) - sign * found
-        reflected = torch.where(rest == 0, sign * math.inf, reflected)
+        is_pole = rest == 0 if n == 1 else (rest == 0) | (x == -math.inf)
+        reflected = torch.where(is_pole, sign * math.inf, reflected)
         return torch.where(x < 0.5, reflected, found)
 
     return rule
