@@ -100,9 +100,13 @@ def check_operators(program: ExportedProgram) -> None:
 
 
 def _candidates(program: ExportedProgram, place: str | None) -> list[str]:
-    """The operators of the model at a line; all of them if it is not known."""
-    nodes = [node for node in _operators(program) if place is None or place_of(node) == place]
-    return list(dict.fromkeys(name_of(node) for node in nodes))
+    """The operators on tensors of the model at a line; all of them if it is not known."""
+    nodes = [
+        node
+        for node in _operators(program)
+        if isinstance(node.target, torch._ops.OpOverload) and (place is None or place_of(node) == place)
+    ]
+    return [name for name in dict.fromkeys(map(name_of, nodes)) if name not in ("_assert_scalar", "sym_size")]
 
 
 def explained(program: ExportedProgram, error: NotLowered) -> CompileError:
@@ -113,6 +117,10 @@ def explained(program: ExportedProgram, error: NotLowered) -> CompileError:
         return error
     parts = found[1].split(".") if found else []
     name = next((part for part in parts if part in known), None)
+    if name is None:
+        # A part of a decomposed operator often has its name, as _adaptive_avg_pool2d has.
+        stems = [part.strip("_") for part in parts[-2:]]
+        name = next((name for name in known if any(stem in name or name in stem for stem in stems if stem)), None)
     names: list[str] = []
     if name is None:
         names = known or _candidates(program, None)
