@@ -422,9 +422,11 @@ PAGE = """# Operators of PyTorch
 `ftuner.torch.export` with dynamic sizes and the emulator, and writes this page. Every dimension of at least 2 is
 dynamic where `torch.export` leaves it so. A sample is right if its results are eager PyTorch's: type, shape, places
 of NaN and infinities, and values within a few units in the last place of those in float64. That is so at the sample's
-sizes, at larger ones, and for pointwise operators and reductions with NaN, infinities and zeros among the inputs. Samples that
-`torch.export` does not take are not counted. Random and complex numbers, sorts, linear algebra, and results whose size
-depends on data are not part of the table.
+sizes, at larger ones, and for pointwise operators and reductions with NaN, infinities and zeros among the inputs.
+Samples that `torch.export` does not take are not counted. Random and complex numbers, sorts, linear algebra, and results
+whose size depends on data are not part of the table. Two exceptions: `searchsorted` is not run at larger sizes, since
+its operand `sorter` would be no permutation; norms and variances that return their mean get no infinities, since
+PyTorch's mean of an infinite row is NaN.
 
 {date}, torch {torch}, iree-base-compiler {iree}, at most {count} samples of each operator:
 
