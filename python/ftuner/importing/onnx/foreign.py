@@ -32,18 +32,19 @@ _MEANINGS = {
             "make the numbers outside of the model and give them as an input",
         ),
     ),
+    **dict.fromkeys(
+        ["NonMaxSuppression", "NonZero", "Compress", "Unique"],
+        ("the size of its result depends on data", "compute it outside of the model"),
+    ),
 }
 
-_OUTSIDE = "compute it outside of the model"
 #: Advice for operators: a substitute for each.
 _ADVICE = {
     **dict.fromkeys(
         ["Scatter", "ScatterElements", "ScatterND", "TensorScatter"],
         "write the new values with Concat of slices, or with Where and a mask",
     ),
-    **dict.fromkeys(
-        ["NonMaxSuppression", "NonZero", "Compress", "Unique", "ImageDecoder"], _OUTSIDE
-    ),
+    "ImageDecoder": "compute it outside of the model",
     "Dropout": "leave it out, or set training_mode to false",
 }
 OTHER_OPERATORS = "write it with other operators of ONNX"
