@@ -338,10 +338,24 @@ def test_external_data(encoder: Any, tmp_path: Path, rng: np.random.Generator) -
         ftuner.compile(path)
 
 
-def test_refused_operators(tmp_path: Path) -> None:
-    """One sentence with the operator and its node."""
+@pytest.mark.parametrize(
+    ("operator", "sentence"),
+    [
+        (
+            "Unique",
+            "the size of its result depends on data; compute it outside of the model",
+        ),
+        (
+            "Bernoulli",
+            "kernels have no random numbers; make the numbers outside of the model and give them "
+            "as an input",
+        ),
+    ],
+)
+def test_refused_operators(tmp_path: Path, operator: str, sentence: str) -> None:
+    """One sentence with the operator, its node, the reason and an advice."""
     model = model_of(
-        [node("Erf", ["x"], ["e"]), node("Unique", ["e"], ["y"], name="once")],
+        [node("Erf", ["x"], ["e"]), node(operator, ["e"], ["y"], name="once")],
         [tensor("x", ["N"])],
         [tensor("y", ["K"])],
         [],
@@ -350,8 +364,8 @@ def test_refused_operators(tmp_path: Path) -> None:
     with pytest.raises(ftuner.CompileError) as refused:
         ftuner.compile(tmp_path / "model.onnx")
     assert str(refused.value) == (
-        f"cannot import '{tmp_path / 'model.onnx'}': the operator Unique (node Unique once) is not "
-        "supported: torch-mlir does not lower it; compute it outside of the model"
+        f"cannot import '{tmp_path / 'model.onnx'}': the operator {operator} (node {operator} once) "
+        f"is not supported: {sentence}"
     )
 
 
