@@ -43,7 +43,7 @@ struct Timed {
 Timed measure(const Workload &workload, const DeviceSpec &device,
               const CostModel &model, unsigned repeat) {
   SearchOptions options;
-  options.cost.calibration = defaultCalibration(device);
+  options.cost.calibration = kernelCalibration(device);
   auto makeProblem = [&] {
     return SearchProblem{workload, device, codegenModels(), model, options};
   };

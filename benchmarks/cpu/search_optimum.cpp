@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   SearchOptions options;
-  options.cost.calibration = defaultCalibration(*device);
+  options.cost.calibration = kernelCalibration(*device);
   std::vector<Shape> shapes;
   int64_t mostRows = 1;
   for (int i = 2; i < argc; ++i) {

@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     return fail(paths.takeError());
   SearchOptions options;
   options.tensorMaps = hasMaps;
-  options.cost.calibration = defaultCalibration(*device);
+  options.cost.calibration = kernelCalibration(*device);
   if (!calibration.empty()) {
     llvm::Expected<Calibration> found = loadCalibration(calibration);
     if (!found)

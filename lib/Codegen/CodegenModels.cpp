@@ -26,17 +26,20 @@ llvm::ArrayRef<const CodegenModel *> ftuner::codegenModels() {
   return models;
 }
 
-llvm::ArrayRef<const CodegenModel *> ftuner::gatedCodegenModels() {
-  static const auto gated = [] {
-    llvm::SmallVector<const CodegenModel *> models;
-    enum Gate { Open, Gated };
-    auto add = [&](const CodegenModel &model, Gate gate) {
-      if (gate == Gated)
-        models.push_back(&model);
+llvm::ArrayRef<Gate> ftuner::codegenGates() {
+  static const auto gates = [] {
+    llvm::SmallVector<Gate> gates;
+    enum State { Open, Gated };
+    auto add = [&](const CodegenModel &model, State state) {
+      if (state == Gated)
+        gates.push_back({&model});
+      for (const ScheduleField &field : model.scheduleFields())
+        if (field.isGated)
+          gates.push_back({&model, &field});
     };
-#define FTUNER_CODEGEN_PATH(PATH, GATE) add(PATH##Model(), GATE);
+#define FTUNER_CODEGEN_PATH(PATH, STATE) add(PATH##Model(), STATE);
 #include FTUNER_CODEGEN_PATHS
-    return models;
+    return gates;
   }();
-  return gated;
+  return gates;
 }

@@ -182,9 +182,9 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
   if (!file)
     return file.takeError();
   auto isField = [](StringRef key) {
-    return llvm::is_contained(
-        {"name", "die", "constants", "deviation", "origin", "fit", "timing"},
-        key);
+    return llvm::is_contained({"name", "die", "kernels", "constants",
+                               "deviation", "origin", "fit", "timing"},
+                              key);
   };
   if (llvm::Error error =
           file->checkKeys(isField, "a field of the calibration schema"))
@@ -201,6 +201,15 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
     if (!die)
       return die.takeError();
     result.die = *die;
+  }
+  if (file->fields.get("kernels")) {
+    llvm::Expected<std::string> kernels = file->text("kernels", 128);
+    if (!kernels)
+      return kernels.takeError();
+    if (*kernels != "own" && *kernels != "vendor")
+      return file->error("kernels",
+                         "expected own or vendor, but got '" + *kernels + "'");
+    result.isOfOwnKernels = *kernels == "own";
   }
   if (llvm::Error error = readConstants(*file, result.constants))
     return error;
@@ -264,6 +273,8 @@ llvm::json::Object ftuner::toJson(const Calibration &calibration) {
   object["name"] = calibration.name;
   if (!calibration.die.empty())
     object["die"] = calibration.die;
+  if (calibration.isOfOwnKernels)
+    object["kernels"] = "own";
   object["constants"] = std::move(constants);
   object["deviation"] = calibration.deviation;
   if (!calibration.origin.empty())
@@ -287,16 +298,32 @@ llvm::Expected<Calibration> ftuner::loadCalibration(StringRef nameOrPath) {
   return parseCalibration(source->text, source->sourceName);
 }
 
+/// The first, by name, that states the device's die, or the first of these that
+/// came from FTuner's own kernels.
+static std::optional<Calibration> findOfDie(const DeviceSpec &device,
+                                            bool isOfOwnKernels) {
+  if (device.die.empty())
+    return std::nullopt;
+  for (const BuiltinFile &file : builtinCalibrations()) {
+    Calibration calibration = parseBuiltin(file, globalCalibration());
+    if (calibration.die == device.die &&
+        (calibration.isOfOwnKernels || !isOfOwnKernels))
+      return calibration;
+  }
+  return std::nullopt;
+}
+
 Calibration ftuner::defaultCalibration(const DeviceSpec &device) {
   if (const BuiltinFile *file = findBuiltin(device.name))
     return parseBuiltin(*file, globalCalibration());
-  if (!device.die.empty())
-    for (const BuiltinFile &file : builtinCalibrations()) {
-      Calibration calibration = parseBuiltin(file, globalCalibration());
-      if (calibration.die == device.die)
-        return calibration;
-    }
-  return globalCalibration();
+  return findOfDie(device, /*isOfOwnKernels=*/false)
+      .value_or(globalCalibration());
+}
+
+Calibration ftuner::kernelCalibration(const DeviceSpec &device) {
+  if (auto own = findOfDie(device, /*isOfOwnKernels=*/true))
+    return *own;
+  return defaultCalibration(device);
 }
 
 std::vector<std::string> ftuner::builtinCalibrationNames() {

@@ -28,6 +28,10 @@ public:
   void copy(const Fiber &fiber, const AsyncCopy &copy) override;
   void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
                     AccessKind kind) override;
+  void copyBox(uint64_t rows, uint64_t rowsOutside) override {
+    counters.boxRows += rows;
+    counters.boxRowsOutside += rowsOutside;
+  }
   void passBarrier(uint32_t rank) override;
   void endBlock(uint32_t rank) override;
 

@@ -113,7 +113,7 @@ unsigned KernelSignature::addTensorMap(const TensorMap &described,
   auto map = ukernel::TensorMapAttr::get(
       b.getContext(), pointer.name, b.getArrayAttr(sizes),
       b.getArrayAttr(strides), box.sizes, box.swizzleBytes,
-      box.l2PromotionBytes);
+      box.l2PromotionBytes, box.fitBelow);
   Type type =
       described.roundsToTF32 ? b.getType<FloatTF32Type>() : pointer.type;
   unsigned count = 0;

@@ -66,6 +66,7 @@ static void write(const ScheduleTable &table, llvm::json::OStream &json) {
         json.attribute("text", field.text);
         json.attribute("default", field.otherwise);
         json.attribute("optional", field.isOptional);
+        json.attribute("gated", field.isGated);
         json.attribute("takes", field.legalValues());
       });
   });
@@ -92,7 +93,7 @@ void ftuner::writeOptionList(llvm::raw_ostream &os) {
         json.object([&] {
           json.attribute("name", path->name());
           json.attribute("gated",
-                         llvm::is_contained(gatedCodegenModels(), path));
+                         llvm::is_contained(codegenGates(), Gate{path}));
           json.attributeObject("schedule",
                                [&] { write(path->scheduleTable(), json); });
         });

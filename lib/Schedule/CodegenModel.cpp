@@ -27,7 +27,39 @@ std::string ftuner::codegenModelNames() {
 llvm::SmallVector<const CodegenModel *> ftuner::defaultCodegenModels() {
   return llvm::to_vector(
       llvm::make_filter_range(codegenModels(), [](const CodegenModel *model) {
-        return !llvm::is_contained(gatedCodegenModels(), model);
+        return !llvm::is_contained(codegenGates(), Gate{model});
+      }));
+}
+
+std::string Gate::name() const {
+  return field ? (path->name() + "." + field->name).str() : path->name().str();
+}
+
+std::string ftuner::namesOf(llvm::ArrayRef<Gate> gates,
+                            llvm::StringRef separator) {
+  return llvm::join(
+      llvm::map_range(gates, [](const Gate &gate) { return gate.name(); }),
+      separator);
+}
+
+llvm::Expected<llvm::SmallVector<Gate>>
+ftuner::parseGates(llvm::StringRef names) {
+  llvm::SmallVector<Gate> gates;
+  llvm::SmallVector<llvm::StringRef> given;
+  if (!names.empty())
+    llvm::append_range(given, llvm::split(names, ","));
+  for (llvm::StringRef name : given)
+    if (llvm::none_of(codegenGates(), [&](const Gate &gate) {
+          return gate.name() == name.trim();
+        }))
+      return llvm::createStringError(
+          "expected names of gates (" + namesOf(codegenGates(), ", ") +
+          "), separated by commas, but got '" + name.trim() + "'");
+  return llvm::to_vector(
+      llvm::make_filter_range(codegenGates(), [&](const Gate &gate) {
+        return llvm::any_of(given, [&](llvm::StringRef name) {
+          return gate.name() == name.trim();
+        });
       }));
 }
 

@@ -20,6 +20,17 @@ std::string ScheduleField::legalValues() const {
   return first + (most - least == 1 ? " or " : " to ") + std::to_string(most);
 }
 
+Schedule ftuner::withDefaults(const Schedule &schedule,
+                              llvm::ArrayRef<const ScheduleField *> chosen) {
+  llvm::SmallVector<int64_t> values(schedule.fields().begin(),
+                                    schedule.fields().end());
+  for (auto [value, field] :
+       llvm::zip_equal(values, schedule.path().scheduleFields()))
+    if (llvm::is_contained(chosen, &field))
+      value = field.otherwise;
+  return Schedule(schedule.path(), values);
+}
+
 llvm::ArrayRef<ScheduleField>
 ftuner::parameterAt(llvm::ArrayRef<ScheduleField> fields, size_t first) {
   return fields.drop_front(first).take_while([&](const ScheduleField &field) {

@@ -24,6 +24,16 @@ llvm::Error ftuner::checkTensorMapBox(const TensorMapBox &box) {
       return invalid("expected a box of 1 to %lld elements along a dimension, "
                      "but got %lld",
                      static_cast<long long>(kMaxTensorMapBox), size);
+  if (!box.fitBelow.empty() && box.fitBelow.size() != box.sizes.size())
+    return invalid("expected a number of fit_below for each of %zu dimensions, "
+                   "but got %zu",
+                   box.sizes.size(), box.fitBelow.size());
+  for (long long below : box.fitBelow)
+    if (below < 0 || below > kMaxTensorMapBox || below % kTensorMapFitRows != 0)
+      return invalid("expected numbers of fit_below that are multiples of %lld "
+                     "of at most %lld, but got %lld",
+                     static_cast<long long>(kTensorMapFitRows),
+                     static_cast<long long>(kMaxTensorMapBox), below);
   if (!isOneOf(box.swizzleBytes, {0, 32, 64, 128}))
     return invalid("expected a swizzle of 32, 64 or 128 bytes, or 0 for none, "
                    "but got %lld",

@@ -26,6 +26,12 @@ llvm::Error ftuner::checkKernel(const SearchProblem &problem,
   if (!llvm::is_contained(problem.paths, &path))
     return makeError("expected a family of the paths " + problem.pathNames() +
                      ", but got " + path.name());
+  for (auto [value, field] :
+       llvm::zip_equal(family.schedule.fields(), path.scheduleFields()))
+    if (value != field.otherwise &&
+        llvm::is_contained(problem.options.closedFields, &field))
+      return makeError("expected a family of no gate, but got one of " +
+                       Gate{&path, &field}.name());
   if (llvm::Error error = path.check(problem.workload, family, device))
     return error;
   if (!problem.options.tensorMaps &&
@@ -111,6 +117,17 @@ public:
 private:
   /// The main axis, if the path combines along it.
   unsigned chooseCombineAxis() const;
+  /// Visits the schedules of a block, closed fields at their defaults.
+  void forEachSchedule(const KernelFamily &block,
+                       ScheduleSpace::FamilyVisitor visit) const {
+    space->forEachSchedule(block, [&](const KernelFamily &family) {
+      if (problem.options.closedFields.empty())
+        return visit(family);
+      KernelFamily open = family;
+      open.schedule = withDefaults(open.schedule, problem.options.closedFields);
+      return visit(open);
+    });
+  }
   /// Of the schedules that are feasible for the block, those that serve best.
   std::vector<KernelFamily> chooseSchedules(const KernelFamily &block) const;
   /// Adds the block's candidates if it is feasible; whether it is.
@@ -154,7 +171,7 @@ Enumerator::chooseSchedules(const KernelFamily &block) const {
     std::vector<KernelFamily> chosen(predictedShapes.size(), block);
     std::vector<double> best(predictedShapes.size(),
                              -std::numeric_limits<double>::infinity());
-    space->forEachSchedule(block, [&](const KernelFamily &family) {
+    forEachSchedule(block, [&](const KernelFamily &family) {
       if (!isFeasible(problem, family))
         return true;
       for (auto [index, shape] : llvm::enumerate(predictedShapes)) {
@@ -173,7 +190,7 @@ Enumerator::chooseSchedules(const KernelFamily &block) const {
   }
   // The first that leaves room for ζ blocks, else the first.
   std::optional<KernelFamily> first;
-  space->forEachSchedule(block, [&](const KernelFamily &family) {
+  forEachSchedule(block, [&](const KernelFamily &family) {
     if (!isFeasible(problem, family))
       return true;
     int64_t bytes = path.resources(workload, family).sharedMemoryBytes +

@@ -92,6 +92,7 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   program.metrics =
       programMetrics(problem.workload, shape, {&family, program.partition},
                      problem.device, metricOptions().read(problem.options.own));
+  program.boxRows = family.path().boxRows(problem.workload, family, shape);
   program.score = problem.evaluate(family, shape);
   program.predicted = problem.predict(family, shape);
   program.rating = program.score.score;

@@ -30,40 +30,58 @@ static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
   return parseCodegenModels(names);
 }
 
-static llvm::Expected<Models> parseProvenPaths(llvm::StringRef names) {
+/// What "failed-paths" names: codegen paths and gates. A path stands for all of
+/// its families.
+static llvm::Expected<llvm::SmallVector<Gate>>
+parseFailedPaths(llvm::StringRef names) {
+  llvm::SmallVector<Gate> failed, known(codegenGates());
+  for (const CodegenModel *model : codegenModels())
+    if (!llvm::is_contained(known, Gate{model}))
+      known.push_back({model});
   if (names.empty())
-    return Models();
-  llvm::Expected<Models> models = parseCodegenModels(names);
-  if (!models)
-    return models.takeError();
-  for (const CodegenModel *model : *models)
-    if (!llvm::is_contained(gatedCodegenModels(), model))
-      return llvm::createStringError("expected names of gated codegen paths (" +
-                                     namesOf(gatedCodegenModels(), ", ") +
-                                     "), separated by commas, but got '" +
-                                     model->name() + "'");
-  return models;
+    return failed;
+  for (llvm::StringRef name : llvm::split(names, ",")) {
+    const auto *found = llvm::find_if(
+        known, [&](const Gate &gate) { return gate.name() == name.trim(); });
+    if (found == known.end())
+      return llvm::createStringError(
+          "expected names of codegen paths and gates (" + namesOf(known, ", ") +
+          "), separated by commas, but got '" + name.trim() + "'");
+    failed.push_back(*found);
+  }
+  return failed;
 }
 
 llvm::Expected<ChosenPaths> ftuner::readPaths(const SearchChoice &choice) {
   llvm::Expected<Models> named = parsePaths(choice.paths);
   if (!named)
     return named.takeError();
-  llvm::Expected<Models> proven = parseProvenPaths(choice.provenPaths);
+  auto proven = parseGates(choice.provenPaths);
   if (!proven)
     return proven.takeError();
+  auto failed = parseFailedPaths(choice.failedPaths);
+  if (!failed)
+    return failed.takeError();
+  // Who names a path opens all of its gates.
   if (choice.paths != kAutoPaths)
-    return ChosenPaths{std::move(*named), {}, {}};
+    return ChosenPaths{std::move(*named)};
   ChosenPaths chosen;
-  // In the order of CodegenPaths.def.
+  auto isOpen = [&](const Gate &gate) {
+    if (llvm::is_contained(*failed, gate))
+      return false;
+    if (!llvm::is_contained(codegenGates(), gate))
+      return true;
+    bool isProven = llvm::is_contained(*proven, gate);
+    (isProven ? chosen.proven : chosen.unproven).push_back(gate);
+    return isProven;
+  };
   for (const CodegenModel *model : codegenModels()) {
-    bool isProven = llvm::is_contained(*proven, model);
-    if (isProven)
-      chosen.proven.push_back(model);
-    if (isProven || llvm::is_contained(*named, model))
-      chosen.models.push_back(model);
-    else
-      chosen.unproven.push_back(model);
+    if (!isOpen({model}))
+      continue;
+    chosen.models.push_back(model);
+    for (const ScheduleField &field : model->scheduleFields())
+      if (field.isGated && !isOpen({model, &field}))
+        chosen.closedFields.push_back(&field);
   }
   return chosen;
 }
@@ -77,16 +95,23 @@ const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
           .oneOf(itemNames(costModels())),
       option("paths", &SearchChoice::paths,
              "Codegen paths whose families compete, separated by commas, or "
-             "'auto': all but the gated ones, and those of 'proven-paths'")
+             "'auto': all but the gated families, and those of 'proven-paths'")
           .checkedBy([](llvm::StringRef names) {
             return parsePaths(names).takeError();
           }),
       option(
           "proven-paths", &SearchChoice::provenPaths,
-          "Gated codegen paths that 'auto' holds, separated by commas: those "
-          "that 'ftuner check-gpu' proved on the card")
+          "Gates that are open with 'auto', separated by commas: those whose "
+          "families 'ftuner check-gpu' proved on the card")
           .checkedBy([](llvm::StringRef names) {
-            return parseProvenPaths(names).takeError();
+            return parseGates(names).takeError();
+          }),
+      option("failed-paths", &SearchChoice::failedPaths,
+             "Codegen paths and gates that 'auto' leaves out, separated by "
+             "commas: "
+             "those with families that failed on the card")
+          .checkedBy([](llvm::StringRef names) {
+            return parseFailedPaths(names).takeError();
           }),
   };
   return table;

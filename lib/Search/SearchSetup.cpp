@@ -91,6 +91,7 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return paths.takeError();
   setup.paths = std::move(*paths);
   setup.options = readSearchOptions(given);
+  setup.options.closedFields = setup.paths.closedFields;
   if (setup.strategy->measures()) {
     setup.options.measuring.top = 0;
     setup.options.measuring.set = MeasuredSet::None;
@@ -123,8 +124,11 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
              " has no effect: strategy '" + setup.strategy->name() +
              "' chooses itself what it measures")
                 .str());
-  if (choice.paths != kAutoPaths && !choice.provenPaths.empty())
-    setup.unread.push_back("option 'proven-paths' = " + choice.provenPaths +
-                           " has no effect: 'paths' names paths");
+  for (auto [name, value] : {std::pair("proven-paths", &choice.provenPaths),
+                             {"failed-paths", &choice.failedPaths}})
+    if (choice.paths != kAutoPaths && !value->empty())
+      setup.unread.push_back((llvm::Twine("option '") + name + "' = " + *value +
+                              " has no effect: 'paths' names paths")
+                                 .str());
   return setup;
 }

@@ -86,6 +86,11 @@ void JsonWriter::writeProgram(const ReportedProgram &program) {
   writeFamily(program.family);
   writePartition(json, program.family, program.partition);
   writeMetrics(program.metrics);
+  if (program.boxRows.copied)
+    json.attributeObject("box_rows", [&] {
+      json.attribute("copied", program.boxRows.copied);
+      json.attribute("outside", program.boxRows.outside);
+    });
   json.attribute("score", program.score.score);
   json.attributeArray("terms", [&] {
     for (const CostTerm &term : program.score.terms)

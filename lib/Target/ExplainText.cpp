@@ -178,6 +178,9 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   os << "\n    " << program.metrics.blocks
      << (program.metrics.blocks == 1 ? " block" : " blocks") << " of "
      << family.threads() << " threads in all, " << scheduleText(family) << "\n";
+  if (int64_t outside = program.boxRows.outside)
+    os << "    " << outside << " of " << program.boxRows.copied
+       << " rows that tensor maps copy lie outside of the operands\n";
   if (!predictsTime())
     writeTerms(program.score);
   writePrediction(shape);

@@ -235,7 +235,7 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
                                    const DeviceSpec &device) {
   std::string symbol = function.getName().str();
   auto source = function->getAttrOfType<StringAttr>(kSourceNameAttrName);
-  Calibration calibration = defaultCalibration(device);
+  Calibration calibration = kernelCalibration(device);
   auto workloadTime =
       [&](const LaunchWork &item,
           llvm::ArrayRef<int64_t> shape) -> std::optional<double> {
@@ -283,6 +283,8 @@ void ManifestWriter::writeTensorMap(ukernel::TensorMapAttr map) {
   writeSizes(json, "box", map.getBox());
   json.attribute("swizzle_bytes", map.getSwizzleBytes());
   json.attribute("l2_promotion_bytes", map.getL2PromotionBytes());
+  if (!map.getFitBelow().empty())
+    writeSizes(json, "fit_below", map.getFitBelow());
 }
 
 void ManifestWriter::writeKernel(const Kernel &kernel) {

@@ -20,6 +20,11 @@ static constexpr int64_t openRepresentative = 4096;
 /// registers, and those that several blocks share, aligned and not.
 static constexpr int64_t longRows[] = {32768, 131073, 524288};
 
+/// Common sizes and their distance begin here; below, samples are dense. Their
+/// multiples end here, and all of them are at most this part of the samples.
+static constexpr int64_t kLeastCommon = 128, kMostCommonMultiple = 4096,
+                         kShareOfCommon = 3;
+
 int64_t ftuner::smallestSize(const Axis &axis) {
   const SizeRange &range = axis.range;
   if (range.min >= 1)
@@ -77,6 +82,34 @@ static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
     sample.weight = std::max(sample.weight, least);
 }
 
+/// Sizes that people use, ascending, at most `most`: powers of two, the sizes
+/// before and after each, and multiples of 128, from 128 on. Where there are
+/// too many, the kinds that come last are left out.
+static std::vector<int64_t> commonSizes(const Axis &axis, int64_t first,
+                                        int64_t last, int64_t most) {
+  std::set<int64_t> sizes;
+  auto add = [&](llvm::ArrayRef<int64_t> kind) {
+    std::set<int64_t> more = sizes;
+    for (int64_t size : kind)
+      if (size > first && size < last && axis.range.contains(size))
+        more.insert(size);
+    if (static_cast<int64_t>(more.size()) <= most)
+      sizes = std::move(more);
+  };
+  std::vector<int64_t> powers, neighbours, multiples;
+  for (int64_t power = kLeastCommon; power <= last; power *= 2) {
+    powers.push_back(power);
+    neighbours.insert(neighbours.end(), {power - 1, power + 1});
+  }
+  for (int64_t size = kLeastCommon; size <= kMostCommonMultiple;
+       size += kLeastCommon)
+    multiples.push_back(size);
+  add(powers);
+  add(neighbours);
+  add(multiples);
+  return {sizes.begin(), sizes.end()};
+}
+
 std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
   int64_t first = smallestSize(axis), step = axis.range.step;
   int64_t last = largestSize(axis);
@@ -89,6 +122,8 @@ std::vector<SizeSample> ftuner::sampleSizes(const Axis &axis, int64_t limit) {
   } else {
     double ratio = static_cast<double>(last) / first;
     std::vector<int64_t> sizes = listedSizes(axis, limit - 2);
+    if (sizes.empty())
+      sizes = commonSizes(axis, first, last, limit / kShareOfCommon);
     int64_t numOthers = limit - sizes.size();
     for (int64_t i = 0; i < numOthers; ++i) {
       double target = first * std::pow(ratio, double(i) / (numOthers - 1));

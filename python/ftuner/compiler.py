@@ -130,8 +130,9 @@ def valued_options(tool: Path) -> frozenset[str]:
 def read_options(options: Mapping[str, Any], device: descriptions.Description) -> Options:
     """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
-    None leaves an option out. Without `paths`, or with "auto", gated codegen paths join that were
-    proven on the card at hand, if that is the device (`proof.verdicts`). Raises `TypeError` for
+    None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
+    were proven on the card at hand, if that is the device, and codegen paths and gates with a
+    family that failed on it are left out (`proof.verdicts`). Raises `TypeError` for
     options that do not exist, and `Error` for a calibration that is no built-in one and no file
     that can be read.
     """
@@ -139,7 +140,9 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
     calibration = None
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
-        given["proven_paths"] = ",".join(verdicts.proven_paths(device)) or None
+        gates = verdicts.gates_for(device)
+        given["proven_paths"] = ",".join(gates.proven) or None
+        given.setdefault("failed_paths", ",".join(gates.failed) or None)
     for name, value in sorted(given.items()):
         if value is None:
             continue

@@ -32,9 +32,19 @@ def listed(tool: Path) -> Mapping[str, Any]:
 
 
 @functools.cache
-def gated_paths(tool: Path) -> frozenset[str]:
-    """Codegen paths that compete only where they were proven, or where a user names them."""
-    return frozenset(path["name"] for path in listed(tool)["paths"] if path["gated"])
+def gates(tool: Path) -> frozenset[str]:
+    """Gated families by their names: "PATH" of a whole path, "PATH.FIELD" of a schedule's field.
+
+    They compete only where they were proven, or where a user names the path.
+    """
+    paths = listed(tool)["paths"]
+    fields = {
+        f"{path['name']}.{field['name']}"
+        for path in paths
+        for field in path["schedule"]["fields"]
+        if field["gated"]
+    }
+    return frozenset({path["name"] for path in paths if path["gated"]} | fields)
 
 
 def values(tool: Path, option: str) -> list[str]:

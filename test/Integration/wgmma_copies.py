@@ -39,13 +39,18 @@ COPIES = {
     "ping-pong": (MAPS + ", persistent = 2, ping_pong = true", 1, 1),
     "ping-pong of one block": (MAPS + ", persistent = 1, ping_pong = true", 1, 1),
     "ping-pong in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, ping_pong = true", 1, 2),
+    "fitted boxes": (", tma = true, fit_boxes = true", 1, 1),
+    "fitted boxes and producers": (MAPS + ", fit_boxes = true", 1, 1),
+    "fitted boxes in clusters along n": (MAPS + ", cluster = [1, 2], fit_boxes = true", 1, 2),
+    "fitted boxes in persistent clusters": (MAPS + ", cluster = [2, 1], persistent = 2, fit_boxes = true", 2, 1),
 }
 #: Those of packed weights beside.
 PACKED_COPIES = {
     "clusters along m without maps": (", producer_warpgroups = 1, cluster = [2, 1]", 2, 1),
 }
 #: Those that run with a second height, too.
-WITH_PAIRS = ("producers", "persistent", "persistent clusters", "ping-pong", "ping-pong in clusters")
+WITH_PAIRS = ("producers", "persistent", "persistent clusters", "ping-pong", "ping-pong in clusters",
+              "fitted boxes and producers")
 #: Of products, those that ways to copy see.
 PROPERTIES = ("type", "split", "packs", "rows")
 #: Those that round: by threads when they pass through registers, or by maps.

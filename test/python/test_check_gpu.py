@@ -29,8 +29,14 @@ FEW = {
     "simt": ["f32"],
     "mma": ["bf16"],
     "rows": ["softmax, f32, several rows a warp", "layer norm of a sum, f16, any alignment"],
-    "wgmma": ["warp specialization and TMA", "ping-pong", "tf32, rounded by tensor maps"],
+    "wgmma": [
+        "warp specialization and TMA",
+        "ping-pong",
+        "tf32, rounded by tensor maps",
+        "fitted boxes, swapped operands",
+    ],
 }
+GATE = "wgmma.fit_boxes"
 BROKEN = "wgmma_ping_pong"
 PRODUCT = """
 func.func @f(%a: tensor<256x64xbf16>, %b: tensor<64x256xbf16>) -> tensor<256x256xf32> {
@@ -94,6 +100,7 @@ def on_card(few: Path, kernels: Path, tmp_path: Path) -> Run:
             "FTUNER_CACHE_DIR": str(tmp_path / "cache"),
             "FTRT_CUDA_DRIVER": str(home() / "lib/cuda-emulator/libcuda.so.1"),
             "FTRT_EMULATED_LIBRARIES": str(kernels),
+            "FTUNER_CHECK_GPU": "0",
             **variables,
         }
         if not code:
@@ -128,13 +135,13 @@ with warnings.catch_warnings(record=True) as caught:
         print(json.dumps([search["paths"], search["proven_paths"], str(module.library_path)]))
 print(json.dumps([str(warning.message) for warning in caught]))
 """
-OPEN, ALL = ["simt", "mma", "rows"], ["simt", "mma", "wgmma", "rows"]
+LEFT, ALL = ["simt", "mma", "rows"], ["simt", "mma", "wgmma", "rows"]
 
 
-def compile_for(run: Run, *options: dict[str, Any]) -> Any:
+def compile_for(run: Run, *options: dict[str, Any], **variables: str) -> Any:
     """Paths, proven ones and library for each of the options, for the card; and what warned."""
     given = [{"device": "cuda", **one} for one in options or ({},)]
-    done = run(PRODUCT, json.dumps(given), code=COMPILE)
+    done = run(PRODUCT, json.dumps(given), code=COMPILE, **variables)
     assert done.returncode == 0, done.stderr
     *found, words = map(json.loads, done.stdout.splitlines())
     return found, words
@@ -146,28 +153,29 @@ def test_no_gpu(on_card: Run) -> None:
     assert re.fullmatch(r"error: there is no GPU to check: .*/missing/libcuda.so.*\n", done.stderr)
 
 
-def test_passed_path_joins(on_card: Run, few: Path, tmp_path: Path) -> None:
+def test_passed_gate_opens(on_card: Run, few: Path, tmp_path: Path) -> None:
     ((paths, proven, before),), words = compile_for(on_card)
-    assert paths == OPEN and proven == []
-    assert len(words) == 1 and "wgmma is left out" in words[0] and "check-gpu" in words[0]
+    assert paths == ALL and proven == []
+    assert len(words) == 1 and f"the gate {GATE} is left out" in words[0]
+    assert "run ftuner check-gpu" in words[0]
 
     report = check(on_card)
     assert {path: verdict["passed"] for path, verdict in report["paths"].items()} == {
-        "simt": True, "mma": True, "rows": True, "wgmma": True,
+        "simt": True, "mma": True, "rows": True, "wgmma": True, GATE: True,
     }  # fmt: skip
     assert report["card"] == {
         "name": "FTuner emulator", "capability": "9.0", "sm_count": 132, "driver": "for CUDA 12.4",
     }  # fmt: skip
     found = [(one["path"], one["name"], one["status"]) for one in report["families"]]
-    assert found == [(family.path, family.name, "passed") for family in families_of(few)]
+    assert found == [(family.group, family.name, "passed") for family in families_of(few)]
     assert Path(report["file"]).parent == tmp_path / "cache" / "verdicts"
 
     # Paths that are forced are not there by a verdict; another device is not the card.
     given = [{}, {"paths": "auto"}, {"paths": "wgmma"}, {"paths": "simt,mma,rows"}, {"device": "h100"}]
     found, words = compile_for(on_card, *given)
     assert words == []
-    assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], OPEN, OPEN]
-    assert [one[1] for one in found] == [["wgmma"], ["wgmma"], [], [], []]
+    assert [one[0] for one in found] == [ALL, ALL, ["wgmma"], LEFT, ALL]
+    assert [one[1] for one in found] == [[GATE], [GATE], [], [], []]
     assert before != found[0][2], "the cache must tell them apart"
 
 
@@ -181,11 +189,38 @@ def test_failed_family_keeps_the_path_out(on_card: Run) -> None:
     assert report["families"][-1]["status"] == "passed"
 
     found, words = compile_for(on_card, {}, {"paths": "simt,mma,wgmma,rows"})
-    assert [one[:2] for one in found] == [[OPEN, []], [ALL, []]]
+    # A path that is left out takes its gates with it.
+    assert [one[:2] for one in found] == [[LEFT, []], [ALL, []]]
     assert "family 'ping-pong' failed" in words[0]
     # Once it is mended the path is checked by itself, and verdicts on others stay.
     assert list(check(on_card, "--paths=wgmma")["paths"]) == ["wgmma"]
-    assert compile_for(on_card)[0][0][1] == ["wgmma"]
+    assert compile_for(on_card)[0][0][:2] == [ALL, [GATE]]
+
+
+def test_failed_gate_stays_closed(on_card: Run) -> None:
+    report = check(on_card, fails=True, FTRT_EMULATED_FAULTS="lost:wgmma_fitted_boxes_swapped")
+    assert report["paths"]["wgmma"]["passed"] and not report["paths"][GATE]["passed"]
+    ((paths, proven, _),), words = compile_for(on_card)
+    assert paths == ALL and proven == []
+    assert f"the gate {GATE} is left out" in words[0] and "failed" in words[0]
+    done = on_card("check-gpu", f"--paths={GATE}")
+    assert done.returncode == 0 and "wgmma.fit_boxes: 1 of 1 families passed" in done.stdout
+
+
+def test_first_use_checks_the_card(on_card: Run, tmp_path: Path) -> None:
+    """What has no verdict is checked before it is used, once."""
+    found, words = compile_for(on_card, {}, {}, FTUNER_CHECK_GPU="1")
+    assert words == [] and [one[:2] for one in found] == [[ALL, [GATE]]] * 2
+    (file,) = (tmp_path / "cache" / "verdicts").iterdir()
+    written = file.stat().st_mtime_ns
+    assert compile_for(on_card, FTUNER_CHECK_GPU="1")[0][0][1] == [GATE]
+    assert file.stat().st_mtime_ns == written
+    file.unlink()
+    # What fails then is left out, though it is open.
+    ((paths, *_),), words = compile_for(
+        on_card, FTUNER_CHECK_GPU="1", FTRT_EMULATED_FAULTS=f"lost:{BROKEN}"
+    )
+    assert paths == LEFT and "family 'ping-pong' failed" in words[0]
 
 
 def test_hanging_family_is_named(on_card: Run) -> None:
@@ -196,7 +231,7 @@ def test_hanging_family_is_named(on_card: Run) -> None:
     assert re.search(r"simt: (\d+) of \1 families passed", done.stdout)
     assert "wgmma: FAILED: family 'ping-pong' hung" in done.stdout
     ((paths, *_),), words = compile_for(on_card)
-    assert paths == OPEN and "family 'ping-pong' hung" in words[0]
+    assert paths == LEFT and "family 'ping-pong' hung" in words[0]
 
 
 def test_failing_launch_ends_the_process(on_card: Run) -> None:
@@ -204,8 +239,7 @@ def test_failing_launch_ends_the_process(on_card: Run) -> None:
     report = check(on_card, fails=True, FTRT_EMULATED_FAULTS="fail:mma_")
     assert report["paths"]["simt"]["passed"] and report["paths"]["wgmma"]["passed"]
     assert "was made to fail" in report["paths"]["mma"]["words"]
-    # Open paths stay, whatever is said of them.
-    assert compile_for(on_card)[0][0][0] == ALL
+    assert compile_for(on_card)[0][0][0] == ["simt", "wgmma", "rows"]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"format_version": 1}', "{" * 10000])
@@ -246,7 +280,7 @@ def test_other_capability(on_card: Run) -> None:
     assert "error: the codegen path wgmma is not for FTuner emulator" in done.stderr
     done = on_card("check-gpu", "--paths=hgmma")
     assert done.returncode == 1
-    assert "paths: expected some of mma, rows, simt, wgmma, but got 'hgmma'" in done.stderr
+    assert "paths: expected some of mma, rows, simt, wgmma, wgmma.fit_boxes, but got" in done.stderr
     done = on_card("check-gpu", "--timeout=0")
     assert done.returncode == 2 and "--timeout: expected seconds above 0" in done.stderr
     done = on_card("check-gpu", "--gpu=3")

@@ -77,7 +77,11 @@ static void printText(const KernelCounters &counters, raw_ostream &os) {
   os << "  counters of " << counters.kernel
      << " (launches: " << counters.launches << ", blocks: " << counters.blocks
      << ", warps: " << counters.warps << ", barriers: " << counters.barriers
-     << ", bank conflicts: " << counters.bankConflicts() << ")\n";
+     << ", bank conflicts: " << counters.bankConflicts();
+  if (counters.boxRows)
+    os << ", rows of boxes: " << counters.boxRows << ", "
+       << counters.boxRowsOutside << " of them outside of their tensors";
+  os << ")\n";
   printRequests(counters, /*ofShared=*/false, os);
   printRequests(counters, /*ofShared=*/true, os);
   TextTable table({"<instructions of warps", "", "a warp"});
@@ -132,6 +136,11 @@ static void printJson(const KernelCounters &counters, json::OStream &json) {
   json.attribute("warps", counters.warps);
   json.attribute("barriers", counters.barriers);
   json.attribute("bank_conflicts", counters.bankConflicts());
+  if (counters.boxRows)
+    json.attributeObject("box_rows", [&] {
+      json.attribute("copied", counters.boxRows);
+      json.attribute("outside", counters.boxRowsOutside);
+    });
   json.attributeObject("requests", [&] {
     forEachRequest(counters, [&](RequestKind kind, const RequestCounters &sum) {
       std::string unit = isShared(kind) ? "wavefronts" : "sectors";

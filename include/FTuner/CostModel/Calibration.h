@@ -46,6 +46,8 @@ struct Calibration {
   /// The device's chip, such as GH100: the calibration serves other devices of
   /// it. Empty if it serves the one device only.
   std::string die;
+  /// Whether it came from FTuner's own kernels, and not from the vendor's.
+  bool isOfOwnKernels = false;
   LatencyConstants constants;
   /// Standard deviation of ln(predicted / measured) between kernels for one
   /// shape: what a lead is compared with (docs/latency.md).
@@ -73,6 +75,10 @@ const Calibration &globalCalibration();
 /// The built-in calibration of the device's name; else the first, by name, of
 /// its die; else the global one.
 Calibration defaultCalibration(const DeviceSpec &device);
+/// The built-in calibration for FTuner's own kernels on a device: the first, by
+/// name, of its die that came from them, since constants are cycles of its SMs
+/// and shares of rates that the device states; else `defaultCalibration`.
+Calibration kernelCalibration(const DeviceSpec &device);
 /// Names of the built-in calibrations, sorted.
 std::vector<std::string> builtinCalibrationNames();
 

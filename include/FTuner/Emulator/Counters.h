@@ -70,6 +70,9 @@ struct KernelCounters {
   uint64_t blocks = 0;
   uint64_t warps = 0;
   uint64_t barriers = 0; ///< Of blocks: all their threads meet.
+  /// Rows of boxes that tensor maps copy to shared memory, each once, whichever
+  /// blocks of a cluster get it; and those that lie outside of the tensor.
+  uint64_t boxRows = 0, boxRowsOutside = 0;
   std::array<RequestCounters, kNumRequestKinds> requests;
   /// Of warps.
   std::array<uint64_t, kNumInstructionKinds> instructions = {};

@@ -31,6 +31,12 @@ struct KernelResources {
   int64_t sharedMemoryBytes = 0;
 };
 
+/// Rows of shared memory that boxes of tensor maps fill in a launch, and those
+/// among them that lie outside of the operand.
+struct BoxRows {
+  int64_t copied = 0, outside = 0;
+};
+
 /// Neighbouring blocks that run at the same time and share a tile in equal
 /// parts along a space axis.
 struct ClusterShape {
@@ -232,6 +238,12 @@ public:
                              llvm::ArrayRef<int64_t> shape,
                              const DeviceSpec &device, int64_t launch,
                              ProgramAst &ast) const;
+  /// The rows that tensor maps copy for a shape, each once, whichever blocks of
+  /// a cluster get it.
+  virtual BoxRows boxRows(const Workload &workload, const KernelFamily &family,
+                          llvm::ArrayRef<int64_t> shape) const {
+    return {};
+  }
   /// Peak rate of the pipes that compute the workload, in FLOP/s.
   virtual double peakFlops(const Workload &workload,
                            const DeviceSpec &device) const = 0;
@@ -252,11 +264,28 @@ public:
 const CodegenModel *findCodegenModel(llvm::StringRef name);
 /// Every path's model, in the order of CodegenPaths.def.
 llvm::ArrayRef<const CodegenModel *> codegenModels();
-/// Those whose families compete only where they were proven or a user names
-/// them, in the same order.
-llvm::ArrayRef<const CodegenModel *> gatedCodegenModels();
-/// The others, which compete unless a user names paths.
+/// Those that compete unless a user names paths.
 llvm::SmallVector<const CodegenModel *> defaultCodegenModels();
+
+/// Families that compete only where they were proven on the card, or where a
+/// user names their path: all of a path, or those with a field of the schedule
+/// that is not at its default (docs/check-gpu.md).
+struct Gate {
+  const CodegenModel *path = nullptr;
+  /// Null of a whole path.
+  const ScheduleField *field = nullptr;
+
+  /// "PATH" or "PATH.FIELD".
+  std::string name() const;
+  bool operator==(const Gate &other) const {
+    return path == other.path && field == other.field;
+  }
+};
+/// Every gate, in the order of CodegenPaths.def and of the fields.
+llvm::ArrayRef<Gate> codegenGates();
+/// Reads names of gates, separated by commas; the gates in their order.
+llvm::Expected<llvm::SmallVector<Gate>> parseGates(llvm::StringRef names);
+std::string namesOf(llvm::ArrayRef<Gate> gates, llvm::StringRef separator);
 /// Reads names separated by commas: the models, in the order of
 /// CodegenPaths.def. An error says which name is of no path, and which there
 /// are.

@@ -68,6 +68,9 @@ struct ScheduleField {
   bool isFlag = false;
   /// Attribute and text leave it out where it is as `otherwise` says.
   bool isOptional = false;
+  /// Families with another value than `otherwise` wait behind a gate
+  /// (`Gate`, CodegenModel.h). Optional fields alone may be gated.
+  bool isGated = false;
   /// Its name and key in the version before, if they were others, which are
   /// read by this one version; a value then was greater by `formerOffset`.
   llvm::StringLiteral formerName = "", formerKey = "";
@@ -178,6 +181,11 @@ struct ScheduleRow {
     row.field.isOptional = true;
     return row;
   }
+  constexpr ScheduleRow gated() const {
+    ScheduleRow row = *this;
+    row.field.isGated = true;
+    return row;
+  }
 };
 
 namespace detail {
@@ -210,8 +218,8 @@ constexpr auto makeFields(std::index_sequence<I...>) {
   return fields;
 }
 
-/// Whether numbers of 32 bits hold all values, defaults are legal, and what may
-/// be left out stands behind the rest.
+/// Whether numbers of 32 bits hold all values, defaults are legal, what may be
+/// left out stands behind the rest, and what is gated may be left out.
 template <size_t N>
 constexpr bool areFields(const std::array<ScheduleField, N> &fields) {
   bool isBehindOptional = false;
@@ -219,6 +227,7 @@ constexpr bool areFields(const std::array<ScheduleField, N> &fields) {
     if (field.least < 0 || field.least > field.most ||
         field.most > std::numeric_limits<int32_t>::max() ||
         !field.allows(field.otherwise) ||
+        (field.isGated && !field.isOptional) ||
         (isBehindOptional && !field.isOptional))
       return false;
     isBehindOptional = field.isOptional;
@@ -277,6 +286,10 @@ llvm::ArrayRef<ScheduleField> parameterAt(llvm::ArrayRef<ScheduleField> fields,
 /// What stands between the brackets of the schedule's attribute, e.g.
 /// "threads = [4, 16], stages = 2, vector = 1".
 std::string attributeText(const Schedule &schedule);
+
+/// The schedule with some fields of its path at their defaults.
+Schedule withDefaults(const Schedule &schedule,
+                      llvm::ArrayRef<const ScheduleField *> fields);
 
 /// Says which of a path's fields has no legal value. There is a value for each.
 llvm::Error checkFields(const CodegenModel &path,

@@ -24,6 +24,8 @@ namespace ftuner {
 inline constexpr unsigned kMaxTensorMapRank = 5;
 /// Most elements of a box along a dimension.
 inline constexpr int64_t kMaxTensorMapBox = 256;
+/// Rows of a fitted box are a multiple of so many: the swizzle's pattern.
+inline constexpr int64_t kTensorMapFitRows = 8;
 /// Addresses and strides are multiples of so many bytes, and so are rows of a
 /// box.
 inline constexpr int64_t kTensorMapAlignment = 16;
@@ -40,13 +42,26 @@ struct TensorMapBox {
   /// How much the L2 cache fetches around what a copy asks for: 64, 128 or 256
   /// bytes; 0: no more than that.
   int64_t l2PromotionBytes = 128;
+  /// For each dimension: the boxes of an operand that has fewer elements along
+  /// it are fitted to these (`fittedBox`); 0 for no such dimension. Empty where
+  /// all are 0.
+  llvm::SmallVector<int64_t, kMaxTensorMapRank> fitBelow;
 
   bool operator==(const TensorMapBox &other) const {
     return sizes == other.sizes && swizzleBytes == other.swizzleBytes &&
-           l2PromotionBytes == other.l2PromotionBytes;
+           l2PromotionBytes == other.l2PromotionBytes &&
+           fitBelow == other.fitBelow;
   }
   bool operator!=(const TensorMapBox &other) const { return !(*this == other); }
 };
+
+/// The elements of a box along a dimension of `size` elements, of which there
+/// is at least one.
+inline int64_t fittedBox(int64_t box, int64_t fitBelow, int64_t size) {
+  if (size >= fitBelow)
+    return box;
+  return (size + kTensorMapFitRows - 1) / kTensorMapFitRows * kTensorMapFitRows;
+}
 
 /// Says which boxes no device takes; the second of elements of so many bytes.
 llvm::Error checkTensorMapBox(const TensorMapBox &box);

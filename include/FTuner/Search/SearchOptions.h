@@ -24,21 +24,23 @@ struct SearchChoice {
   std::string costModel = "latency";
   /// Names of codegen paths, separated by commas, or "auto".
   std::string paths = kAutoPaths.str();
-  /// Names of gated paths that "auto" holds, too.
-  std::string provenPaths;
+  /// Names of gates that are open with "auto", and of paths and gates that
+  /// "auto" leaves out.
+  std::string provenPaths, failedPaths;
 };
 
 /// The codegen paths of a choice.
 struct ChosenPaths {
   llvm::SmallVector<const CodegenModel *> models;
-  /// Gated ones among them, which are there since they were proven.
-  llvm::SmallVector<const CodegenModel *> proven;
-  /// Gated ones that "auto" leaves out.
-  llvm::SmallVector<const CodegenModel *> unproven;
+  /// Gates that are open since they were proven, and those that nothing has
+  /// proven yet.
+  llvm::SmallVector<Gate> proven = {}, unproven = {};
+  /// Fields of the models' schedules that stay at their defaults.
+  llvm::SmallVector<const ScheduleField *> closedFields = {};
 };
 llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
 
-/// strategy, cost-model, paths and proven-paths.
+/// strategy, cost-model, paths, proven-paths and failed-paths.
 const OptionTable<SearchChoice> &searchChoiceOptions();
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();

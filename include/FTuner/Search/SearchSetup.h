@@ -8,6 +8,7 @@
 #define FTUNER_SEARCH_SEARCHSETUP_H
 
 #include "FTuner/CostModel/Calibration.h"
+#include "FTuner/CostModel/Predictor.h"
 #include "FTuner/Search/SearchOptions.h"
 #include <optional>
 
@@ -18,7 +19,7 @@ struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
   /// Codegen paths whose families compete. Problems refer to them.
-  ChosenPaths paths = {defaultCodegenModels(), {}, {}};
+  ChosenPaths paths = {defaultCodegenModels()};
   /// Those of the cost model but for the calibration.
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.
@@ -40,8 +41,13 @@ struct SearchSetup {
   CostModelOptions costOptions(const DeviceSpec &device) const {
     return {calibrationFor(device), predictor, options.cost.own};
   }
+  /// A predictor that corrects `latency` does so with the constants that it was
+  /// trained with.
   Calibration calibrationFor(const DeviceSpec &device) const {
-    return calibration ? *calibration : defaultCalibration(device);
+    if (calibration)
+      return *calibration;
+    return predictor && predictor->corrects() ? defaultCalibration(device)
+                                              : kernelCalibration(device);
   }
 };
 

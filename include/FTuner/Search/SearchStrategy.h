@@ -94,6 +94,9 @@ struct SearchOptions {
   /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no
   /// more than pointers and i32 have none.
   bool tensorMaps = true;
+  /// Fields of schedules that stay at their defaults, as no gate is open for
+  /// them.
+  llvm::SmallVector<const ScheduleField *> closedFields = {};
   /// Best programs of each shape that the plan keeps.
   int64_t topK = 1;
   /// Most kernel families of one workload, those for unaligned operands

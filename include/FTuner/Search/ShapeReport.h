@@ -42,6 +42,8 @@ struct ReportedProgram {
   KernelFamily family;
   Partition partition;
   Metrics metrics;
+  /// The rows that tensor maps copy, none where the family has no maps.
+  BoxRows boxRows;
   CostBreakdown score;
   /// Predicted time with its terms, whatever the cost model is; its score is
   /// the negated microseconds.

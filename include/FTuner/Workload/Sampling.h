@@ -2,6 +2,7 @@
 //
 // Small ranges are enumerated. Large and open ones are sampled at a constant
 // ratio, which suits tiles: what counts is an extent in units of a block tile.
+// Sizes that people use are among the samples beside.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_WORKLOAD_SAMPLING_H
@@ -33,7 +34,9 @@ int64_t largestSize(const Axis &axis);
 
 /// Ascending sizes ≥ 1 of the axis: all if there are at most `limit` (≥ 2),
 /// else at most `limit`, with the smallest and the largest among them, and
-/// those of the declared histogram if it has at most `limit` - 2.
+/// those of the declared histogram if it has at most `limit` - 2, or else up to
+/// a third of them common sizes: powers of two, their neighbours, and multiples
+/// of 128, from 128 on.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
 /// Sizes of a constant ratio (as far as the step allows) from one end of an

@@ -15,11 +15,20 @@
 using namespace mlir;
 using namespace ftuner;
 
+Value ContractionEpilogue::areInside(Value first, Value last, unsigned axis) {
+  Value inside = math.less(last, tile.extents[axis]);
+  if (Value least = tile.firstStored[axis])
+    inside = arith::AndIOp::create(
+        b, inside,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, first, least));
+  return inside;
+}
+
 void ContractionEpilogue::ifInside(Value index, unsigned axis, bool exact,
                                    llvm::function_ref<void()> body) {
   if (exact)
     return body();
-  emitIf(b, math.less(index, tile.extents[axis]), body);
+  emitIf(b, areInside(index, index, axis), body);
 }
 
 Value ContractionEpilogue::broadcast(Value scalar, int64_t width) {
@@ -121,13 +130,13 @@ bool ContractionEpilogue::isSpeculatable() const {
                       [](Operation &op) { return mlir::isSpeculatable(&op); });
 }
 
-Value ContractionEpilogue::isInside(Value row, Value column) {
+Value ContractionEpilogue::areInside(Place first, Place last) {
   Value inside;
-  for (auto [index, axis] :
-       {std::pair(row, tile.axes.m), {column, tile.axes.n}}) {
+  for (auto [least, most, axis] : {std::tuple(first.row, last.row, tile.axes.m),
+                                   {first.column, last.column, tile.axes.n}}) {
     if (tile.exact[axis])
       continue;
-    Value along = math.less(index, tile.extents[axis]);
+    Value along = areInside(least, most, axis);
     inside =
         inside ? arith::AndIOp::create(b, inside, along).getResult() : along;
   }
@@ -177,11 +186,12 @@ ContractionEpilogue::Inputs ContractionEpilogue::loadInputsIf(Value inside,
   return inputs;
 }
 
-void ContractionEpilogue::emitRuns(ArrayRef<Run> runs, bool areInside) {
+void ContractionEpilogue::emitRuns(ArrayRef<Run> runs, bool areAllInside) {
   SmallVector<Value> insides;
   SmallVector<Inputs> inputs;
   for (const Run &run : runs) {
-    insides.push_back(areInside ? Value() : isInside(run.index, run.column));
+    Place place{run.index, run.column};
+    insides.push_back(areAllInside ? Value() : areInside(place, place));
     inputs.push_back(loadInputsIf(insides.back(), run));
   }
   bool computesAlways = isSpeculatable();

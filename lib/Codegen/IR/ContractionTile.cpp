@@ -34,7 +34,7 @@ LogicalResult ContractionTile::check(ukernel::OperatorOpInterface op) {
 ContractionTile::ContractionTile(const TileEmission &tile)
     : TileEmission(tile),
       reduction(cast<ukernel::ReductionOpInterface>(op.getOperation())),
-      axes(family.contractionAxes()) {
+      axes(family.contractionAxes()), firstStored(extents.size()) {
   for (auto [number, operand] : llvm::enumerate(operands)) {
     AffineMap map = ukernel::axisMapOf(op, number);
     switch (op.getOperandRole(number)) {

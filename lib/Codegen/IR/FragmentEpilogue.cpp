@@ -244,10 +244,12 @@ void FragmentEpilogue::emitColumns(ContractionEpilogue &epilogue, Value staging,
                                    MutableArrayRef<Columns> groups) {
   // Runs that are known to be inside are read, computed and stored together,
   // without a branch between them.
-  Value isInside = epilogue.isInside(
-      indexOfRow(math.constant(fragments.stagingRows() - 1),
-                 firstRowOf(steps() - 1)),
-      indexOf(groups.back(), math.constant(groups.back().runs.columns - 1)));
+  Value first = math.constant(0);
+  Value isInside = epilogue.areInside(
+      {indexOfRow(first, firstRowOf(0)), indexOf(groups.front(), first)},
+      {indexOfRow(math.constant(fragments.stagingRows() - 1),
+                  firstRowOf(steps() - 1)),
+       indexOf(groups.back(), math.constant(groups.back().runs.columns - 1))});
   auto emitStaging = [&](bool areInside) {
     for (auto [number, columns] : llvm::enumerate(groups)) {
       if (number > 0)

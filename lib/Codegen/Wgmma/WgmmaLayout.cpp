@@ -50,7 +50,8 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                      schedule.clusterM,
                      schedule.clusterN,
                      schedule.persistentBlocks > 0,
-                     schedule.consumerSets()};
+                     schedule.consumerSets(),
+                     schedule.fitBoxes};
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
   layout.stagingStride = layout.warpTile().stagingBytes();

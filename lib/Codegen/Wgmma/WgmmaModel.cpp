@@ -8,6 +8,7 @@
 #include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
+#include "WgmmaBoxes.h"
 #include "WgmmaSpace.h"
 #include "WgmmaTypes.h"
 #include "WgmmaWork.h"
@@ -61,6 +62,11 @@ constexpr ScheduleRule kRules[] = {
               (wgmma.producerWarpgroups && wgmma.tma &&
                wgmma.persistentBlocks % wgmma.clusterBlocks() == 0);
      }},
+    {"fitted boxes of tensor maps",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return !wgmma.fitBoxes || wgmma.tma;
+     }},
     {"ping-pong of persistent blocks alone", [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
        return !wgmma.pingPong || wgmma.persistentBlocks > 0;
@@ -104,6 +110,11 @@ public:
   llvm::SmallVector<TensorMap> tensorMaps(const Workload &workload,
                                           const KernelFamily &family,
                                           unsigned part) const override;
+
+  BoxRows boxRows(const Workload &workload, const KernelFamily &family,
+                  llvm::ArrayRef<int64_t> shape) const override {
+    return wgmmaBoxRows(workload, family, shape);
+  }
 
   int64_t spillFreeRegisters(const Workload &workload,
                              const KernelFamily &family) const override {
@@ -282,6 +293,7 @@ KernelFamily WgmmaModel::withAlignment(KernelFamily family,
   wgmma.clusterM = wgmma.clusterN = 1;
   wgmma.persistentBlocks = 0;
   wgmma.pingPong = false;
+  wgmma.fitBoxes = false;
   // Single elements pass through registers, in two stages.
   if (wgmma.accessBytes == 1)
     wgmma.stages = 2;
@@ -379,6 +391,16 @@ llvm::SmallVector<TensorMap> WgmmaModel::tensorMaps(const Workload &workload,
       map.box.sizes.push_back(dim + 1 == operand.rank() ? tile.pitch
                               : isRow ? layout.boxRowsOf(factor)
                                       : 1);
+    }
+    unsigned axis = view.space(factor);
+    const SizeRange &range = workload.axes[axis].range;
+    int64_t rows = layout.sideOf(factor).extent;
+    if (layout.fitsRows(factor) &&
+        !(range.isFixed() && range.min % rows == 0)) {
+      map.box.fitBelow.assign(map.dims.size(), 0);
+      for (auto [number, dim] : llvm::enumerate(map.dims))
+        if (*operand.position(dim).asAxis() == axis)
+          map.box.fitBelow[number] = rows;
     }
     map.box.swizzleBytes = kWgmmaRowBytes;
     map.roundsToTF32 = roundsFactor(workload, factor);

@@ -26,7 +26,11 @@ WgmmaSpace::WgmmaSpace(const Workload &workload, const DeviceSpec &device)
     : ContractionSpace(workload, device),
       elementBytes(bytesOf(multipliedType(workload))),
       canHaveMaps(hasWgmmaMap(*workload.find(OperandRole::Lhs)) &&
-                  hasWgmmaMap(*workload.find(OperandRole::Rhs))) {
+                  hasWgmmaMap(*workload.find(OperandRole::Rhs))),
+      canBeSmall(
+          llvm::any_of(llvm::ArrayRef({axes.m, axes.n}), [&](unsigned axis) {
+            return workload.axes[axis].range.min < kMaxTensorMapBox;
+          })) {
   combineAxes = {axes.m, axes.n};
   reduceGranule = kWgmmaStepBytes / elementBytes;
   workerGranule = 1;
@@ -122,6 +126,7 @@ void WgmmaSpace::forEachSchedule(const KernelFamily &block,
   WgmmaSchedule schedule = WgmmaSchedule::of(block.schedule);
   for (bool tma : {true, false}) {
     schedule.tma = tma;
+    schedule.fitBoxes = tma && canBeSmall;
     bool isAsynchronous = stagesOf(schedule).size() > 1;
     bool isWide = isAsynchronous && schedule.accessBytes == kWgmmaProducedBytes;
     if (tma && !(isWide && canHaveMaps))

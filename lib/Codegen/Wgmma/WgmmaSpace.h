@@ -41,6 +41,8 @@ private:
   int64_t elementBytes;
   /// Whether tensor maps can describe both factors.
   bool canHaveMaps;
+  /// Whether a factor can have fewer elements along m or n than a box.
+  bool canBeSmall;
 };
 
 } // namespace ftuner

@@ -117,20 +117,23 @@ Value HostRuntime::getKernel(ImplicitLocOpBuilder &b, StringRef name) {
   return LLVM::AddressOfOp::create(b, kernels[name]);
 }
 
+LLVM::LLVMStructType HostRuntime::getTensorMapType() {
+  MLIRContext *context = module.getContext();
+  SmallVector<Type> types(2, getPointerType());
+  types.append(4 + kMaxTensorMapRank, IntegerType::get(context, 32));
+  return LLVM::LLVMStructType::getLiteral(context, types);
+}
+
 Value HostRuntime::getTensorMap(ImplicitLocOpBuilder &b, StringRef kernel,
                                 const KernelParameter &parameter) {
   std::string name = ("ftrt_tensor_map_" + kernel + "_" + parameter.name).str();
   LLVM::GlobalOp &global = tensorMaps[name];
   if (!global) {
     TensorMapEncoding encoding = encodingOf(parameter.map, parameter.type);
-    // ftrt_tensor_map: names of the kernel and the parameter, and numbers.
-    Type pointer = getPointerType(), i32 = b.getI32Type();
+    Type type = getTensorMapType(), i32 = b.getI32Type();
     SmallVector<uint32_t> numbers = {encoding.elementType, encoding.rank};
     llvm::append_range(numbers, encoding.box);
     numbers.append({encoding.swizzle, encoding.l2Promotion});
-    SmallVector<Type> types = {pointer, pointer};
-    types.append(numbers.size(), i32);
-    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), types);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(module.getBody());
     global = LLVM::GlobalOp::create(b, type, /*isConstant=*/true,

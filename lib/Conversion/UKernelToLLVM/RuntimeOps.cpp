@@ -42,6 +42,8 @@ private:
   Value encode(ImplicitLocOpBuilder &b, StringRef kernel,
                const KernelParameter &map,
                function_ref<Value(StringRef name)> operandOf);
+  Value fitBoxes(ImplicitLocOpBuilder &b, ukernel::TensorMapAttr map,
+                 Value kind, ArrayRef<Value> sizes);
   Value toI64(ImplicitLocOpBuilder &b, Value index) {
     return arith::IndexCastOp::create(b, b.getI64Type(), index);
   }
@@ -170,31 +172,64 @@ Value LaunchLowering::storeArray(ImplicitLocOpBuilder &b, Type type,
   return array;
 }
 
+/// The address of a `ftrt_tensor_map` whose boxes are fitted to a tensor of
+/// these sizes, i64 each: the given one, or a copy of it.
+Value LaunchLowering::fitBoxes(ImplicitLocOpBuilder &b,
+                               ukernel::TensorMapAttr map, Value kind,
+                               ArrayRef<Value> sizes) {
+  if (map.getFitBelow().empty())
+    return kind;
+  Type i32 = b.getI32Type();
+  Type type = runtime.getTensorMapType();
+  Value copy = allocate(b, type, 1);
+  LLVM::StoreOp::create(b, LLVM::LoadOp::create(b, type, kind), copy);
+  for (auto [number, below] : llvm::enumerate(map.getFitBelow())) {
+    if (below == 0)
+      continue;
+    Value size = sizes[number];
+    constexpr int64_t kRows = kTensorMapFitRows;
+    Value fitted = arith::AndIOp::create(
+        b, arith::AddIOp::create(b, size, constant(b, kRows - 1)),
+        constant(b, -kRows));
+    Value isSmaller = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, size,
+                                            constant(b, below));
+    Value box = arith::SelectOp::create(b, isSmaller, fitted,
+                                        constant(b, map.getBox()[number]));
+    Value place = LLVM::GEPOp::create(
+        b, runtime.getPointerType(), type, copy,
+        ArrayRef<LLVM::GEPArg>{
+            0, static_cast<int32_t>(HostRuntime::kTensorMapBox + number)});
+    LLVM::StoreOp::create(b, arith::TruncIOp::create(b, i32, box), place);
+  }
+  return copy;
+}
+
 /// Has the runtime encode a tensor map; its address. `operandOf` gives the
 /// operand for another parameter of the kernel.
 Value LaunchLowering::encode(ImplicitLocOpBuilder &b, StringRef kernel,
                              const KernelParameter &map,
                              function_ref<Value(StringRef)> operandOf) {
   auto numbers = [&](ArrayAttr extents) {
-    auto values = llvm::map_to_vector(extents, [&](Attribute extent) -> Value {
+    return llvm::map_to_vector(extents, [&](Attribute extent) -> Value {
       if (auto name = dyn_cast<StringAttr>(extent))
         return toI64(b, operandOf(name));
       return constant(b, cast<IntegerAttr>(extent).getInt());
     });
-    return storeArray(b, b.getI64Type(), values);
   };
   Value address =
       LLVM::IntToPtrOp::create(b, runtime.getPointerType(),
                                addressOf(b, operandOf(map.map.getPointer())));
-  Value sizes = numbers(map.map.getSizes());
-  Value strides = numbers(map.map.getStrides());
+  auto sizes = numbers(map.map.getSizes());
+  Value kind =
+      fitBoxes(b, map.map, runtime.getTensorMap(b, kernel, map), sizes);
+  Value sizesArray = storeArray(b, b.getI64Type(), sizes);
+  Value strides = storeArray(b, b.getI64Type(), numbers(map.map.getStrides()));
   Value place =
       allocate(b, b.getI8Type(), kTensorMapBytes, kTensorMapAddressAlignment);
   expectFunction(b, runtime, runtime.getEncode());
-  auto code =
-      LLVM::CallOp::create(b, runtime.getEncode(),
-                           ValueRange{runtime.getTensorMap(b, kernel, map),
-                                      address, sizes, strides, stream, place});
+  auto code = LLVM::CallOp::create(
+      b, runtime.getEncode(),
+      ValueRange{kind, address, sizesArray, strides, stream, place});
   returnIfFailed(b, code.getResult());
   return place;
 }

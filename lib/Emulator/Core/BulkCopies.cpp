@@ -83,8 +83,19 @@ BulkCopies &BulkCopies::ownerOf(const char *address) {
   return peer ? *peer->bulkCopies : *this;
 }
 
+/// A copy to several blocks counts once.
+void BulkCopies::count(const BulkRange &range) const {
+  ExecutionCounter *counter = scheduler.counter();
+  if (!counter || !range.isBox())
+    return;
+  uint64_t inside = 0;
+  range.forEachRow([&](const BulkRange::Row &) { ++inside; });
+  counter->copyBox(range.rows(), range.rows() - inside);
+}
+
 void BulkCopies::load(Fiber &fiber, char *target, const BulkRange &range,
                       char *mbarrier, uint32_t site) {
+  count(range);
   ownerOf(target).issueLoad(fiber, target, range, mbarrier,
                             /*sharedSource=*/nullptr, site);
 }
@@ -98,6 +109,7 @@ void BulkCopies::multicast(Fiber &fiber, char *target, const BulkRange &range,
                      " blocks of the cluster, but got ", mask);
     scheduler.kill(fiber);
   }
+  count(range);
   const BlockMemory &place = ownerOf(target).memory;
   for (size_t i = 0; i < blocks.size(); ++i)
     if (mask >> i & 1) {

@@ -72,6 +72,8 @@ private:
   /// then does not return.
   void check(Fiber &fiber, const BulkRange &range, const char *place,
              bool isLoad, bool isFromShared, uint32_t site);
+  /// Counts the rows of a box that is copied to shared memory.
+  void count(const BulkRange &range) const;
   /// A copy to this block, by a thread of any of the cluster, from global
   /// memory or, where it is not null, `sharedSource` in the thread's block.
   void issueLoad(Fiber &fiber, char *target, const BulkRange &range,

@@ -45,7 +45,7 @@ public:
   /// Writes what a copy from shared memory found there.
   void store(const char *bytes) const;
 
-private:
+  /// Rows of a box, of the elements along its innermost dimension.
   uint64_t rows() const {
     uint64_t count = 1;
     for (uint32_t i = 1; i < rank; ++i)
@@ -53,6 +53,7 @@ private:
     return count;
   }
 
+private:
   char *global = nullptr;
   uint64_t rowBytes = 0;
   uint32_t rank = 0; ///< 0 for a range of bytes.

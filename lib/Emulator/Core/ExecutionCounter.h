@@ -25,6 +25,8 @@ public:
   /// Rows that no lane may access are null.
   virtual void copyMatrices(const MatrixCopy &copy, const MatrixRows &rows,
                             AccessKind kind) = 0;
+  /// Boxes of a tensor map are copied to shared memory.
+  virtual void copyBox(uint64_t rows, uint64_t rowsOutside) = 0;
   /// All threads of the block met.
   virtual void passBarrier(uint32_t rank) = 0;
   /// All threads of the block are through.

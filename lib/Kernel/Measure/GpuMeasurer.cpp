@@ -159,13 +159,16 @@ llvm::Error LaunchValues::addTensorMap(const Gpu &gpu,
   kind.parameter = parameter.name.c_str();
   kind.element_type = encoding.elementType;
   kind.rank = encoding.rank;
+  auto sizes = numbers(parameter.map.getSizes());
   llvm::copy(encoding.box, kind.box);
+  for (auto [number, below] : llvm::enumerate(parameter.map.getFitBelow()))
+    kind.box[number] = fittedBox(kind.box[number], below, sizes[number]);
   kind.swizzle = encoding.swizzle;
   kind.l2_promotion = encoding.l2Promotion;
   maps.emplace_back();
   addresses.push_back(maps.back().data());
   return gpu.library.check(gpu.library.tensor_map_encode(
-      &kind, data[*parameter.operand], numbers(parameter.map.getSizes()).data(),
+      &kind, data[*parameter.operand], sizes.data(),
       numbers(parameter.map.getStrides()).data(), gpu.stream,
       maps.back().data()));
 }

@@ -99,9 +99,9 @@ void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
 void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
                             const Workload &workload, const DeviceSpec &device,
                             const Plan &plan, const SearchSetup &setup) {
-  SmallVector<const CodegenModel *> waiting(setup.paths.unproven);
-  llvm::erase_if(waiting, [&](const CodegenModel *path) {
-    return errorToBool(path->supports(workload, device));
+  SmallVector<Gate> waiting(setup.paths.unproven);
+  llvm::erase_if(waiting, [&](const Gate &gate) {
+    return errorToBool(gate.path->supports(workload, device));
   });
   // The search takes as long as one of a single shape.
   if (waiting.empty() || plan.predictions.empty() ||
@@ -118,12 +118,17 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
   }
   SearchProblem problem = setup.problem(single, device);
   SmallVector<const CodegenModel *> paths(problem.paths);
-  llvm::append_range(paths, waiting);
+  for (const Gate &gate : waiting)
+    if (!llvm::is_contained(paths, gate.path))
+      paths.push_back(gate.path);
   problem.paths = paths;
+  problem.options.closedFields = {};
   problem.options.measuring = {};
   llvm::Expected<Plan> other = solve(problem, *setup.strategy);
   if (!other || other->predictions.empty())
     return llvm::consumeError(other.takeError());
+  if (other->predictions.front().microseconds >= longest.microseconds)
+    return;
   std::string sizes = llvm::join(
       llvm::map_range(longest.shape,
                       [](int64_t size) { return std::to_string(size); }),

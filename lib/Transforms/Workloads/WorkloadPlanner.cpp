@@ -71,9 +71,10 @@ LogicalResult WorkloadPlanner::checkPlan(ukernel::PlanOp plan,
                                          ukernel::OperatorOpInterface op) {
   Plan given = toPlan(plan.getPlan());
   Workload workload = toWorkload(op);
-  // Whichever paths compete in searches, plans may name others.
+  // Whichever families compete in searches, plans may name others.
   SearchProblem problem = setup.problem(workload, device, {});
   problem.paths = codegenModels();
+  problem.options.closedFields = {};
   llvm::Error error = problem.checkLegality(given);
   if (!error) {
     remarkSpills(op, plan, given, problem);
@@ -142,9 +143,9 @@ WorkloadPlanner::search(const Workload &workload, Paths paths,
   };
   llvm::Expected<Plan> plan = solve(problem, *setup.strategy, context);
   if (plan) {
-    SmallVector<const CodegenModel *> proven(setup.paths.proven);
-    llvm::erase_if(proven, [&](const CodegenModel *path) {
-      return !llvm::is_contained(allowed, path);
+    SmallVector<Gate> proven(setup.paths.proven);
+    llvm::erase_if(proven, [&](const Gate &gate) {
+      return !llvm::is_contained(allowed, gate.path);
     });
     plan->provenPaths = namesOf(proven, ",");
   }

@@ -15,9 +15,11 @@ examples:
   ftuner check-gpu                    all codegen paths that the first GPU runs
   ftuner check-gpu --gpu 1 --json
   ftuner check-gpu --paths wgmma      one path; verdicts on others stay
+  ftuner check-gpu --paths wgmma.fit_boxes   what is behind one gate of a path
 
-Gated codegen paths join what is compiled for the card (--paths=auto) once all of their families
-have passed. docs/check-gpu.md tells more."""
+What is behind a gate joins what is compiled for the card (--paths=auto) once all of its families
+have passed; a path or a gate with a family that failed is left out. docs/check-gpu.md tells
+more."""
 
 
 def add_parser(commands: Any) -> None:
@@ -31,11 +33,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--gpu", type=int, default=0, metavar="INDEX", help="which GPU (default: 0)"
     )
-    parser.add_argument("--paths", help="only these codegen paths, with commas between")
+    parser.add_argument("--paths", help="only these codegen paths and gates, with commas between")
     parser.add_argument(
         "--timeout",
         type=float,
-        default=10.0,
+        default=check.SECONDS_OF_FAMILY,
         metavar="SECONDS",
         help="for one family of kernels; one that takes longer hangs (default: %(default)g)",
     )

@@ -22,6 +22,8 @@ from .verdicts import Card, Outcome, PathVerdict
 
 #: Seconds for a process to start.
 _SECONDS_TO_START = 60.0
+#: Seconds after which a family hangs, unless a caller says otherwise.
+SECONDS_OF_FAMILY = 10.0
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ def find_card(gpu: int) -> Card:
 
 
 def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]:
-    """The families of the named paths, or of all, that the card runs.
+    """The families of the named sets (`families.sets`), or of all, that the card runs.
 
-    Raises `ValueError` for names of no path, and `Error` where a path has nothing for the card.
+    Raises `ValueError` for names of no set, and `Error` where one has nothing for the card.
     """
     known = sets()
     capability = parse_capability(card.capability)
@@ -103,15 +105,17 @@ def run(
                 broken = outcomes[[*found][-1]].path  # Unless all have run.
                 todo = [family for family in todo if family.symbol not in found]
                 for family in todo:
-                    if family.path == broken:
-                        outcomes[family.symbol] = Outcome(family.path, family.name, "skipped")
+                    if family.group == broken:
+                        outcomes[family.symbol] = Outcome(family.group, family.name, "skipped")
                         report(outcomes[family.symbol])
-                todo = [family for family in todo if family.path != broken]
+                todo = [family for family in todo if family.group != broken]
     return outcomes
 
 
-def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Report:
-    """Checks the paths on a GPU, and keeps the verdict."""
+def check_and_keep(
+    gpu: int, paths: Sequence[str] | None = None, timeout: float = SECONDS_OF_FAMILY
+) -> Report:
+    """Checks the named sets, or all, on a GPU, and keeps the verdict."""
     card = find_card(gpu)
     outcomes = check(gpu, families_for(card, paths), timeout)
     found = {
@@ -146,7 +150,7 @@ def build(
             words = next(
                 (line for line in error.diagnostics.splitlines() if "error:" in line), str(error)
             )
-            outcomes[family.symbol] = Outcome(family.path, family.name, "refused", words)
+            outcomes[family.symbol] = Outcome(family.group, family.name, "refused", words)
         progress.advance()
 
     with Progress("compiling", len(families)) as progress:
@@ -168,7 +172,7 @@ def _watch(
     jobs.write_text(
         json.dumps(
             [
-                {"path": one.path, "name": one.name, "library": str(libraries[one.symbol])}
+                {"group": one.group, "name": one.name, "library": str(libraries[one.symbol])}
                 for one in todo
             ]
         ),
@@ -177,7 +181,7 @@ def _watch(
     outcomes: dict[str, Outcome] = {}
 
     def keep(family: Family, status: str, words: str = "", **more: Any) -> None:
-        outcome = Outcome(family.path, family.name, status, words, **more)
+        outcome = Outcome(family.group, family.name, status, words, **more)
         outcomes[family.symbol] = outcome
         report(outcome)
 

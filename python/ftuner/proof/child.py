@@ -110,13 +110,13 @@ def _tell(line: dict[str, Any]) -> None:
 def main(gpu: int, file: Path) -> None:
     jobs = json.loads(file.read_text(encoding="utf-8"))
     known = {
-        (family.path, family.name): family for one in sets().values() for family in one.families
+        (family.group, family.name): family for one in sets().values() for family in one.families
     }
     runtime.get().select_device(gpu)
     _tell({"ready": True})
     for number, job in enumerate(jobs):
         _tell({"begin": number})
-        outcome = _run(known[job["path"], job["name"]], job["library"], gpu)
+        outcome = _run(known[job["group"], job["name"]], job["library"], gpu)
         # What failed in the driver may have broken the context.
         ends = outcome.pop("ends", False)
         _tell({"end": number, **outcome})

@@ -38,6 +38,8 @@ class Family:
 
     Attributes:
         path, name: the codegen path, and what the family is called in reports.
+        gate: the gate of the path that it is behind, a field of its schedules (docs/check-gpu.md);
+            empty for a family of the path itself.
         type: of the elements, f32, f16 or bf16; of a product's factors also tf32, tf32-truncate or
             i8.
         schedule, tiles, axis: as `#ukernel.family` has them.
@@ -57,6 +59,12 @@ class Family:
     axis: int = 0
     offset: int = 0
     capability: tuple[int, int] = field(default=(0, 0), kw_only=True)
+    gate: str = field(default="", kw_only=True)
+
+    @property
+    def group(self) -> str:
+        """The name of its set: "PATH" or "PATH.GATE"."""
+        return f"{self.path}.{self.gate}" if self.gate else self.path
 
     @property
     def symbol(self) -> str:
@@ -298,18 +306,19 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
 
 @dataclass(frozen=True)
 class ProofSet:
-    """The set of a path.
+    """The families that are proven together: those of a path, or of one of its gates.
 
     Attributes:
+        group: its name, that of the path, or "PATH.GATE".
         capability: the least compute capability of cards that it is for, or with `is_exact` the
             only one.
     """
 
-    path: str
+    group: str
     capability: tuple[int, int]
     is_exact: bool
     families: tuple[Family, ...]
-    #: Hash of the file.
+    #: Hash of what the file says of them.
     digest: str
 
     def applies_to(self, capability: tuple[int, int]) -> bool:
@@ -333,27 +342,32 @@ def parse_capability(text: str) -> tuple[int, int]:
 
 
 def sets() -> dict[str, ProofSet]:
-    """The sets by their paths. Raises `Error` where the installation has none or a wrong one."""
+    """The sets by their names. Raises `Error` where the installation has none or a wrong one."""
     return _sets_in(locations.find(locations.PROOFS))
 
 
 @functools.cache
 def _sets_in(folder: Path) -> dict[str, ProofSet]:
-    found = [_read(file) for file in sorted(folder.glob("*.json"))]
-    return {one.path: one for one in found}
+    return {one.group: one for file in sorted(folder.glob("*.json")) for one in _read(file)}
 
 
-def _read(file: Path) -> ProofSet:
-    content = file.read_bytes()
+def _read(file: Path) -> list[ProofSet]:
+    """The set of the path of a file, and those of its gates."""
     try:
-        data = json.loads(content)
+        data = json.loads(file.read_bytes())
         if data["format_version"] != FORMAT_VERSION:
             raise ValueError(f"expected format_version {FORMAT_VERSION}")
-        families = tuple(_families(data))
         least = parse_capability(data["capability"])
-        digest = hashlib.sha256(content).hexdigest()
-        return ProofSet(data["path"], least, bool(data.get("exact", False)), families, digest)
-    except (ValueError, KeyError, TypeError) as error:
+        is_exact = bool(data.get("exact", False))
+        given = data.pop("families")
+        found = []
+        for gate in dict.fromkeys(["", *(one.get("gate", "") for one in given)]):
+            own = {**data, "families": [one for one in given if one.get("gate", "") == gate]}
+            digest = hashlib.sha256(json.dumps(own).encode()).hexdigest()
+            group = f"{data['path']}.{gate}" if gate else data["path"]
+            found.append(ProofSet(group, least, is_exact, tuple(_families(own)), digest))
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"cannot read the families of '{file}': {error!r}") from error
 
 

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
 import threading
 import time
@@ -22,7 +23,7 @@ from typing import Any
 from .. import cache, descriptions, listing, locations, nvml, outputs, runtime
 from .._version import version
 from ..errors import CacheError, CompileWarning, Error
-from .families import ProofSet, parse_capability, sets
+from .families import parse_capability, sets
 
 FORMAT_VERSION = 1
 _MAJOR, _MINOR, _SM_COUNT = 75, 76, 16  # CUdevice_attribute
@@ -192,47 +193,98 @@ def _is_valid(content: Any, card: Card) -> bool:
 #===--- What the compiler may take ---------------------------------------===#
 
 
-def gated_sets(card: Card) -> list[ProofSet]:
-    """The sets of gated paths that are for a card."""
-    gated = listing.gated_paths(locations.tool("ftuner-translate"))
-    capability = parse_capability(card.capability)
-    return [one for path, one in sets().items() if path in gated and one.applies_to(capability)]
+@dataclass(frozen=True)
+class Gates:
+    """What the verdicts on a card say to a search."""
+
+    #: Names of gates whose families passed, and of paths and gates with one that did not.
+    proven: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
-def proven_paths(device: descriptions.Description) -> list[str]:
-    """The gated paths that were proven on the card at hand, if it is the device.
+#: Whether what has no verdict yet is checked before the first use on a card: unless it is 0.
+CHECK_VARIABLE = "FTUNER_CHECK_GPU"
 
-    Warns, once for each card, of gated paths that are left out though the card is there.
+
+def gates_for(device: descriptions.Description) -> Gates:
+    """What verdicts say of the card at hand, if that is the device.
+
+    Sets of families without a verdict are checked first, which takes seconds, once for a card, a
+    driver and a compiler. Warns, once for each card, of what is left out.
     """
     card = _card_at_hand(device)
-    gated = gated_sets(card) if card else []
-    if card is None or not gated:
-        return []
-    verdicts = read(card)
-    for one in gated:
-        verdict = verdicts.get(one.path)
-        if verdict is None:
+    if card is None:
+        return Gates()
+    capability = parse_capability(card.card.capability)
+    known = [one.group for one in sets().values() if one.applies_to(capability)]
+    found = read(card.card)
+    missing = [group for group in known if group not in found]
+    if missing and os.environ.get(CHECK_VARIABLE) != "0":
+        found = _checked(card, missing)
+    gated = listing.gates(locations.tool("ftuner-translate"))
+    for group in known:
+        verdict = found.get(group)
+        if verdict is None and group in gated:
             _warn_once(
-                f"the codegen path {one.path} is left out, since nothing has proven it on "
-                f"{card.name} yet: run ftuner check-gpu"
+                f"{_called(group)} is left out, since nothing has proven it on "
+                f"{card.card.name} yet: run ftuner check-gpu"
             )
-        elif not verdict.passed:
-            _warn_once(f"the codegen path {one.path} is left out: on {card.name} {verdict}")
-    return [one.path for one in gated if one.path in verdicts and verdicts[one.path].passed]
+        elif verdict is not None and not verdict.passed:
+            _warn_once(f"{_called(group)} is left out: on {card.card.name} {verdict}")
+    passed = [group for group in known if group in found and found[group].passed]
+    return Gates(
+        tuple(group for group in passed if group in gated),
+        tuple(group for group in known if group in found and group not in passed),
+    )
 
 
-def _card_at_hand(device: descriptions.Description) -> Card | None:
+def _called(group: str) -> str:
+    return f"the {'gate' if '.' in group else 'codegen path'} {group}"
+
+
+def _checked(card: _CardAtHand, groups: list[str]) -> dict[str, PathVerdict]:
+    """The verdicts on a card once these sets are checked, in one thread at a time."""
+    from . import check  # It compiles, and the compiler asks for verdicts.
+
+    with _check_lock:
+        found = read(card.card)
+        missing = [group for group in groups if group not in found]
+        if missing and card not in _unchecked:
+            try:
+                check.check_and_keep(card.index, missing)
+            except Error as error:
+                _unchecked.add(card)
+                _warn_once(f"cannot check {card.card.name}: {error}; run ftuner check-gpu")
+        return read(card.card)
+
+
+_check_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _CardAtHand:
+    """A GPU of this machine and its number."""
+
+    card: Card
+    index: int
+
+
+#: Cards on which nothing can be run, or whose verdict cannot be kept.
+_unchecked: set[_CardAtHand] = set()
+
+
+def _card_at_hand(device: descriptions.Description) -> _CardAtHand | None:
     """The GPU of this machine that a description is of; the first one where there are several."""
     library = runtime.get()
     if not library.has_device():
         return None
     with contextlib.suppress(Error):
         if device.gpu is not None:
-            return _card(device.gpu)
+            return _CardAtHand(_card(device.gpu), device.gpu)
         for index in range(library.device_count()):
             card = _card(index)
             if card.is_described_by(device.content()):
-                return card
+                return _CardAtHand(card, index)
     return None
 
 

@@ -221,7 +221,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<warpgroups = 
 // -----
 
 // what is given beyond the rest
-// expected-error @below {{expected 'swap_operands', 'producer_warpgroups', 'tma', 'cluster', 'persistent' or 'ping_pong', but got 'loaders'}}
+// expected-error @below {{expected 'swap_operands', 'producer_warpgroups', 'tma', 'cluster', 'persistent', 'ping_pong' or 'fit_boxes', but got 'loaders'}}
 module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----
@@ -545,6 +545,18 @@ module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = [
 // tensor_map_c3: the promotion
 // expected-error @below {{expected a promotion in L2 of 64, 128 or 256 bytes, or 0 for none, but got 32}}
 module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 32>} {}
+
+// -----
+
+// tensor_map_c4: another number of dimensions
+// expected-error @below {{expected a number of fit_below for each of 2 dimensions, but got 1}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128, fit_below = [128]>} {}
+
+// -----
+
+// tensor_map_c4: no multiple of 8
+// expected-error @below {{expected numbers of fit_below that are multiples of 8 of at most 256, but got 100}}
+module attributes {test.attribute = #ukernel.tensor_map<pointer = "a", sizes = ["k", "m"], strides = [100], box = [64, 128], swizzle_bytes = 128, l2_promotion_bytes = 128, fit_below = [0, 100]>} {}
 
 // -----
 

@@ -50,7 +50,7 @@ def check_workload(workload, rows):
         check(covered == program["extent"] + program["padded"], f"partition {program}")
     check(workload["statistics"], "statistics")
     check(workload["search"] == {"strategy": "ftuner", "cost_model": "latency", "calibration": "h200",
-                                 "paths": ["simt", "mma", "rows"], "proven_paths": []}, "search")
+                                 "paths": ["simt", "mma", "wgmma", "rows"], "proven_paths": []}, "search")
     check([p["shape"][0] for p in workload["predictions"]] == list(range(1, rows + 1)), "predictions of all sizes")
     programs = {program["size"]: program for program in workload["programs"]}
     for prediction in workload["predictions"]:

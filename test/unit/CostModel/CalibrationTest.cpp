@@ -157,6 +157,13 @@ TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
   DeviceSpec h100 = loadDevice("h100");
   h100.name = "nvidia-h100";
   EXPECT_EQ(defaultCalibration(h100).name, "h200");
+  // What prices FTuner's kernels where the device has one of the vendor's.
+  EXPECT_EQ(kernelCalibration(loadDevice("h100")).name, "h200");
+  EXPECT_EQ(kernelCalibration(loadDevice("h200")).name, "h200");
+  EXPECT_EQ(kernelCalibration(h100).name, "h200");
+  EXPECT_EQ(kernelCalibration(loadDevice("t4")).name, "t4");
+  EXPECT_EQ(kernelCalibration(loadDevice("a100-80gb")).name, "a100-80gb");
+  EXPECT_EQ(kernelCalibration(loadDevice("b200")).name, "global");
   device.die.clear();
   EXPECT_EQ(defaultCalibration(device).name, "global");
 }

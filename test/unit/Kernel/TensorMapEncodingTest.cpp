@@ -22,9 +22,9 @@ protected:
                                              b.getI64IntegerAttr(100));
     mlir::SmallVector<mlir::Attribute> strides(box.sizes.size() - 1,
                                                b.getI64IntegerAttr(64));
-    return ukernel::TensorMapAttr::get(&context, "lhs", b.getArrayAttr(sizes),
-                                       b.getArrayAttr(strides), box.sizes,
-                                       box.swizzleBytes, box.l2PromotionBytes);
+    return ukernel::TensorMapAttr::get(
+        &context, "lhs", b.getArrayAttr(sizes), b.getArrayAttr(strides),
+        box.sizes, box.swizzleBytes, box.l2PromotionBytes, box.fitBelow);
   }
 
   mlir::MLIRContext context;
@@ -65,6 +65,20 @@ TEST_F(TensorMapEncodingTest, HasTheNumbersOfTheDriver) {
               number++);
 }
 
+TEST(TensorMapBox, IsFittedToFewerRows) {
+  // As many as there are, in eights, and the box's own from the bound on.
+  for (auto [size, expected] : {std::pair(1, 8),
+                                {8, 8},
+                                {9, 16},
+                                {120, 120},
+                                {121, 128},
+                                {127, 128},
+                                {128, 64},
+                                {300, 64}})
+    EXPECT_EQ(fittedBox(/*box=*/64, /*fitBelow=*/128, size), expected) << size;
+  EXPECT_EQ(fittedBox(64, /*fitBelow=*/0, 1), 64);
+}
+
 TEST_F(TensorMapEncodingTest, EqualMapsAreOneParameter) {
   KernelSignature signature;
   signature.addPart(&context);
@@ -90,6 +104,11 @@ TEST_F(TensorMapEncodingTest, EqualMapsAreOneParameter) {
   EXPECT_EQ(add(0, box), 0u);
   EXPECT_EQ(add(0, lower), 1u);
   EXPECT_TRUE(signature.hasTensorMaps());
+  KernelSignature fitting = signature;
+  TensorMapBox fitted = box;
+  fitted.fitBelow = {0, 128};
+  EXPECT_EQ(fitting.addTensorMap({0, {1, 0}, fitted, false}, sizes, strides),
+            2u);
 
   std::vector<std::string> names;
   for (const KernelParameter &parameter : signature.getParameters())

@@ -118,7 +118,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
       {"strategy", std::string("roller")},
       {"cost-model", std::string("sia")},
       {"paths", std::string("simt")},
-      {"proven-paths", std::string("wgmma")},
+      {"proven-paths", std::string("wgmma.fit_boxes")},
+      {"failed-paths", std::string("mma")},
       {"measure-top", int64_t(10)},
       {"measure", std::string("filter")},
       {"measurer", std::string("model:latency")},
@@ -171,7 +172,8 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(choice.strategy, "roller");
   EXPECT_EQ(choice.costModel, "sia");
   EXPECT_EQ(choice.paths, "simt");
-  EXPECT_EQ(choice.provenPaths, "wgmma");
+  EXPECT_EQ(choice.provenPaths, "wgmma.fit_boxes");
+  EXPECT_EQ(choice.failedPaths, "mma");
 }
 
 /// The paths of a choice, those that were proven and those that are left out.
@@ -186,27 +188,60 @@ static std::string pathsOf(std::string names, std::string proven = "") {
          namesOf(paths->unproven, ",");
 }
 
-TEST(SearchOptions, GatedPathsJoinWhereTheyWereProven) {
+TEST(SearchOptions, GatesOpenWhereTheyWereProven) {
   EXPECT_EQ(SearchChoice().paths, "auto");
   std::string open = namesOf(defaultCodegenModels(), ",");
-  std::string gated = namesOf(gatedCodegenModels(), ", ");
-  EXPECT_EQ(pathsOf("auto"), open + ";;" + namesOf(gatedCodegenModels(), ","));
-  llvm::SmallVector<const CodegenModel *> others(gatedCodegenModels());
-  llvm::erase(others, findCodegenModel("wgmma"));
-  EXPECT_EQ(pathsOf("auto", "wgmma"),
-            "simt,mma,wgmma,rows;wgmma;" + namesOf(others, ","));
+  std::string gates = namesOf(codegenGates(), ", ");
+  EXPECT_EQ(pathsOf("auto"), open + ";;" + namesOf(codegenGates(), ","));
+  llvm::SmallVector<Gate> others(codegenGates());
+  llvm::erase_if(others, [](const Gate &gate) {
+    return gate.name() == "wgmma.fit_boxes";
+  });
+  EXPECT_EQ(pathsOf("auto", "wgmma.fit_boxes"),
+            open + ";wgmma.fit_boxes;" + namesOf(others, ","));
   // Names force, whatever was proven.
   EXPECT_EQ(pathsOf("wgmma,simt"), "simt,wgmma;;");
-  EXPECT_EQ(pathsOf("mma", "wgmma"), "mma;;");
+  EXPECT_EQ(pathsOf("mma", "wgmma.fit_boxes"), "mma;;");
   EXPECT_EQ(checked({{"proven-paths", std::string("mma")}}), "");
   OptionValues notGated = {{"proven-paths", std::string("mma")}};
   EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(notGated)),
-            "option 'proven-paths': expected names of gated codegen paths "
-            "(" +
-                gated + "), separated by commas, but got 'mma'");
+            "option 'proven-paths': expected names of gates (" + gates +
+                "), separated by commas, but got 'mma'");
   EXPECT_EQ(pathsOf("auto,wgmma"),
             "expected names of codegen paths (" + codegenModelNames() +
                 "), separated by commas, but got 'auto'");
+}
+
+/// The fields that stay at their defaults.
+static std::string closedFieldsOf(std::string paths, std::string proven,
+                                  std::string failed) {
+  SearchChoice choice;
+  choice.paths = std::move(paths);
+  choice.provenPaths = std::move(proven);
+  choice.failedPaths = std::move(failed);
+  std::string names;
+  for (const ScheduleField *field :
+       llvm::cantFail(readPaths(choice)).closedFields)
+    names += field->name;
+  return names;
+}
+
+TEST(SearchOptions, FieldsOfSchedulesHaveGates) {
+  EXPECT_EQ(closedFieldsOf("auto", "", ""), "fit_boxes");
+  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes", ""), "");
+  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes", "wgmma.fit_boxes"),
+            "fit_boxes");
+  EXPECT_EQ(closedFieldsOf("wgmma", "", "wgmma.fit_boxes"), "");
+  // What failed is left out, open or not.
+  SearchChoice choice;
+  choice.failedPaths = "wgmma, rows";
+  EXPECT_EQ(namesOf(llvm::cantFail(readPaths(choice)).models, ","), "simt,mma");
+  OptionValues unknown = {{"failed-paths", std::string("fma")}};
+  std::string message = llvm::toString(searchOptionList().checkTexts(unknown));
+  EXPECT_NE(message.find("option 'failed-paths': expected names of codegen "
+                         "paths and gates ("),
+            std::string::npos)
+      << message;
 }
 
 TEST(SearchOptions, BoundsAreTheDocumentedOnes) {

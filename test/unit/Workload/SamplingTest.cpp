@@ -31,6 +31,23 @@ TEST(SampleSizes, SamplesLargeAndOpenRanges) {
   }
 }
 
+TEST(SampleSizes, HoldCommonSizes) {
+  auto holds = [](SizeRange range, int64_t limit, int64_t size) {
+    return llvm::any_of(
+        sampleSizes(axis(range), limit),
+        [&](const SizeSample &sample) { return sample.size == size; });
+  };
+  for (int64_t size : {128, 255, 256, 257, 640, 1023, 1024, 1025, 2048, 3968})
+    EXPECT_TRUE(holds({1, 4096}, 256, size)) << size;
+  EXPECT_TRUE(holds({1, std::nullopt}, 256, 32769));
+  // Few samples have room for powers of two alone.
+  EXPECT_TRUE(holds({1, 4096}, 24, 1024));
+  EXPECT_FALSE(holds({1, 4096}, 24, 1025));
+  // They are sizes of the range.
+  EXPECT_FALSE(holds({7, 1000000, 13}, 256, 1024));
+  EXPECT_LE(sampleSizes(axis({1, 4096}), 24).size(), 24u);
+}
+
 TEST(SampleSizes, LeavesOutZero) {
   EXPECT_EQ(sampleSizes(axis({0, 4}), 16).front().size, 1);
   EXPECT_EQ(sampleSizes(axis({0, 32, 8}), 16).front().size, 8);

@@ -145,6 +145,10 @@ struct ContractionTile : TileEmission {
   unsigned lhsNumber = 0, rhsNumber = 0;
   llvm::SmallVector<unsigned> inputNumbers;
 
+  /// By axis: the first element that the tile stores, of type index, where the
+  /// tile may begin before it; null where it stores all from its beginning on.
+  llvm::SmallVector<mlir::Value, 3> firstStored;
+
   BatchTile batchTile() const { return BatchTile::of(*described, blockTile()); }
   /// Of a tile with several elements along batch axes: operands of the element
   /// at a position along the sides of `batchTile`.

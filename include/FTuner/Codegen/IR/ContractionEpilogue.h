@@ -38,11 +38,16 @@ public:
   /// Emits runs of whole width or of one column, which may lie outside but
   /// where all are known to be inside. What they read is read before any is
   /// stored, and computed on without a branch.
-  void emitRuns(llvm::ArrayRef<Run> runs, bool areInside);
+  void emitRuns(llvm::ArrayRef<Run> runs, bool areAllInside);
   /// Whether they read memory for their rows.
   bool readsRows() const;
-  /// Whether an element lies inside; null if all do.
-  Value isInside(Value row, Value column);
+  /// The indices of an element in the tensor.
+  struct Place {
+    Value row, column;
+  };
+  /// Whether the tile stores all elements from one place to another, an i1;
+  /// null if it stores every element that it computes.
+  Value areInside(Place first, Place last);
   /// Operands of the epilogue that are the same for all rows, of such a run of
   /// columns; null in place of others. Outside, what is read is not specified.
   Values loadRowInvariant(Value column, int64_t width);
@@ -51,6 +56,8 @@ public:
   mlir::FloatType roundedSum() const;
 
 private:
+  /// The same along one axis, from an index to another.
+  Value areInside(Value first, Value last, unsigned axis);
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);
   bool isWhole(int64_t width) const {

@@ -31,6 +31,7 @@ public:
   Value bitXor(Value lhs, Value rhs);
   Value less(Value lhs, Value rhs);
   Value minimum(Value lhs, Value rhs);
+  Value maximum(Value lhs, Value rhs);
 
 private:
   mlir::ImplicitLocOpBuilder &b;

@@ -80,6 +80,8 @@ struct WgmmaLayout {
   bool isPersistent = false;
   /// Sets of consumer warpgroups: two in ping-pong schedules.
   int64_t consumerSets = 1;
+  /// Whether boxes are fitted to an operand that is smaller than a tile.
+  bool fitsBoxes = false;
   /// Bytes from a stage of lhs and rhs to the next, and of a warp's staging
   /// tile. A persistent block has tiles of both parts of a family: those of the
   /// part that takes the most.
@@ -166,6 +168,19 @@ struct WgmmaLayout {
   int64_t boxRowsOf(unsigned factor) const {
     int64_t rows = copiedRows(factor);
     return tileOf(factor).reduceContiguous ? rows / boxesOf(factor) : rows;
+  }
+
+  /// Whether one box can bring all that a block's tile of a factor has of an
+  /// operand with fewer rows than the tile: with rows along the space axis, and
+  /// no more than a box may have. Of blocks that share the factor the first
+  /// one copies it then.
+  bool fitsRows(unsigned factor) const {
+    return fitsBoxes && hasTma(factor) && tileOf(factor).reduceContiguous &&
+           tileOf(factor).outer <= kMaxTensorMapBox;
+  }
+  /// Whether panels that lie outside of an operand are left out.
+  bool fitsPanels(unsigned factor) const {
+    return fitsBoxes && hasTma(factor) && !tileOf(factor).reduceContiguous;
   }
 
   /// Instructions of a warpgroup at one depth, depths of a step.

@@ -37,6 +37,7 @@ struct WgmmaSchedule {
   int64_t clusterM = 1, clusterN = 1;
   int64_t persistentBlocks = 0;
   bool pingPong = false;
+  bool fitBoxes = false;
 
   static constexpr auto rows() {
     using S = WgmmaSchedule;
@@ -100,7 +101,13 @@ struct WgmmaSchedule {
             "compute tiles in turn: one multiplies while the other stores")
             .label("ping-pong")
             .formerly("turns", "turns", /*offset=*/1)
-            .optional()};
+            .optional(),
+        ScheduleRow("fit_boxes", &S::fitBoxes,
+                    "boxes of an operand with fewer rows than a tile have as "
+                    "many as it has, rounded up to 8, in place of the tile's")
+            .label("fitted")
+            .optional()
+            .gated()};
   }
   static WgmmaSchedule of(const Schedule &schedule) {
     return unpackSchedule<WgmmaSchedule>(schedule);

@@ -39,7 +39,34 @@ void TmaCopies::prepareMaps() {
       found.origin.push_back(
           b.createOrFold<arith::IndexCastOp>(b.getI32Type(), first));
     }
+    unsigned axis = tile.axes.space(factor);
+    if (tile.exact[axis] ||
+        !(layout.fitsRows(factor) || layout.fitsPanels(factor)))
+      continue;
+    found.extent =
+        b.createOrFold<arith::IndexCastOp>(b.getI32Type(), tile.extents[axis]);
+    found.isSmall =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, found.extent,
+                              of.constant(layout.sideOf(factor).extent));
   }
+}
+
+/// The smaller operand's rows, or panels, are whole patterns, or panels.
+Value TmaCopies::bytesOfBoxes(unsigned factor) {
+  const SharedTile &shared = layout.tileOf(factor);
+  Value whole = of.constant(layout.stageBytes(shared));
+  const Boxes &source = boxes[factor];
+  if (!source.extent)
+    return whole;
+  bool areRows = shared.reduceContiguous;
+  int64_t unit = areRows ? kWgmmaPatternRows : shared.pitch;
+  Value units = arith::DivUIOp::create(
+      b, arith::AddIOp::create(b, source.extent, of.constant(unit - 1)),
+      of.constant(unit));
+  Value bytes = arith::MulIOp::create(
+      b, units,
+      of.constant(areRows ? kWgmmaPatternBytes : layout.panelStride(shared)));
+  return arith::SelectOp::create(b, source.isSmall, bytes, whole);
 }
 
 Value TmaCopies::firstSharedRow(unsigned factor) {
@@ -73,11 +100,10 @@ TmaCopies::Target TmaCopies::targetOf(unsigned factor, Value stage,
 void TmaCopies::start(StageBarriers &barriers, Value stage, Value step) {
   Value full = barriers.full(stage);
   // What arrives at the block's own barrier, whichever block copies it.
-  int64_t ofMaps = 0;
+  Value bytes = of.constant(0);
   for (unsigned factor : {0, 1})
     if (layout.hasTma(factor))
-      ofMaps += layout.stageBytes(layout.tileOf(factor));
-  Value bytes = of.constant(ofMaps);
+      bytes = b.createOrFold<arith::AddIOp>(bytes, bytesOfBoxes(factor));
   if (layout.hasBulkCopies(1))
     bytes = b.createOrFold<arith::AddIOp>(
         bytes, b.createOrFold<arith::MulIOp>(packedRows.ofCluster,
@@ -113,20 +139,47 @@ void TmaCopies::startBoxes(unsigned factor, Value full, Value stage,
   // From a box to the next: panels have rows of other blocks between.
   int64_t boxBytes =
       (shared.reduceContiguous ? rows : shared.outer) * kWgmmaRowBytes;
+  // Panels are neighbours along the contiguous axis.
+  int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
   for (int64_t box = 0; box < layout.boxesOf(factor); ++box) {
-    Values coordinates = first;
-    // Panels are neighbours along the contiguous axis.
-    int64_t distance = shared.reduceContiguous ? rows : shared.pitch;
-    if (box > 0)
-      coordinates[source.space] = arith::AddIOp::create(
-          b, coordinates[source.space], of.constant(box * distance));
-    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-        b, offsetPointer(b, target.memory, box * boxBytes), source.map,
-        coordinates, full, /*im2colOffsets=*/ValueRange(), target.blocks,
-        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
-        /*isCTAOnly=*/!target.blocks, NVVM::CTAGroupKindAttr(),
-        /*predicate=*/Value());
+    auto copy = [&] {
+      Values coordinates = first;
+      if (box > 0)
+        coordinates[source.space] = arith::AddIOp::create(
+            b, coordinates[source.space], of.constant(box * distance));
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          b, offsetPointer(b, target.memory, box * boxBytes), source.map,
+          coordinates, full, /*im2colOffsets=*/ValueRange(), target.blocks,
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+          /*isCTAOnly=*/!target.blocks, NVVM::CTAGroupKindAttr(),
+          /*predicate=*/Value());
+    };
+    if (Value isCopied = isBoxCopied(factor, box, firstRow))
+      emitIf(b, isCopied, copy);
+    else
+      copy();
   }
+}
+
+/// The first of the blocks that share an operand copies all of it if it is
+/// smaller than the tile. A panel has something to copy if it begins inside.
+Value TmaCopies::isBoxCopied(unsigned factor, int64_t box, Value firstRow) {
+  const Boxes &source = boxes[factor];
+  if (!source.extent)
+    return {};
+  if (!layout.tileOf(factor).reduceContiguous)
+    return box == 0 ? Value()
+                    : arith::CmpIOp::create(
+                          b, arith::CmpIPredicate::sgt, source.extent,
+                          of.constant(box * layout.tileOf(factor).pitch));
+  if (!firstRow)
+    return {};
+  Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, firstRow,
+                                        of.constant(0));
+  Value isWhole =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, source.extent,
+                            of.constant(layout.sideOf(factor).extent));
+  return arith::OrIOp::create(b, isFirst, isWhole);
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,7 +21,11 @@ public:
 private:
   void prepareMaps();
   void preparePackedRows();
+  /// Bytes of a factor's boxes that arrive at a block in a step, an i32.
+  Value bytesOfBoxes(unsigned factor);
   void startBoxes(unsigned factor, Value full, Value stage, Value step);
+  /// Whether the block copies a box, an i1; null where it copies it always.
+  Value isBoxCopied(unsigned factor, int64_t box, Value firstRow);
   void startPackedRows(Value full, Value stage, Value step);
   /// A pointer to a row of a factor's tile in a stage, of any block of a
   /// cluster that shares the factor, and a bit for each of its blocks, an i16,
@@ -46,6 +50,11 @@ private:
     Values origin;
     /// Numbers of the coordinates along the reduce axis and the other one.
     unsigned reduce, space;
+    /// Elements of the operand along the space axis, an i32; null where boxes
+    /// are not fitted to it.
+    Value extent;
+    /// Whether the operand has fewer of these than the tile, an i1.
+    Value isSmall;
   };
   /// Of lhs and rhs, where maps copy.
   Boxes boxes[2];

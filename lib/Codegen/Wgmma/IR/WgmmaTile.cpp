@@ -50,6 +50,20 @@ Value WgmmaTile::emitSteps() const {
   return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
 }
 
+void ftuner::moveInside(ImplicitLocOpBuilder &b, ContractionTile &tile) {
+  WgmmaLayout layout = wgmmaLayout(*tile.described, tile.family, tile.part);
+  IndexMath math(b);
+  for (unsigned factor : {0, 1}) {
+    unsigned axis = tile.axes.space(factor);
+    if (!layout.hasTma(factor) || tile.exact[axis])
+      continue;
+    Value &offset = factor == 0 ? tile.rowOffset : tile.columnOffset;
+    tile.firstStored[axis] = offset;
+    Value last = math.sub(tile.extents[axis], layout.sideOf(factor).extent);
+    offset = math.minimum(offset, math.maximum(last, math.constant(0)));
+  }
+}
+
 static TileCopy copyOf(const WgmmaTile &of, unsigned factor) {
   return createFactorCopy(of.b, of.tile, factor, of.layout.tileOf(factor),
                           of.stagesOf(factor), factorType(of.b, of.multiplied),

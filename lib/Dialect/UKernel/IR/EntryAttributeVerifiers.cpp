@@ -31,18 +31,21 @@ static LogicalResult verifyExtents(EmitError emitError, StringRef what,
 }
 
 static TensorMapBox toBox(ArrayRef<int64_t> sizes, int64_t swizzleBytes,
-                          int64_t l2PromotionBytes) {
+                          int64_t l2PromotionBytes,
+                          ArrayRef<int64_t> fitBelow) {
   TensorMapBox box;
   box.sizes.assign(sizes.begin(), sizes.end());
   box.swizzleBytes = swizzleBytes;
   box.l2PromotionBytes = l2PromotionBytes;
+  box.fitBelow.assign(fitBelow.begin(), fitBelow.end());
   return box;
 }
 
 LogicalResult TensorMapAttr::verify(EmitError emitError, StringRef,
                                     ArrayAttr sizes, ArrayAttr strides,
                                     ArrayRef<int64_t> box, int64_t swizzleBytes,
-                                    int64_t l2PromotionBytes) {
+                                    int64_t l2PromotionBytes,
+                                    ArrayRef<int64_t> fitBelow) {
   if (failed(verifyExtents(emitError, "sizes", sizes)) ||
       failed(verifyExtents(emitError, "strides", strides)))
     return failure();
@@ -52,14 +55,15 @@ LogicalResult TensorMapAttr::verify(EmitError emitError, StringRef,
   if (box.size() != sizes.size())
     return emitError() << "expected a box of " << sizes.size()
                        << " dimensions, but got one of " << box.size();
-  if (llvm::Error error =
-          checkTensorMapBox(::toBox(box, swizzleBytes, l2PromotionBytes)))
+  if (llvm::Error error = checkTensorMapBox(
+          ::toBox(box, swizzleBytes, l2PromotionBytes, fitBelow)))
     return emitError() << llvm::toString(std::move(error));
   return success();
 }
 
 TensorMapBox TensorMapAttr::toBox() const {
-  return ::toBox(getBox(), getSwizzleBytes(), getL2PromotionBytes());
+  return ::toBox(getBox(), getSwizzleBytes(), getL2PromotionBytes(),
+                 getFitBelow());
 }
 
 //===----------------------------------------------------------------------===//

@@ -349,7 +349,9 @@ def UKernel_TensorMapAttr : UKernel_Attr<"TensorMap", "tensor_map"> {
     string is the name of the kernel's parameter that holds the value. The
     elements are of the parameter's `type`, or of f32 where that is tf32, to which
     copies round them; elements beyond the tensor become zeros, and nothing is
-    interleaved. docs/abi.md says how to encode it.
+    interleaved. docs/abi.md says how to encode it. A number of `fit_below` that
+    is not 0 fits the box to a tensor that has fewer elements along that
+    dimension: it has as many, rounded up to a multiple of 8.
 
     * `tensor_map_c1`: sizes and strides are names or numbers that are not
       negative, and there is one stride less than sizes.
@@ -357,11 +359,13 @@ def UKernel_TensorMapAttr : UKernel_Attr<"TensorMap", "tensor_map"> {
       of 1 to 256 elements each.
     * `tensor_map_c3`: the swizzle is of 32, 64 or 128 bytes, or 0 for none, and
       the promotion in L2 of 64, 128 or 256 bytes, or 0 for none.
+    * `tensor_map_c4`: `fit_below` has a number for each dimension, or is left
+      out; each is a multiple of 8 of at most 256.
 
     ```mlir
     #ukernel.tensor_map<pointer = "lhs", sizes = ["k", "m", 12],
       strides = ["lhs_stride1", "lhs_stride0"], box = [64, 128, 1],
-      swizzle_bytes = 128, l2_promotion_bytes = 128>
+      swizzle_bytes = 128, l2_promotion_bytes = 128, fit_below = [0, 128, 0]>
     ```
   }];
   let parameters = (ins
@@ -370,14 +374,16 @@ def UKernel_TensorMapAttr : UKernel_Attr<"TensorMap", "tensor_map"> {
     "::mlir::ArrayAttr":$strides,
     ArrayRefParameter<"int64_t">:$box,
     "int64_t":$swizzleBytes,
-    "int64_t":$l2PromotionBytes);
+    "int64_t":$l2PromotionBytes,
+    OptionalArrayRefParameter<"int64_t">:$fitBelow);
   let extraClassDeclaration = [{
     ::ftuner::TensorMapBox toBox() const;
   }];
   let assemblyFormat = [{
     `<` `pointer` `=` $pointer `,` `sizes` `=` $sizes `,` `strides` `=` $strides `,`
     `box` `=` `[` $box `]` `,` `swizzle_bytes` `=` $swizzleBytes `,`
-    `l2_promotion_bytes` `=` $l2PromotionBytes `>`
+    `l2_promotion_bytes` `=` $l2PromotionBytes
+    (`,` `fit_below` `=` `[` $fitBelow^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
 }
