@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import functools
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Hashable
+from typing import TYPE_CHECKING, Any, Callable, Hashable
 
 import numpy as np
 import torch
 
 from .. import runtime
 from ..elements import ElementType
+from . import torch_calls
 from .base import ALIGNMENT, Buffer, Memory
 from .streams import stream_handle
+
+if TYPE_CHECKING:
+    from ..function import Function
 
 
 class TorchMemory(Memory):
@@ -71,6 +75,11 @@ class TorchMemory(Memory):
         memory = torch.empty(size + ALIGNMENT - 1, dtype=torch.uint8, device=self.device)
         return memory, -(-memory.data_ptr() // ALIGNMENT) * ALIGNMENT
 
+    def fast(self, function: Function) -> Callable[[tuple[Any, ...], Any], Any] | None:
+        if torch_calls.find() is None:
+            return None
+        return torch_calls.function_of(function) or _decline
+
 
 class TorchCpuMemory(TorchMemory):
     def __init__(self, device: torch.device) -> None:
@@ -114,6 +123,10 @@ class TorchCudaMemory(TorchMemory):
         # PyTorch makes the context current lazily, a new thread has none.
         runtime.get().select_device(index)
         return stack
+
+
+def _decline(arguments: tuple[Any, ...], out: Any) -> Any:
+    return NotImplemented
 
 
 def memory_of(tensor: torch.Tensor, stream: Any) -> TorchMemory:

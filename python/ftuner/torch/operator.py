@@ -213,7 +213,7 @@ def _make(recipe: Recipe) -> Callable[..., Any]:
     return built
 
 
-def _function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callable[..., Any]:
+def function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callable[..., Any]:
     """The function of a call, which its first call makes and counts."""
     function = _functions.get(key)
     if function is None:
@@ -225,7 +225,7 @@ def _function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callabl
 
 
 def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
-    result: Tensor = call(_function_of(key, recipe, count_cached), tensors, scalars)
+    result: Tensor = call(function_of(key, recipe, count_cached), tensors, scalars)
     return result
 
 
@@ -237,7 +237,7 @@ def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe
 def _row_reduction(
     tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
 ) -> list[Tensor]:
-    return call_rows(_function_of(key, recipe, count_cached_rows), tensors, scalars)
+    return call_rows(function_of(key, recipe, count_cached_rows), tensors, scalars)
 
 
 def _fake_row_reduction(
@@ -303,6 +303,9 @@ for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
             f"{_name}{_overload}", _operator, "CompositeExplicitAutograd"
         )
         torch.library.register_fake(f"ftuner::{_name}{_overload}", _fake, lib=_definitions)
+
+#: Names of the operators.
+NAMES = ("product", "chosen_product", "row_reduction")
 
 #: The operators, which graphs call.
 PRODUCT = torch.ops.ftuner.product.default

@@ -1,0 +1,250 @@
+"""Calls with PyTorch tensors in which no Python runs (native/torch_calls.cpp).
+
+The module of CPython that serves them has its source in the package, since it is compiled against
+the PyTorch and the Python that a user has. What is compiled is kept in FTuner's cache. Without it, and
+for calls that it declines, the code of `Function` does the same.
+
+`ftuner.compile` compiles the module if PyTorch is imported, and so does a graph that calls functions:
+there it is one more library that takes seconds. A call only looks whether it is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import logging
+import os
+import platform
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import native_libraries, runtime
+from ..errors import Error
+from ..progress import Progress
+
+if TYPE_CHECKING:
+    from ..function import Function
+
+#: The environment variable that leaves all calls to Python where it is 0.
+VARIABLE = "FTUNER_NATIVE_CALLS"
+
+_MODULE = "ftuner_torch_calls"
+_NAME = f"{_MODULE}.so"
+_SOURCE = Path(__file__).parent / "native" / "torch_calls.cpp"
+
+# What the module takes: results, pointers and integers, and floating-point scalars.
+_MAX_RESULTS, _MAX_INTEGERS, _MAX_FLOATS = 16, 128, 8
+# Kinds of arguments: of tensors, and of scalars by their types.
+_TENSOR = 0
+_SCALARS = {"f32": 1, "f64": 2, "i64": 3, "index": 3}
+
+_lock = threading.Lock()
+_logger = logging.getLogger("ftuner")
+_module: Any = None
+# Why there is no module: text, once somebody looked for it.
+_reason: str | None = None
+_is_final = False
+
+
+def find() -> Any:
+    """The module if it is compiled already, else None."""
+    if _module is not None or _reason is not None:
+        return _module
+    return _get(builds=False)
+
+
+def build() -> Any:
+    """The module, compiled unless it is in the cache; None where that cannot be."""
+    if _module is not None or _is_final:
+        return _module
+    return _get(builds=True)
+
+
+def reason() -> str:
+    """Why calls with PyTorch tensors run by Python's code; empty where they do not."""
+    return "" if _module is not None else _reason or ""
+
+
+def function_of(function: Function) -> Any:
+    """The function for calls in which no Python runs: `(arguments, out) -> results`.
+
+    It returns NotImplemented for calls that it does not serve. None where there is no module, or where
+    the module takes no such function.
+    """
+    return None if _module is None else _function_of(function)
+
+
+def graph_call(
+    argument_count: int,
+    is_list: bool,
+    resolve: Callable[[], Any],
+    otherwise: Callable[..., Any],
+    decide: Callable[[tuple[int, ...]], bool] | None = None,
+    places: tuple[tuple[int, int], ...] = (),
+) -> Callable[..., Any]:
+    """A call in a graph, which takes tensors, scalars as tensors of one element, and sizes.
+
+    Args:
+        is_list: whether the results are a list.
+        resolve: gives what `function_of` does, asked by the first call that needs it.
+        otherwise: what serves calls that the module declines, with the same arguments.
+        decide: says whether the function computes some sizes; if not, `otherwise` does.
+        places: the arguments and dimensions that these sizes are of.
+
+    Needs the module.
+    """
+    call: Any = _module.GraphCall(argument_count, is_list, resolve, otherwise, decide, places)
+    # Where graphs of torch.fx print it.
+    call.__name__ = call.__qualname__ = "graph_call"
+    call.__module__ = __name__
+    served: Callable[..., Any] = call
+    return served
+
+
+def take_graph_calls() -> int:
+    """How many calls in graphs the module has served since this was asked before."""
+    return 0 if _module is None else int(_module.take_graph_calls())
+
+
+def _get(builds: bool) -> Any:
+    global _module, _reason, _is_final
+    with _lock:
+        if _module is not None or _is_final or (_reason is not None and not builds):
+            return _module
+        try:
+            path = _library(builds)
+            if path is None:
+                _reason = "it is not compiled yet"
+                return None
+            _module = _load(path)
+        except (Error, OSError, ImportError, AttributeError, RuntimeError) as error:
+            _reason, _is_final = str(error), True
+            _logger.info("calls with PyTorch tensors run by Python's code: %s", error)
+        return _module
+
+
+def _library(builds: bool) -> Path | None:
+    """The compiled module; None where it is not compiled and shall not be."""
+    import torch
+
+    if os.environ.get(VARIABLE) == "0":
+        raise Error(f"{VARIABLE} is 0")
+    torch_folder = Path(torch.__file__).parent
+    python_headers = sysconfig.get_path("include")
+    arguments = [
+        *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+        *("-isystem", python_headers, "-isystem", str(torch_folder / "include")),
+        str(_SOURCE),
+        *("-Wl,--no-as-needed", "-L", str(torch_folder / "lib")),
+        *("-ltorch", "-ltorch_cpu", "-ltorch_python", "-lc10"),
+        f"-Wl,-rpath,{torch_folder / 'lib'}",
+    ]
+    key = native_libraries.key_of(
+        {
+            "source": _SOURCE.read_text(encoding="utf-8"),
+            "arguments": arguments,
+            "machine": platform.machine(),
+            "python": sys.version,
+            "torch": torch.__version__,
+        }
+    )
+    known = native_libraries.find(key, _NAME)
+    if known is not None or not builds:
+        return known
+    compiler = native_libraries.find_compiler(_NAME)
+    if not Path(python_headers, "Python.h").is_file():
+        raise Error(f"cannot find Python.h in {python_headers} for {_NAME}")
+    with Progress("compiling calls for this PyTorch"):
+        return native_libraries.build(key, _NAME, [*compiler, *arguments])
+
+
+def _load(path: Path) -> Any:
+    import torch
+
+    loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
+    specification = importlib.util.spec_from_loader(_MODULE, loader)
+    assert specification is not None
+    module = importlib.util.module_from_spec(specification)
+    loader.exec_module(module)
+    library = runtime.get()
+    sample = torch.empty(0)
+    configure: Callable[..., None] = module.configure
+    configure(
+        sample,
+        sample._cdata,
+        torch.nn.Parameter,
+        library.emulator_stream or 0,
+        _address(library.library.ftrt_device_select),
+        library.heeds_signals,
+        library.check,
+    )
+    return module
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _function_of(function: Function) -> Any:
+    import torch
+
+    from .torch_tensors import TorchMemory
+
+    signature = function.full_signature
+    if len(function.signature.arguments) != len(signature.arguments):  # Some are kept.
+        return None
+    tensors = [value for value in signature.arguments if value.is_tensor]
+    scalars = [value.type.name for value in signature.arguments if not value.is_tensor]
+    dynamic = sum(not isinstance(size, int) for value in tensors for size in value.shape or ())
+    floats = sum(name in ("f32", "f64") for name in scalars)
+    # With the workspace, the stream, and the place of the results' sizes.
+    integers = len(tensors) + len(signature.results) + dynamic + len(scalars) - floats + 3
+    if (
+        not tensors
+        or any(name not in _SCALARS for name in scalars)
+        or integers > _MAX_INTEGERS
+        or floats > _MAX_FLOATS
+        or len(signature.results) > _MAX_RESULTS
+    ):
+        return None
+
+    def number_of(dtype: Any) -> int:
+        number: int = _module.scalar_type(torch.empty(0, dtype=dtype))
+        return number
+
+    arguments: list[tuple[int, int, int, tuple[int, ...]]] = []
+    for value in signature.arguments:
+        if not value.is_tensor:
+            arguments.append((_SCALARS[value.type.name], 0, value.type.bytes, ()))
+            continue
+        types = 0
+        for dtype in TorchMemory.accepts(value.type):
+            types |= 1 << number_of(dtype)
+        sizes = tuple(size if isinstance(size, int) else -1 for size in value.shape or ())
+        arguments.append((_TENSOR, types, value.type.bytes, sizes))
+    equals = [*range(dynamic)]
+    for first, second in function.equal_sizes:
+        equals[second] = first
+    results = tuple(
+        (
+            number_of(getattr(torch, value.type.numpy_name)),
+            value.type.bytes,
+            len(value.shape or ()),
+        )
+        for value in signature.results
+    )
+    return _module.Function(
+        function.__name__,
+        *(_address(pointer) for pointer in function.pointers),
+        tuple(arguments),
+        tuple(equals),
+        results,
+        function.results_type,
+        function.module.has_emulator,
+    )

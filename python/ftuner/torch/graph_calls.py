@@ -1,0 +1,161 @@
+"""Calls of functions in the code that Inductor writes, without an operator of PyTorch in between.
+
+PyTorch calls an operator by a dispatch that takes longer than a launch, and with the texts of a recipe
+as arguments. So Inductor's lowering of FTuner's operators writes the texts where its code is loaded,
+and calls what `bind` makes of them::
+
+    from ftuner.torch.graph_calls import bind as ftuner_bind
+    ftuner_product_0 = ftuner_bind('product', (2, 0, 0), KEY, RECIPE)
+    ...
+    buf0 = ftuner_product_0(arg0, arg1)
+
+Only code of Python is written so. In packages and with Inductor's wrapper in C++ calls are of the
+operator.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._inductor import ir, lowering
+from torch._inductor.virtualized import V
+from torch._library.utils import get_layout_constraint_tag
+from torch.utils import _pytree as pytree
+
+from ftuner.function import Function
+from ftuner.memory import torch_calls
+
+from . import operator
+from .choice import Selector
+from .report import count_cached, count_cached_rows
+
+
+def bind(
+    name: str, counts: tuple[int, int, int], key: str, recipe: str, *choice: str
+) -> Callable[..., Any]:
+    """The call of an operator with some texts: it takes tensors, scalars and sizes one by one.
+
+    `counts` says how many there are of each.
+    """
+    packet = getattr(torch.ops.ftuner, name)
+    tensor_count, scalar_count, _ = counts
+    overload = packet.scalars if scalar_count else packet.default
+    behind = tensor_count + scalar_count
+    selector = Selector.read(choice[0]) if choice else None
+
+    def call_operator(*arguments: Any) -> Any:
+        sizes = [[*arguments[behind:]]] if choice else []
+        tensors, scalars = [*arguments[:tensor_count]], [*arguments[tensor_count:behind]]
+        return overload(tensors, scalars, *sizes, key, recipe, *choice)
+
+    if torch_calls.build() is None:
+        return call_operator
+    is_rows = name == "row_reduction"
+    count = count_cached_rows if is_rows else count_cached
+
+    def resolve() -> Any:
+        function = operator.function_of(key, recipe, count)
+        return torch_calls.function_of(function) if isinstance(function, Function) else None
+
+    return torch_calls.graph_call(
+        sum(counts),
+        is_rows,
+        resolve,
+        call_operator,
+        selector.decide if selector else None,
+        selector.places if selector else (),
+    )
+
+
+@dataclass
+class _Written:
+    """Text of Inductor's code."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class _GraphCall(ir.FallbackKernel):
+    """A call of one of FTuner's operators in Inductor's graph."""
+
+    _bound: str | None = None
+
+    def codegen(self, wrapper: Any) -> None:
+        self._bound = None
+        if not (V.graph.cpp_wrapper or V.graph.aot_mode or V.graph.fx_wrapper):
+            self._bound = self._bind(wrapper)
+        if self._bound is not None:
+            self.python_kernel_name = self._bound
+        super().codegen(wrapper)
+
+    def _arguments(self) -> Sequence[Any]:
+        inputs: Any = self.inputs
+        tensors = [_Written(tensor.codegen_reference()) for tensor in inputs]
+        arguments: Sequence[Any] = self.unflatten_args(tensors, self.constant_args)[0]
+        return arguments
+
+    def _bind(self, wrapper: Any) -> str:
+        """Writes what is called; returns its name."""
+        tensors, scalars, *others = self._arguments()
+        texts = [other for other in others if isinstance(other, str)]
+        sizes = sum(len(other) for other in others if not isinstance(other, str))
+        overload: Any = self.op_overload
+        name = overload.name().split("::")[1].split(".")[0]
+        while (parent := getattr(wrapper, "parent_wrapper", None)) is not None:
+            wrapper = parent
+        bound = "ftuner_" + re.sub(r"\W", "_", f"{name}_{texts[0]}")
+        wrapper.add_import_once("from ftuner.torch.graph_calls import bind as ftuner_bind")
+        parts = (name, (len(tensors), len(scalars), sizes), *texts)
+        wrapper.header.writeline(f"{bound} = ftuner_bind({', '.join(map(repr, parts))})")
+        return bound
+
+    def codegen_args(self) -> list[str]:
+        if self._bound is None:
+            return super().codegen_args()
+        tensors, scalars, *others = self._arguments()
+        sizes = [size for other in others if not isinstance(other, str) for size in other]
+        wrapper: Any = V.graph.wrapper_code
+        return [wrapper.val_to_arg_str(one) for one in (*tensors, *scalars, *sizes)]
+
+    def codegen_size_asserts(self, wrapper: Any) -> None:
+        # The function has made the result, of the sizes that the operator says.
+        if self._bound is None:
+            super().codegen_size_asserts(wrapper)
+
+    def codegen_alignment_asserts(self, wrapper: Any) -> None:
+        if self._bound is None:
+            super().codegen_alignment_asserts(wrapper)
+
+
+def _lowering_of(overload: torch._ops.OpOverload) -> Callable[..., Any]:
+    def lower(*arguments: Any) -> Any:
+        results = _GraphCall.create(overload, *arguments)
+        return pytree.tree_map(
+            lambda result: result.wrap_for_lowering() if isinstance(result, ir.IRNode) else result,
+            results,
+        )
+
+    # As PyTorch's own handlers of fallbacks are marked.
+    lower._is_fallback_handler = True  # type: ignore[attr-defined]
+    return lower
+
+
+@functools.cache
+def install() -> None:
+    """Has Inductor lower calls of FTuner's operators in this way, for the rest of the process."""
+    for name in operator.NAMES:
+        packet = getattr(torch.ops.ftuner, name)
+        for overload in (packet.default, packet.scalars):
+            tag = get_layout_constraint_tag(overload, with_default=True)
+            constraint = lowering.tag_to_layout_constraint(tag)
+            make_fallback: Any = lowering.make_fallback
+            make_fallback(overload, layout_constraint=constraint, warn=False)
+            register = lowering.register_lowering(overload, type_promotion_kind=None)
+            register(_lowering_of(overload))
