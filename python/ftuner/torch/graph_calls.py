@@ -90,9 +90,11 @@ class _GraphCall(ir.FallbackKernel):
     def codegen(self, wrapper: Any) -> None:
         self._bound = None
         if not (V.graph.cpp_wrapper or V.graph.aot_mode or V.graph.fx_wrapper):
-            self._bound = self._bind(wrapper)
-        if self._bound is not None:
-            self.python_kernel_name = self._bound
+            self._bound = self.python_kernel_name = self._bind(wrapper)
+            for output in self.outputs:
+                # The function makes results of the sizes that it says, and each check takes as long
+                # as a call.
+                setattr(output, "skip_size_stride_alignment_checks", True)
         super().codegen(wrapper)
 
     def _arguments(self) -> Sequence[Any]:
@@ -123,15 +125,6 @@ class _GraphCall(ir.FallbackKernel):
         sizes = [size for other in others if not isinstance(other, str) for size in other]
         wrapper: Any = V.graph.wrapper_code
         return [wrapper.val_to_arg_str(one) for one in (*tensors, *scalars, *sizes)]
-
-    def codegen_size_asserts(self, wrapper: Any) -> None:
-        # The function has made the result, of the sizes that the operator says.
-        if self._bound is None:
-            super().codegen_size_asserts(wrapper)
-
-    def codegen_alignment_asserts(self, wrapper: Any) -> None:
-        if self._bound is None:
-            super().codegen_alignment_asserts(wrapper)
 
 
 def _lowering_of(overload: torch._ops.OpOverload) -> Callable[..., Any]:

@@ -214,7 +214,7 @@ struct Result {
   size_t rank;
 };
 
-/// What follows from the sizes of the arguments.
+/// What follows from the sizes of the arguments, and from scalars.
 struct Plan {
   /// Shapes of the results, one behind the other.
   std::vector<int64_t> shapes;
@@ -243,12 +243,23 @@ struct Call {
   size_t rangeCount = 0;
   int64_t sizes[kMax];
   size_t sizeCount = 0;
-  /// Scalars of both kinds.
+  /// Scalars of both kinds, these by their bits.
   int64_t integers[kMax];
   size_t integerCount = 0;
   uint64_t floats[Parameters::kMaxScalars];
   size_t floatCount = 0;
+  /// Sizes and scalars in the order of the arguments: what a plan depends on.
+  int64_t key[kMax + Parameters::kMaxScalars];
+  size_t keySize = 0;
 
+  void addSize(int64_t size) { sizes[sizeCount++] = key[keySize++] = size; }
+  void addInteger(int64_t integer) {
+    integers[integerCount++] = key[keySize++] = integer;
+  }
+  void addFloat(uint64_t bits) {
+    floats[floatCount++] = bits;
+    key[keySize++] = static_cast<int64_t>(bits);
+  }
   void addSizes(Parameters &parameters) const {
     for (size_t i = 0; i < sizeCount; ++i)
       parameters.add(sizes[i]);
@@ -328,7 +339,7 @@ bool Compiled::readTensor(const Argument &argument, PyObject *given, Call &call,
   int64_t elements = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (argument.sizes[i] < 0)
-      call.sizes[call.sizeCount++] = sizes[i];
+      call.addSize(sizes[i]);
     else if (argument.sizes[i] != sizes[i])
       return false;
     elements *= sizes[i];
@@ -350,7 +361,7 @@ bool Compiled::readScalar(Kind kind, PyObject *given, Call &call) const {
     long long integer = PyLong_AsLongLongAndOverflow(given, &overflow);
     if (overflow)
       return false;
-    call.integers[call.integerCount++] = integer;
+    call.addInteger(integer);
     return true;
   }
   if (PyFloat_CheckExact(given)) {
@@ -380,7 +391,7 @@ bool Compiled::readScalar(Kind kind, PyObject *given, Call &call) const {
   } else {
     std::memcpy(&bits, &number, sizeof(number));
   }
-  call.floats[call.floatCount++] = bits;
+  call.addFloat(bits);
   return true;
 }
 
@@ -450,13 +461,10 @@ bool Compiled::makePlan(const Call &call, Plan &plan) const {
 /// Returns the plan of a call, which may be in `unkept`; null where the
 /// function refuses the sizes.
 const Plan *Compiled::plan(const Call &call, Plan &unkept) {
-  // Shapes may depend on scalars.
-  if (call.integerCount || call.floatCount)
-    return makePlan(call, unkept) ? &unkept : nullptr;
   if (last &&
-      std::equal(call.sizes, call.sizes + call.sizeCount, last->first.begin()))
+      std::equal(call.key, call.key + call.keySize, last->first.begin()))
     return &last->second;
-  std::vector<int64_t> key(call.sizes, call.sizes + call.sizeCount);
+  std::vector<int64_t> key(call.key, call.key + call.keySize);
   auto found = plans.find(key);
   if (found == plans.end()) {
     if (!makePlan(call, unkept))
