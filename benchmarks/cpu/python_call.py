@@ -112,7 +112,7 @@ def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
 
         options = {"device": "h200", "take": "all", "max_kernels": 1, "cost_model": "sia"}
         compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
-        rows, weight = torch.ones(4, WIDTH), torch.ones(WIDTH, WIDTH)
+        rows, weight = torch.ones(2, WIDTH), torch.ones(WIDTH, WIDTH)
         return lambda: compiled(rows, weight)
 
     calls = {

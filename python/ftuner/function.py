@@ -56,8 +56,8 @@ class Function:
     def __init__(self, module: Module, library: ctypes.CDLL, signature: Signature) -> None:
         self.module = module
         self.full_signature = signature
-        # Serves common calls with PyTorch tensors, see `memory.torch_calls`.
-        self._fast: Callable[[tuple[Any, ...], Any], Any] | None
+        # Serves common calls with PyTorch tensors in place of `__call__`, see `memory.torch_calls`.
+        self._fast: Any
         self._name(signature)
         self._runtime = runtime.get()
         self._has_emulator = module.has_emulator
@@ -150,10 +150,6 @@ class Function:
         self._sizes_type = ctypes.c_int64 * max(sum(self._ranks), 1)
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
-        if self._fast is not None and stream is None and not named:
-            result = self._fast(args, out)
-            if result is not NotImplemented:
-                return result
         if named:
             args = self._in_order(args, named)
         if len(args) != self._arity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Hashable, Sequence
 
 import numpy as np
 
@@ -67,8 +67,11 @@ class Memory(abc.ABC):
         """What keeps a workspace of `size` bytes alive until the call has returned, and its
         address."""
 
-    def fast(self, function: Function) -> Callable[[tuple[Any, ...], Any], Any] | None:
-        """What serves common calls of a function with this kind of memory; None: nothing does."""
+    def fast(self, function: Function) -> Any:
+        """What serves common calls of a function with this kind of memory, by `torch_calls`.
+
+        None: nothing does yet; False: nothing will.
+        """
         return None
 
     def describe(self, dtype: Hashable) -> str:

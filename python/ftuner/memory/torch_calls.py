@@ -37,8 +37,8 @@ _MODULE = "ftuner_torch_calls"
 _NAME = f"{_MODULE}.so"
 _SOURCE = Path(__file__).parent / "native" / "torch_calls.cpp"
 
-# What the module takes: results, pointers and integers, and floating-point scalars.
-_MAX_RESULTS, _MAX_INTEGERS, _MAX_FLOATS = 16, 128, 8
+# What the module takes: pointers and integers, and floating-point scalars.
+_MAX_INTEGERS, _MAX_FLOATS = 128, 8
 # Kinds of arguments: of tensors, and of scalars by their types.
 _TENSOR = 0
 _SCALARS = {"f32": 1, "f64": 2, "i64": 3, "index": 3}
@@ -71,10 +71,9 @@ def reason() -> str:
 
 
 def function_of(function: Function) -> Any:
-    """The function for calls in which no Python runs: `(arguments, out) -> results`.
+    """What `Function.__call__` and `graph_call` take for a function.
 
-    It returns NotImplemented for calls that it does not serve. None where there is no module, or where
-    the module takes no such function.
+    None where there is no module, or where the module takes no such function.
     """
     return None if _module is None else _function_of(function)
 
@@ -137,7 +136,7 @@ def _library(builds: bool) -> Path | None:
     torch_folder = Path(torch.__file__).parent
     python_headers = sysconfig.get_path("include")
     arguments = [
-        *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
+        *("-std=c++20", "-O2", "-fno-plt", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *("-isystem", python_headers, "-isystem", str(torch_folder / "include")),
         str(_SOURCE),
@@ -167,6 +166,8 @@ def _library(builds: bool) -> Path | None:
 def _load(path: Path) -> Any:
     import torch
 
+    from ..function import Function
+
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
     specification = importlib.util.spec_from_loader(_MODULE, loader)
     assert specification is not None
@@ -184,6 +185,8 @@ def _load(path: Path) -> Any:
         library.heeds_signals,
         library.check,
     )
+    # Python's code remains for calls that the module declines.
+    setattr(Function, "__call__", module.Method(Function.__call__))
     return module
 
 
@@ -210,7 +213,6 @@ def _function_of(function: Function) -> Any:
         or any(name not in _SCALARS for name in scalars)
         or integers > _MAX_INTEGERS
         or floats > _MAX_FLOATS
-        or len(signature.results) > _MAX_RESULTS
     ):
         return None
 

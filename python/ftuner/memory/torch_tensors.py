@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any, Callable, Hashable
+from typing import TYPE_CHECKING, Any, Hashable
 
 import numpy as np
 import torch
@@ -75,10 +75,10 @@ class TorchMemory(Memory):
         memory = torch.empty(size + ALIGNMENT - 1, dtype=torch.uint8, device=self.device)
         return memory, -(-memory.data_ptr() // ALIGNMENT) * ALIGNMENT
 
-    def fast(self, function: Function) -> Callable[[tuple[Any, ...], Any], Any] | None:
+    def fast(self, function: Function) -> Any:
         if torch_calls.find() is None:
             return None
-        return torch_calls.function_of(function) or _decline
+        return torch_calls.function_of(function) or False
 
 
 class TorchCpuMemory(TorchMemory):
@@ -123,10 +123,6 @@ class TorchCudaMemory(TorchMemory):
         # PyTorch makes the context current lazily, a new thread has none.
         runtime.get().select_device(index)
         return stack
-
-
-def _decline(arguments: tuple[Any, ...], out: Any) -> Any:
-    return NotImplemented
 
 
 def memory_of(tensor: torch.Tensor, stream: Any) -> TorchMemory:

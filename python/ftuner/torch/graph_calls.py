@@ -7,7 +7,7 @@ and calls what `bind` makes of them::
     from ftuner.torch.graph_calls import bind as ftuner_bind
     ftuner_product_0 = ftuner_bind('product', (2, 0, 0), KEY, RECIPE)
     ...
-    buf0 = ftuner_product_0(arg0, arg1)
+    ftuner_product_0(arg0, arg1, out=buf0)
 
 Only code of Python is written so. In packages and with Inductor's wrapper in C++ calls are of the
 operator.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,23 +41,31 @@ def bind(
 ) -> Callable[..., Any]:
     """The call of an operator with some texts: it takes tensors, scalars and sizes one by one.
 
-    `counts` says how many there are of each.
+    That of `product` also takes `out`, the tensor to write its result to. `counts` says how many
+    tensors, scalars and sizes there are.
     """
     packet = getattr(torch.ops.ftuner, name)
     tensor_count, scalar_count, _ = counts
     overload = packet.scalars if scalar_count else packet.default
     behind = tensor_count + scalar_count
     selector = Selector.read(choice[0]) if choice else None
+    is_rows = name == "row_reduction"
+    count = count_cached_rows if is_rows else count_cached
 
-    def call_operator(*arguments: Any) -> Any:
+    def call_operator(*arguments: Any, out: torch.Tensor | None = None) -> Any:
         sizes = [[*arguments[behind:]]] if choice else []
         tensors, scalars = [*arguments[:tensor_count]], [*arguments[tensor_count:behind]]
-        return overload(tensors, scalars, *sizes, key, recipe, *choice)
+        if out is None:
+            return overload(tensors, scalars, *sizes, key, recipe, *choice)
+        if torch._C._len_torch_dispatch_stack():
+            return out.copy_(overload(tensors, scalars, key, recipe))
+        is_profiled = torch.autograd._profiler_enabled()
+        with torch.profiler.record_function(f"ftuner::{name}") if is_profiled else nullcontext():
+            function = operator.function_of(key, recipe, count)
+            return operator.call(function, tensors, scalars, out)
 
     if torch_calls.build() is None:
         return call_operator
-    is_rows = name == "row_reduction"
-    count = count_cached_rows if is_rows else count_cached
 
     def resolve() -> Any:
         function = operator.function_of(key, recipe, count)
@@ -82,20 +91,13 @@ class _Written:
         return self.text
 
 
-class _GraphCall(ir.FallbackKernel):
-    """A call of one of FTuner's operators in Inductor's graph."""
+class _Call(ir.ExternKernel):
+    """What Inductor writes for a call of one of FTuner's operators."""
 
-    _bound: str | None = None
-
-    def codegen(self, wrapper: Any) -> None:
-        self._bound = None
-        if not (V.graph.cpp_wrapper or V.graph.aot_mode or V.graph.fx_wrapper):
-            self._bound = self.python_kernel_name = self._bind(wrapper)
-            for output in self.outputs:
-                # The function makes results of the sizes that it says, and each check takes as long
-                # as a call.
-                setattr(output, "skip_size_stride_alignment_checks", True)
-        super().codegen(wrapper)
+    #: Gives the operator's arguments for tensors in the order of the inputs.
+    unflatten_args: Callable[..., Any]
+    #: What the code calls; None: the operator.
+    bound: str | None = None
 
     def _arguments(self) -> Sequence[Any]:
         inputs: Any = self.inputs
@@ -103,8 +105,8 @@ class _GraphCall(ir.FallbackKernel):
         arguments: Sequence[Any] = self.unflatten_args(tensors, self.constant_args)[0]
         return arguments
 
-    def _bind(self, wrapper: Any) -> str:
-        """Writes what is called; returns its name."""
+    def bind(self, wrapper: Any) -> None:
+        """Writes what the code calls where it is loaded."""
         tensors, scalars, *others = self._arguments()
         texts = [other for other in others if isinstance(other, str)]
         sizes = sum(len(other) for other in others if not isinstance(other, str))
@@ -112,14 +114,13 @@ class _GraphCall(ir.FallbackKernel):
         name = overload.name().split("::")[1].split(".")[0]
         while (parent := getattr(wrapper, "parent_wrapper", None)) is not None:
             wrapper = parent
-        bound = "ftuner_" + re.sub(r"\W", "_", f"{name}_{texts[0]}")
+        self.bound = self.python_kernel_name = "ftuner_" + re.sub(r"\W", "_", f"{name}_{texts[0]}")
         wrapper.add_import_once("from ftuner.torch.graph_calls import bind as ftuner_bind")
         parts = (name, (len(tensors), len(scalars), sizes), *texts)
-        wrapper.header.writeline(f"{bound} = ftuner_bind({', '.join(map(repr, parts))})")
-        return bound
+        wrapper.header.writeline(f"{self.bound} = ftuner_bind({', '.join(map(repr, parts))})")
 
     def codegen_args(self) -> list[str]:
-        if self._bound is None:
+        if self.bound is None:
             return super().codegen_args()
         tensors, scalars, *others = self._arguments()
         sizes = [size for other in others if not isinstance(other, str) for size in other]
@@ -127,9 +128,52 @@ class _GraphCall(ir.FallbackKernel):
         return [wrapper.val_to_arg_str(one) for one in (*tensors, *scalars, *sizes)]
 
 
+class _NewResults(_Call, ir.FallbackKernel):
+    """A call that makes its results."""
+
+    def codegen(self, wrapper: Any) -> None:
+        self.bound = None
+        if not _writes_operators():
+            self.bind(wrapper)
+            for output in self.outputs:
+                # The function makes results of the sizes that it says, and each check takes as long
+                # as a call.
+                setattr(output, "skip_size_stride_alignment_checks", True)
+        super().codegen(wrapper)
+
+
+class _ToBuffer(_Call, ir.ExternKernelOut):
+    """A call that writes its result to a buffer of Inductor's, which may be one that was used before."""
+
+    def __init__(self, overload: torch._ops.OpOverload, *arguments: Any) -> None:
+        with V.graph.fake_mode:
+            example, tensors, others, unflatten, _ = self.process_kernel(overload, *arguments)
+        super().__init__(
+            ir.FallbackKernel.tensor_to_layout(example),
+            list(tensors),
+            tuple(others),
+            op_overload=overload,
+        )
+        self.unflatten_args = unflatten
+
+    def codegen(self, wrapper: Any) -> None:
+        self.bind(wrapper)
+        super().codegen(wrapper)
+
+
+def _writes_operators() -> bool:
+    """Whether Inductor's code is not Python's, and calls operators."""
+    return bool(V.graph.cpp_wrapper or V.graph.aot_mode or V.graph.fx_wrapper)
+
+
 def _lowering_of(overload: torch._ops.OpOverload) -> Callable[..., Any]:
+    # Where PyTorch computes some sizes it makes the result, and several results have no buffers.
+    writes_to_buffer = overload.name().split(".")[0] == "ftuner::product"
+
     def lower(*arguments: Any) -> Any:
-        results = _GraphCall.create(overload, *arguments)
+        if writes_to_buffer and not _writes_operators():
+            return ir.TensorBox.create(_ToBuffer(overload, *arguments))
+        results = _NewResults.create(overload, *arguments)
         return pytree.tree_map(
             lambda result: result.wrap_for_lowering() if isinstance(result, ir.IRNode) else result,
             results,

@@ -64,9 +64,15 @@ def call_rows(
 
 
 def call(
-    function: Callable[..., Any], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
+    function: Callable[..., Any],
+    tensors: Sequence[Tensor],
+    scalars: Sequence[Tensor],
+    out: Tensor | None = None,
 ) -> Any:
-    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple."""
+    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple.
+
+    `out` is a tensor to write the only result to.
+    """
     arguments = list(tensors)
     copied = 0
     for position, tensor in enumerate(arguments):
@@ -77,12 +83,13 @@ def call(
             arguments[position] = tensor.clone()
             copied += 1
     values = [scalar.item() for scalar in scalars]
+    named = {} if out is None else {"out": out}
     if torch.is_grad_enabled():
         # Gradients are what the graph of the backward pass computes.
         with torch.no_grad():
-            result = function(*arguments, *values)
+            result = function(*arguments, *values, **named)
     else:
-        result = function(*arguments, *values)
+        result = function(*arguments, *values, **named)
     count_call(copied)
     return result
 

@@ -7,10 +7,11 @@
 // FTuner, which raises the errors, copies what must be copied, and so on. So
 // this file has no message for an argument that does not fit: it declines.
 //
-//   call of the package:  Function.call(arguments, out) -> results, or
-//                         NotImplemented where Python must do it
-//   call in a graph:      GraphCall(tensors..., scalars..., sizes...)
-//                         -> results; calls `otherwise` where it declines
+//   call of the package:  Method, which becomes `__call__` of the package's
+//                         class of functions; calls what that was before
+//                         where it declines
+//   call in a graph:      GraphCall(tensors..., scalars..., sizes..., out=);
+//                         calls `otherwise` where it declines
 //
 // Why not PyTorch's stable ABI: it has no way from a Python object to its
 // tensor, and an operator that is called through torch.ops takes longer for
@@ -20,7 +21,6 @@
 //===----------------------------------------------------------------------===//
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <structmember.h>
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -112,6 +112,8 @@ struct Process {
   bool isHeeding = false;
   /// Raises the runtime's error of a code and what failed.
   PyObject *check = nullptr;
+  /// The attribute of the package's functions that has a FunctionObject.
+  PyObject *fast = nullptr;
   /// Calls in graphs that were served here.
   long long graphCalls = 0;
 };
@@ -126,20 +128,24 @@ const at::Tensor *tensorOf(PyObject *object) {
       reinterpret_cast<const char *>(object) + process.offset);
 }
 
+/// The dispatch keys that a tensor may have that is nothing but memory of a
+/// backend.
+uint64_t plainKeys(c10::DispatchKey key, c10::BackendComponent backend) {
+  return (c10::DispatchKeySet(key) |
+          c10::getAutogradRelatedKeySetFromBackend(backend) |
+          c10::getAutocastRelatedKeySetFromBackend(backend))
+      .raw_repr();
+}
+const uint64_t plainCpuKeys =
+    plainKeys(c10::DispatchKey::CPU, c10::BackendComponent::CPUBit);
+const uint64_t plainCudaKeys =
+    plainKeys(c10::DispatchKey::CUDA, c10::BackendComponent::CUDABit);
+
 /// Returns whether a tensor is nothing but memory of a CPU or of a GPU of CUDA.
 bool isPlain(const at::Tensor &tensor) {
-  auto allowed = [](c10::DispatchKey key, c10::BackendComponent backend) {
-    return (c10::DispatchKeySet(key) |
-            c10::getAutogradRelatedKeySetFromBackend(backend) |
-            c10::getAutocastRelatedKeySetFromBackend(backend))
-        .raw_repr();
-  };
-  static const uint64_t cpu =
-      allowed(c10::DispatchKey::CPU, c10::BackendComponent::CPUBit);
-  static const uint64_t cuda =
-      allowed(c10::DispatchKey::CUDA, c10::BackendComponent::CUDABit);
   uint64_t keys = tensor.key_set().raw_repr();
-  return tensor.defined() && (!(keys & ~cpu) || !(keys & ~cuda));
+  return tensor.defined() &&
+         (!(keys & ~plainCpuKeys) || !(keys & ~plainCudaKeys));
 }
 
 //===----------------------------------------------------------------------===//
@@ -295,12 +301,11 @@ public:
   Reference resultsType;
 
   /// Calls it with as many objects as it has arguments. In a graph, scalars
-  /// may be tensors of one element, and gradients are the graph's business.
+  /// may be tensors of one element, and gradients are the graph's business. The
+  /// caller of the constructor sees to it that there are not too many sizes.
   /// `out` has objects to write the results to; null: `made` gets new tensors.
   Outcome call(PyObject *const *given, bool inGraph, PyObject *const *out,
                at::Tensor *made);
-
-  static constexpr size_t kMaxResults = 16;
 
 private:
   bool read(PyObject *const *given, Call &call) const;
@@ -344,7 +349,7 @@ bool Compiled::readTensor(const Argument &argument, PyObject *given, Call &call,
       return false;
     elements *= sizes[i];
   }
-  auto begin = reinterpret_cast<uintptr_t>(tensor->data_ptr());
+  auto begin = reinterpret_cast<uintptr_t>(tensor->const_data_ptr());
   if (begin % static_cast<uintptr_t>(argument.bytes))
     return false;
   call.ranges[call.rangeCount++] = {
@@ -378,9 +383,9 @@ bool Compiled::readScalar(Kind kind, PyObject *given, Call &call) const {
         tensor->numel() != 1)
       return false;
     if (tensor->scalar_type() == at::kFloat)
-      number = *static_cast<const float *>(tensor->data_ptr());
+      number = *static_cast<const float *>(tensor->const_data_ptr());
     else if (tensor->scalar_type() == at::kDouble)
-      number = *static_cast<const double *>(tensor->data_ptr());
+      number = *static_cast<const double *>(tensor->const_data_ptr());
     else
       return false;
   }
@@ -528,9 +533,6 @@ int32_t Compiled::launch(const Call &call, const Plan &plan,
 
 Outcome Compiled::call(PyObject *const *given, bool inGraph,
                        PyObject *const *out, at::Tensor *made) {
-  // Modes of Python see what Python's code does.
-  if (c10::impl::TorchDispatchModeTLS::any_modes_set())
-    return Outcome::Declined;
   Call call;
   call.inGraph = inGraph;
   call.declinesGradients = !inGraph && c10::GradMode::is_enabled();
@@ -572,6 +574,20 @@ Outcome Compiled::call(PyObject *const *given, bool inGraph,
 // Types of Python
 //===----------------------------------------------------------------------===//
 
+/// Tensors that a call makes, mostly one.
+class NewTensors {
+public:
+  explicit NewTensors(size_t count) {
+    if (count > 1)
+      several.resize(count);
+  }
+  at::Tensor *get() { return several.empty() ? &single : several.data(); }
+
+private:
+  at::Tensor single;
+  std::vector<at::Tensor> several;
+};
+
 /// A list of new tensors, or what the function makes of several.
 PyObject *wrap(const Compiled &function, at::Tensor *made, bool asList) {
   size_t count = function.results.size();
@@ -595,46 +611,12 @@ PyObject *wrap(const Compiled &function, at::Tensor *made, bool asList) {
   return PyObject_Call(function.resultsType.get(), objects.get(), nullptr);
 }
 
-/// Function(arguments, out) of Python.
+/// A compiled function as an object of Python, which only this file reads.
 struct FunctionObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  Compiled *compiled;
+  PyObject_HEAD Compiled *compiled;
 };
 
-PyObject *callFunction(PyObject *self, PyObject *const *given, size_t flags,
-                       PyObject *keywords) {
-  Compiled &compiled = *reinterpret_cast<FunctionObject *>(self)->compiled;
-  if (PyVectorcall_NARGS(flags) != 2 || keywords ||
-      !PyTuple_CheckExact(given[0])) {
-    PyErr_SetString(PyExc_TypeError, "expected a tuple of arguments and out");
-    return nullptr;
-  }
-  PyObject *out = given[1];
-  PyObject *const *outputs = nullptr;
-  Py_ssize_t outputCount = 1;
-  if (PyTuple_CheckExact(out) || PyList_CheckExact(out)) {
-    outputs = PySequence_Fast_ITEMS(out);
-    outputCount = PySequence_Fast_GET_SIZE(out);
-  } else if (out != Py_None) {
-    outputs = &given[1];
-  }
-  size_t count = compiled.results.size();
-  if (static_cast<size_t>(PyTuple_GET_SIZE(given[0])) !=
-          compiled.arguments.size() ||
-      (outputs && static_cast<size_t>(outputCount) != count))
-    Py_RETURN_NOTIMPLEMENTED;
-  at::Tensor made[Compiled::kMaxResults];
-  switch (compiled.call(reinterpret_cast<PyTupleObject *>(given[0])->ob_item,
-                        /*inGraph=*/false, outputs, made)) {
-  case Outcome::Failed:
-    return nullptr;
-  case Outcome::Declined:
-    Py_RETURN_NOTIMPLEMENTED;
-  case Outcome::Done:
-    break;
-  }
-  return outputs ? Py_NewRef(out) : wrap(compiled, made, /*asList=*/false);
-}
+PyTypeObject functionType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 /// The integers of a sequence; throws nothing, sets an exception of Python.
 template <typename Number>
@@ -713,17 +695,10 @@ PyObject *makeFunction(PyTypeObject *type, PyObject *args, PyObject *) {
       !readNumbers(equals, compiled->equals) ||
       !readResults(results, *compiled))
     return nullptr;
-  // The caller sees to it that these and the sizes are not too many.
-  if (compiled->results.size() > Compiled::kMaxResults) {
-    PyErr_SetString(PyExc_ValueError, "expected fewer results");
-    return nullptr;
-  }
   PyObject *self = type->tp_alloc(type, 0);
   if (!self)
     return nullptr;
-  auto *function = reinterpret_cast<FunctionObject *>(self);
-  function->vectorcall = callFunction;
-  function->compiled = compiled.release();
+  reinterpret_cast<FunctionObject *>(self)->compiled = compiled.release();
   return self;
 }
 
@@ -732,12 +707,91 @@ void deleteFunction(PyObject *self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-PyMemberDef functionMembers[] = {{"__vectorcalloffset__", T_PYSSIZET,
-                                  offsetof(FunctionObject, vectorcall),
-                                  READONLY, nullptr},
-                                 {nullptr, 0, 0, 0, nullptr}};
+/// `__call__` of the package's functions.
+struct MethodObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  /// Python's code, for what is declined here.
+  PyObject *otherwise;
+};
 
-PyTypeObject functionType = {PyVarObject_HEAD_INIT(nullptr, 0)};
+/// Calls a function with arguments and `out`, null if not given. Returns null
+/// and sets no exception if it declines.
+PyObject *tryCall(Compiled &compiled, PyObject *const *given, PyObject *out) {
+  PyObject *const *outputs = nullptr;
+  size_t count = compiled.results.size();
+  if (out && (PyTuple_CheckExact(out) || PyList_CheckExact(out))) {
+    if (static_cast<size_t>(PySequence_Fast_GET_SIZE(out)) != count)
+      return nullptr;
+    outputs = PySequence_Fast_ITEMS(out);
+  } else if (out && out != Py_None) {
+    if (count != 1)
+      return nullptr;
+    outputs = &out;
+  }
+  NewTensors made(outputs ? 0 : count);
+  if (compiled.call(given, /*inGraph=*/false, outputs, made.get()) !=
+      Outcome::Done)
+    return nullptr;
+  return outputs ? Py_NewRef(out) : wrap(compiled, made.get(), false);
+}
+
+PyObject *callMethod(PyObject *self, PyObject *const *given, size_t flags,
+                     PyObject *keywords) {
+  PyObject *otherwise = reinterpret_cast<MethodObject *>(self)->otherwise;
+  auto declined = [&] {
+    return PyObject_Vectorcall(otherwise, given, flags, keywords);
+  };
+  auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  PyObject *out = nullptr;
+  if (keywords && PyTuple_GET_SIZE(keywords)) {
+    if (PyTuple_GET_SIZE(keywords) != 1 ||
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out"))
+      return declined();
+    out = given[count];
+  }
+  // Modes of Python see what Python's code does.
+  if (!count || c10::impl::TorchDispatchModeTLS::any_modes_set())
+    return declined();
+  Reference function(PyObject_GetAttr(given[0], process.fast));
+  if (!function) {
+    PyErr_Clear();
+    return declined();
+  }
+  if (Py_TYPE(function.get()) != &functionType)
+    return declined();
+  Compiled &compiled =
+      *reinterpret_cast<FunctionObject *>(function.get())->compiled;
+  if (count - 1 != compiled.arguments.size())
+    return declined();
+  PyObject *results = tryCall(compiled, given + 1, out);
+  return results || PyErr_Occurred() ? results : declined();
+}
+
+PyObject *bindMethod(PyObject *self, PyObject *object, PyObject *) {
+  if (!object)
+    return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyObject *makeMethod(PyTypeObject *type, PyObject *args, PyObject *) {
+  PyObject *otherwise = nullptr;
+  if (!PyArg_ParseTuple(args, "O", &otherwise))
+    return nullptr;
+  PyObject *self = type->tp_alloc(type, 0);
+  if (!self)
+    return nullptr;
+  auto *method = reinterpret_cast<MethodObject *>(self);
+  method->vectorcall = callMethod;
+  method->otherwise = Py_NewRef(otherwise);
+  return self;
+}
+
+void deleteMethod(PyObject *self) {
+  Py_DECREF(reinterpret_cast<MethodObject *>(self)->otherwise);
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyTypeObject methodType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 /// What a call in a graph is made of.
 struct GraphCall {
@@ -809,10 +863,16 @@ PyObject *callInGraph(PyObject *self, PyObject *const *given, size_t flags,
   auto declined = [&] {
     return PyObject_Vectorcall(call.otherwise.get(), given, flags, keywords);
   };
+  PyObject *const *out = nullptr;
+  if (keywords && PyTuple_GET_SIZE(keywords)) {
+    // It is the only keyword that graphs write.
+    if (PyTuple_GET_SIZE(keywords) != 1)
+      return declined();
+    out = given + PyVectorcall_NARGS(flags);
+  }
   // Profilers see the operator.
   if (static_cast<size_t>(PyVectorcall_NARGS(flags)) != call.argumentCount ||
-      keywords || at::hasCallbacks() ||
-      c10::impl::TorchDispatchModeTLS::any_modes_set())
+      at::hasCallbacks() || c10::impl::TorchDispatchModeTLS::any_modes_set())
     return declined();
   int isFunctions = call.isFunctions(given);
   if (isFunctions < 0)
@@ -831,8 +891,10 @@ PyObject *callInGraph(PyObject *self, PyObject *const *given, size_t flags,
     return declined();
   Compiled &compiled =
       *reinterpret_cast<FunctionObject *>(call.function.get())->compiled;
-  at::Tensor made[Compiled::kMaxResults];
-  switch (compiled.call(given, /*inGraph=*/true, nullptr, made)) {
+  if (out && compiled.results.size() != 1)
+    return declined();
+  NewTensors made(out ? 0 : compiled.results.size());
+  switch (compiled.call(given, /*inGraph=*/true, out, made.get())) {
   case Outcome::Failed:
     return nullptr;
   case Outcome::Declined:
@@ -841,7 +903,9 @@ PyObject *callInGraph(PyObject *self, PyObject *const *given, size_t flags,
     break;
   }
   ++process.graphCalls;
-  return wrap(compiled, made, call.asList);
+  if (out)
+    return Py_NewRef(*out);
+  return wrap(compiled, made.get(), call.asList);
 }
 
 PyObject *makeGraphCall(PyTypeObject *type, PyObject *args, PyObject *) {
@@ -898,11 +962,6 @@ void deleteGraphCall(PyObject *self) {
   delete object->call;
   Py_TYPE(self)->tp_free(self);
 }
-
-PyMemberDef graphCallMembers[] = {{"__vectorcalloffset__", T_PYSSIZET,
-                                   offsetof(GraphCallObject, vectorcall),
-                                   READONLY, nullptr},
-                                  {nullptr, 0, 0, 0, nullptr}};
 
 PyTypeObject graphCallType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
@@ -986,13 +1045,15 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           nullptr};
 
 void describe(PyTypeObject &type, const char *name, size_t size, newfunc make,
-              destructor destroy, PyMemberDef *members, size_t vectorcall) {
+              destructor destroy, size_t vectorcall = 0) {
   type.tp_name = name;
   type.tp_basicsize = static_cast<Py_ssize_t>(size);
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
   type.tp_new = make;
   type.tp_dealloc = destroy;
-  type.tp_members = members;
+  if (!vectorcall)
+    return;
+  type.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   type.tp_call = PyVectorcall_Call;
   type.tp_vectorcall_offset = static_cast<Py_ssize_t>(vectorcall);
 }
@@ -1001,22 +1062,31 @@ void describe(PyTypeObject &type, const char *name, size_t size, newfunc make,
 
 PyMODINIT_FUNC PyInit_ftuner_torch_calls() {
   describe(functionType, "ftuner_torch_calls.Function", sizeof(FunctionObject),
-           makeFunction, deleteFunction, functionMembers,
-           offsetof(FunctionObject, vectorcall));
+           makeFunction, deleteFunction);
+  describe(methodType, "ftuner_torch_calls.Method", sizeof(MethodObject),
+           makeMethod, deleteMethod, offsetof(MethodObject, vectorcall));
+  methodType.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
+  methodType.tp_descr_get = bindMethod;
   describe(graphCallType, "ftuner_torch_calls.GraphCall",
            sizeof(GraphCallObject), makeGraphCall, deleteGraphCall,
-           graphCallMembers, offsetof(GraphCallObject, vectorcall));
+           offsetof(GraphCallObject, vectorcall));
   graphCallType.tp_flags |= Py_TPFLAGS_HAVE_GC;
   graphCallType.tp_traverse = visitGraphCall;
   graphCallType.tp_dictoffset = offsetof(GraphCallObject, attributes);
   graphCallType.tp_getattro = PyObject_GenericGetAttr;
   graphCallType.tp_setattro = PyObject_GenericSetAttr;
   Reference module(PyModule_Create(&definition));
-  if (!module || PyType_Ready(&functionType) || PyType_Ready(&graphCallType) ||
-      PyModule_AddObjectRef(module.get(), "Function",
-                            reinterpret_cast<PyObject *>(&functionType)) ||
-      PyModule_AddObjectRef(module.get(), "GraphCall",
-                            reinterpret_cast<PyObject *>(&graphCallType)))
+  process.fast = PyUnicode_InternFromString("_fast");
+  if (!module || !process.fast)
     return nullptr;
+  const std::pair<const char *, PyTypeObject *> types[] = {
+      {"Function", &functionType},
+      {"Method", &methodType},
+      {"GraphCall", &graphCallType}};
+  for (auto [name, type] : types)
+    if (PyType_Ready(type) ||
+        PyModule_AddObjectRef(module.get(), name,
+                              reinterpret_cast<PyObject *>(type)))
+      return nullptr;
   return module.release();
 }
