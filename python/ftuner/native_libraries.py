@@ -22,7 +22,7 @@ from .errors import Error
 
 
 def find_compiler(name: str) -> list[str]:
-    """The C++ compiler with its first arguments: `CXX`, or the first one on the path.
+    """Returns the C++ compiler with its first arguments: `CXX`, or the first one on the path.
 
     Raises `Error` with the library's name if there is none.
     """
@@ -36,17 +36,17 @@ def find_compiler(name: str) -> list[str]:
 
 
 def version_of(compiler: Sequence[str]) -> str:
-    """What the compiler says of its version."""
+    """Returns the text that the compiler prints about its version."""
     return processes.run([*compiler, "--version"]).stdout.decode(errors="replace")
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
-    """The key of a library: everything that it is made from."""
+    """Returns the key of a library, a hash of everything that it is made from."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def find(key: str, name: str) -> Path | None:
-    """The library in the cache, or in the one that is only read."""
+    """Returns the library in the cache, or in the one that is only read; None if neither has it."""
     shared = compile_cache.shared_path()
     for folder in (compile_cache.path(), *([shared] if shared else [])):
         path = folder / "torch" / key[:32] / name
@@ -83,7 +83,7 @@ _temporary: list[tempfile.TemporaryDirectory[str]] = []
 
 @functools.cache
 def _compile_without_cache(key: str, name: str, command: tuple[str, ...]) -> Path:
-    """The library in a folder that goes with this process."""
+    """Compiles the library into a folder that this process removes when it ends."""
     folder = processes.temporary_folder()
     target = Path(folder.name, name)
     compile_library(command, target)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import native_libraries, runtime
+from ..elements import ELEMENT_TYPES
 from ..errors import Error
 from ..progress import Progress
 
@@ -39,39 +40,41 @@ _SOURCE = Path(__file__).parent / "native" / "torch_calls.cpp"
 
 # What the module takes: pointers and integers, and floating-point scalars.
 _MAX_INTEGERS, _MAX_FLOATS = 128, 8
-# Kinds of arguments: of tensors, and of scalars by their types.
+# Numbers of the kinds of arguments: tensors, and scalars by their types.
 _TENSOR = 0
 _SCALARS = {"f32": 1, "f64": 2, "i64": 3, "index": 3}
 
 _lock = threading.Lock()
 _logger = logging.getLogger("ftuner")
 _module: Any = None
+# PyTorch's numbers of types of elements.
+_dtype_numbers: dict[Any, int] = {}
 # Why there is no module: text, once somebody looked for it.
 _reason: str | None = None
 _is_final = False
 
 
 def find() -> Any:
-    """The module if it is compiled already, else None."""
+    """Returns the module if it is compiled already, else None."""
     if _module is not None or _reason is not None:
         return _module
     return _get(builds=False)
 
 
 def build() -> Any:
-    """The module, compiled unless it is in the cache; None where that cannot be."""
+    """Returns the module, compiled unless the cache has it; None if that fails."""
     if _module is not None or _is_final:
         return _module
     return _get(builds=True)
 
 
 def reason() -> str:
-    """Why calls with PyTorch tensors run by Python's code; empty where they do not."""
+    """Returns why Python's code serves calls with PyTorch tensors; empty if it does not."""
     return "" if _module is not None else _reason or ""
 
 
 def function_of(function: Function) -> Any:
-    """What `Function.__call__` and `graph_call` take for a function.
+    """Makes the object that `Function.__call__` and `graph_call` use for a function.
 
     None where there is no module, or where the module takes no such function.
     """
@@ -86,7 +89,7 @@ def graph_call(
     decide: Callable[[tuple[int, ...]], bool] | None = None,
     places: tuple[tuple[int, int], ...] = (),
 ) -> Callable[..., Any]:
-    """A call in a graph, which takes tensors, scalars as tensors of one element, and sizes.
+    """Makes a call in a graph, which takes tensors, scalars as tensors of one element, and sizes.
 
     Args:
         is_list: whether the results are a list.
@@ -106,7 +109,7 @@ def graph_call(
 
 
 def take_graph_calls() -> int:
-    """How many calls in graphs the module has served since this was asked before."""
+    """Returns the number of calls in graphs that the module served since the last time."""
     return 0 if _module is None else int(_module.take_graph_calls())
 
 
@@ -128,7 +131,7 @@ def _get(builds: bool) -> Any:
 
 
 def _library(builds: bool) -> Path | None:
-    """The compiled module; None where it is not compiled and shall not be."""
+    """Returns the path of the compiled module; None if it is not compiled and `builds` is False."""
     import torch
 
     if os.environ.get(VARIABLE) == "0":
@@ -165,6 +168,7 @@ def _library(builds: bool) -> Path | None:
 
 def _load(path: Path) -> Any:
     import torch
+    from torch.utils._python_dispatch import _disable_current_modes
 
     from ..function import Function
 
@@ -174,7 +178,14 @@ def _load(path: Path) -> Any:
     module = importlib.util.module_from_spec(specification)
     loader.exec_module(module)
     library = runtime.get()
-    sample = torch.empty(0)
+    names = {name for kind in ELEMENT_TYPES.values() for name in (*kind.accepted, kind.numpy_name)}
+    dtypes = {getattr(torch, name) for name in names if hasattr(torch, name)}
+    # Modes would make tensors of other types.
+    with _disable_current_modes():
+        sample = torch.zeros(0, device="cpu")
+        samples = {dtype: torch.zeros(0, dtype=dtype, device="cpu") for dtype in dtypes}
+    if type(sample) is not torch.Tensor:
+        raise Error(f"expected a tensor of type Tensor, but got {type(sample).__qualname__}")
     configure: Callable[..., None] = module.configure
     configure(
         sample,
@@ -185,6 +196,8 @@ def _load(path: Path) -> Any:
         library.heeds_signals,
         library.check,
     )
+    for dtype, tensor in samples.items():
+        _dtype_numbers[dtype] = module.scalar_type(tensor)
     # Python's code remains for calls that the module declines.
     setattr(Function, "__call__", module.Method(Function.__call__))
     return module
@@ -216,10 +229,6 @@ def _function_of(function: Function) -> Any:
     ):
         return None
 
-    def number_of(dtype: Any) -> int:
-        number: int = _module.scalar_type(torch.empty(0, dtype=dtype))
-        return number
-
     arguments: list[tuple[int, int, int, tuple[int, ...]]] = []
     for value in signature.arguments:
         if not value.is_tensor:
@@ -227,7 +236,7 @@ def _function_of(function: Function) -> Any:
             continue
         types = 0
         for dtype in TorchMemory.accepts(value.type):
-            types |= 1 << number_of(dtype)
+            types |= 1 << _dtype_numbers[dtype]
         sizes = tuple(size if isinstance(size, int) else -1 for size in value.shape or ())
         arguments.append((_TENSOR, types, value.type.bytes, sizes))
     equals = [*range(dynamic)]
@@ -235,7 +244,7 @@ def _function_of(function: Function) -> Any:
         equals[second] = first
     results = tuple(
         (
-            number_of(getattr(torch, value.type.numpy_name)),
+            _dtype_numbers[getattr(torch, value.type.numpy_name)],
             value.type.bytes,
             len(value.shape or ()),
         )

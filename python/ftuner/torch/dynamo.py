@@ -30,7 +30,7 @@ from .vectors import decompositions
 
 
 def _native(function: Any) -> Any:
-    """What `torch_calls.graph_call` takes for a function."""
+    """Makes the object that `torch_calls.graph_call` uses for a function."""
     return torch_calls.function_of(function) if isinstance(function, Function) else None
 
 
@@ -59,7 +59,7 @@ class Kernel(torch.nn.Module):
 
 
     def bind(self, argument_count: int) -> Callable[..., Any]:
-        """The same call where no Python runs in common calls."""
+        """Makes the same call without Python in common calls."""
         selector = self.selector
         return torch_calls.graph_call(
             argument_count,
@@ -84,7 +84,7 @@ class RowKernel(torch.nn.Module):
         return call_rows(self.function, tensors, scalars)
 
     def bind(self, argument_count: int) -> Callable[..., Any]:
-        """The same call where no Python runs in common calls."""
+        """Makes the same call without Python in common calls."""
         resolve = functools.partial(_native, self.function)
         return torch_calls.graph_call(argument_count, True, resolve, self)
 

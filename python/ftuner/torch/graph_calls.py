@@ -39,7 +39,7 @@ from .report import count_cached, count_cached_rows
 def bind(
     name: str, counts: tuple[int, int, int], key: str, recipe: str, *choice: str
 ) -> Callable[..., Any]:
-    """The call of an operator with some texts: it takes tensors, scalars and sizes one by one.
+    """Makes the call of an operator with some texts, which takes tensors, scalars and sizes one by one.
 
     That of `product` also takes `out`, the tensor to write its result to. `counts` says how many
     tensors, scalars and sizes there are.
@@ -59,7 +59,7 @@ def bind(
             return overload(tensors, scalars, *sizes, key, recipe, *choice)
         if torch._C._len_torch_dispatch_stack():
             return out.copy_(overload(tensors, scalars, key, recipe))
-        is_profiled = torch.autograd._profiler_enabled()
+        is_profiled = torch._C._autograd._profiler_enabled()
         with torch.profiler.record_function(f"ftuner::{name}") if is_profiled else nullcontext():
             function = operator.function_of(key, recipe, count)
             return operator.call(function, tensors, scalars, out)
@@ -92,11 +92,11 @@ class _Written:
 
 
 class _Call(ir.ExternKernel):
-    """What Inductor writes for a call of one of FTuner's operators."""
+    """Code that Inductor writes for a call of one of FTuner's operators."""
 
     #: Gives the operator's arguments for tensors in the order of the inputs.
     unflatten_args: Callable[..., Any]
-    #: What the code calls; None: the operator.
+    #: Name of the call in the code; None: the operator.
     bound: str | None = None
 
     def _arguments(self) -> Sequence[Any]:
@@ -145,7 +145,7 @@ class _NewResults(_Call, ir.FallbackKernel):
 class _ToBuffer(_Call, ir.ExternKernelOut):
     """A call that writes its result to a buffer of Inductor's, which may be one that was used before."""
 
-    def __init__(self, overload: torch._ops.OpOverload, *arguments: Any) -> None:
+    def __init__(self, overload: Any, *arguments: Any) -> None:
         with V.graph.fake_mode:
             example, tensors, others, unflatten, _ = self.process_kernel(overload, *arguments)
         super().__init__(
@@ -162,11 +162,12 @@ class _ToBuffer(_Call, ir.ExternKernelOut):
 
 
 def _writes_operators() -> bool:
-    """Whether Inductor's code is not Python's, and calls operators."""
-    return bool(V.graph.cpp_wrapper or V.graph.aot_mode or V.graph.fx_wrapper)
+    """Returns whether Inductor's code is not Python's, and calls operators."""
+    modes = ("cpp_wrapper", "aot_mode", "fx_wrapper")
+    return any(getattr(V.graph, mode, False) for mode in modes)
 
 
-def _lowering_of(overload: torch._ops.OpOverload) -> Callable[..., Any]:
+def _lowering_of(overload: Any) -> Callable[..., Any]:
     # Where PyTorch computes some sizes it makes the result, and several results have no buffers.
     writes_to_buffer = overload.name().split(".")[0] == "ftuner::product"
 

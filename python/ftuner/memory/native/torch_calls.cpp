@@ -46,7 +46,7 @@ extern "C" {
 __attribute__((weak)) int32_t aoti_torch_get_current_cuda_stream(int32_t device,
                                                                  void **stream);
 }
-// Of libtorch_python: the Python object of a tensor.
+// Makes the Python object of a tensor (libtorch_python).
 __attribute__((visibility("default"))) PyObject *
 THPVariable_Wrap(at::TensorBase &&tensor);
 
@@ -96,7 +96,7 @@ private:
 // The process
 //===----------------------------------------------------------------------===//
 
-/// What `configure` was given, for the rest of the process.
+/// Values that `configure` sets for the rest of the process.
 struct Process {
   /// The types of plain tensors: torch.Tensor and torch.nn.Parameter.
   PyTypeObject *tensor = nullptr, *parameter = nullptr;
@@ -220,7 +220,8 @@ struct Result {
   size_t rank;
 };
 
-/// What follows from the sizes of the arguments, and from scalars.
+/// Shapes and sizes that follow from the sizes of the arguments and from
+/// scalars.
 struct Plan {
   /// Shapes of the results, one behind the other.
   std::vector<int64_t> shapes;
@@ -236,15 +237,15 @@ struct Range {
   }
 };
 
-/// What was read of the arguments and outputs of a call.
+/// Values read from the arguments and outputs of a call.
 struct Call {
   static constexpr size_t kMax = Parameters::kMaxIntegers;
 
   bool inGraph = false;
-  /// Whether a tensor that needs a gradient is declined.
+  /// True if a tensor that needs a gradient is declined.
   bool declinesGradients = false;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
-  /// Of the arguments, and then of the outputs.
+  /// Memory of the arguments, then of the outputs.
   Range ranges[kMax];
   size_t rangeCount = 0;
   int64_t sizes[kMax];
@@ -276,7 +277,7 @@ struct Call {
   }
 };
 
-/// What becomes of a call.
+/// Outcome of an attempt to serve a call.
 enum class Outcome {
   Done,
   /// Nothing was done, and Python must do it.
@@ -294,7 +295,7 @@ public:
   /// which may be its own.
   std::vector<size_t> equals;
   void *run = nullptr, *resultSizes = nullptr, *workspaceSize = nullptr;
-  /// Whether the emulator can run it.
+  /// True if the emulator can run it.
   bool hasEmulator = false;
   Reference name;
   /// The named tuple of the results; null: one of them, or a tuple.
@@ -305,9 +306,18 @@ public:
   /// caller of the constructor sees to it that there are not too many sizes.
   /// `out` has objects to write the results to; null: `made` gets new tensors.
   Outcome call(PyObject *const *given, bool inGraph, PyObject *const *out,
-               at::Tensor *made);
+               at::Tensor *made) {
+    try {
+      return serve(given, inGraph, out, made);
+    } catch (const std::exception &) {
+      // PyTorch failed, as it will for Python's code, which has its exception.
+      return Outcome::Declined;
+    }
+  }
 
 private:
+  Outcome serve(PyObject *const *given, bool inGraph, PyObject *const *out,
+                at::Tensor *made);
   bool read(PyObject *const *given, Call &call) const;
   bool readTensor(const Argument &argument, PyObject *given, Call &call,
                   bool isFirst) const;
@@ -531,8 +541,8 @@ int32_t Compiled::launch(const Call &call, const Plan &plan,
   return parameters.call<int32_t>(run);
 }
 
-Outcome Compiled::call(PyObject *const *given, bool inGraph,
-                       PyObject *const *out, at::Tensor *made) {
+Outcome Compiled::serve(PyObject *const *given, bool inGraph,
+                        PyObject *const *out, at::Tensor *made) {
   Call call;
   call.inGraph = inGraph;
   call.declinesGradients = !inGraph && c10::GradMode::is_enabled();
@@ -552,12 +562,9 @@ Outcome Compiled::call(PyObject *const *given, bool inGraph,
     process.isHeeding = isHeeding;
   }
   int32_t code = 0;
-  try {
+  {
     WithoutGil withoutGil;
     code = launch(call, *found, out ? nullptr : made);
-  } catch (const std::exception &) {
-    // PyTorch failed, as it will for Python's code, which has its exception.
-    return Outcome::Declined;
   }
   if (code == 0)
     return Outcome::Done;
@@ -589,7 +596,7 @@ private:
 };
 
 /// A list of new tensors, or what the function makes of several.
-PyObject *wrap(const Compiled &function, at::Tensor *made, bool asList) {
+PyObject *wrap(const Compiled &function, at::Tensor *made, bool asList) try {
   size_t count = function.results.size();
   if (count == 1 && !asList)
     return THPVariable_Wrap(std::move(made[0]));
@@ -609,6 +616,10 @@ PyObject *wrap(const Compiled &function, at::Tensor *made, bool asList) {
   if (asList || !function.resultsType)
     return objects.release();
   return PyObject_Call(function.resultsType.get(), objects.get(), nullptr);
+} catch (const std::exception &error) {
+  if (!PyErr_Occurred())
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  return nullptr;
 }
 
 /// A compiled function as an object of Python, which only this file reads.
@@ -793,10 +804,10 @@ void deleteMethod(PyObject *self) {
 
 PyTypeObject methodType = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-/// What a call in a graph is made of.
+/// State of a call in a graph.
 struct GraphCall {
   size_t argumentCount = 0;
-  /// Whether the results are a list even if there is one.
+  /// True if the results are a list even if there is one.
   bool asList = false;
   /// Gives the function, or None where there is none for this call; null once
   /// it was asked.
@@ -804,14 +815,15 @@ struct GraphCall {
   /// Serves whatever is declined here, with the same arguments.
   Reference otherwise;
   Reference function;
-  /// Where PyTorch computes some sizes: the tensors and dimensions that they
-  /// are of, who says whose they are, and what was said.
+  /// Arguments and dimensions whose sizes decide whether the function or
+  /// PyTorch computes a call, the Python object that decides, null if the
+  /// function computes all, and its answers.
   std::vector<std::pair<size_t, size_t>> places;
   Reference decide;
   std::map<std::vector<int64_t>, bool> decided;
   const std::pair<const std::vector<int64_t>, bool> *last = nullptr;
 
-  /// 1: the function computes the sizes of a call; 0: PyTorch does, or the
+  /// Returns 1 if the function computes a call, 0 if PyTorch does or the
   /// tensors are none of the usual ones; -1: an exception is set.
   int isFunctions(PyObject *const *given);
 };
@@ -880,10 +892,12 @@ PyObject *callInGraph(PyObject *self, PyObject *const *given, size_t flags,
   if (!isFunctions)
     return declined();
   if (call.resolve) {
-    Reference function(PyObject_CallNoArgs(call.resolve.get()));
+    // Other threads may do the same at the same time; the first function stays.
+    Reference resolve = Reference::share(call.resolve.get());
+    Reference function(PyObject_CallNoArgs(resolve.get()));
     if (!function)
       return nullptr;
-    if (function.get() != Py_None)
+    if (function.get() != Py_None && !call.function)
       call.function = std::move(function);
     call.resolve = Reference();
   }
