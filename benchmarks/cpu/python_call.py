@@ -104,13 +104,13 @@ def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
     out = torch.empty(1, 2304)
     one, other, result = torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1)
 
-    def chain(count: int) -> Callable[[], Any]:
+    def chain(count: int, host: str) -> Callable[[], Any]:
         def model(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
             for _ in range(count):
                 rows = rows @ weight
             return rows
 
-        options = {"device": "h200", "take": "all", "max_kernels": 1, "cost_model": "sia"}
+        options = {"device": "h200", "host": host, "take": "all", "max_kernels": 1, "cost_model": "sia"}
         compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
         rows, weight = torch.ones(2, WIDTH), torch.ones(WIDTH, WIDTH)
         return lambda: compiled(rows, weight)
@@ -119,19 +119,20 @@ def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
         "unit": lambda: torch.mm(one, other, out=result),
         "package, out=": lambda: dense(x, w, bias, out=out),
         "package": lambda: dense(x, w, bias),
-        "chain of 1": chain(1),
-        f"chain of {CHAIN}": chain(CHAIN),
     }
-    times: dict[str, list[float]] = {name: [] for name in (*calls, "graph")}
+    hosts = "inductor", "eager"
+    chains = {(host, count): chain(count, host) for host in hosts for count in (1, CHAIN)}
+    times: dict[Any, list[float]] = {name: [] for name in (*calls, *hosts)}
     with torch.no_grad():
-        for call in calls.values():
+        for call in (*calls.values(), *chains.values()):
             for _ in range(SHORT_CALLS // 10):
                 call()
         for _ in range(rounds):
             for name, call in calls.items():
-                times[name].append(time_call(call, SHORT_CALLS // (10 if "chain" in name else 1)))
-            longer = times[f"chain of {CHAIN}"][-1] - times["chain of 1"][-1]
-            times["graph"].append(longer / (CHAIN - 1))
+                times[name].append(time_call(call, SHORT_CALLS))
+            for host in hosts:
+                longer, one_call = (time_call(chains[host, count], SHORT_CALLS // 5) for count in (CHAIN, 1))
+                times[host].append((longer - one_call) / (CHAIN - 1))
     report = ftuner.torch.report()
     assert report.calls > CHAIN * rounds and report.pytorch_calls == report.copied_arguments == 0, report
     units = times.pop("unit")
@@ -139,7 +140,8 @@ def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
     for name, what in (
         ("package, out=", "call of the package, out="),
         ("package", "call of the package"),
-        ("graph", "call in a graph"),
+        ("inductor", "call in a graph"),
+        ("eager", "call in a graph, host eager"),
     ):
         figures[what] = {
             "microseconds": round(statistics.median(times[name]), 2),
