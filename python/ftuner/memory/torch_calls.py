@@ -19,7 +19,8 @@ import platform
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,20 @@ def build() -> Any:
 def reason() -> str:
     """Returns why Python's code serves calls with PyTorch tensors; empty if it does not."""
     return "" if _module is not None else _reason or ""
+
+
+@contextmanager
+def without_module() -> Iterator[None]:
+    """Has Python's code serve new functions and graphs, for those who want to see each call."""
+    global _module, _is_final
+    with _lock:
+        before = _module, _is_final
+        _module, _is_final = None, True
+    try:
+        yield
+    finally:
+        with _lock:
+            _module, _is_final = before
 
 
 def function_of(function: Function) -> Any:

@@ -79,6 +79,11 @@ def test_a_call_of_the_package(handmade: ftuner.Module, frames: list[str]) -> No
     assert handmade.scale(x, 3.0, out=outs) is outs and torch.equal(written, x * 3)
     assert handmade.scale(torch.empty(0, 4), 2.0).shape == (0, 4)
     assert torch.equal(handmade.scale(nn.Parameter(x, requires_grad=False), 2.0), x * 2)
+    frames.clear()
+    # As a module with one function calls it.
+    assert handmade.scale(x, 2.0, out=out, stream=None) is out and torch.equal(out, x * 2)
+    assert torch.equal(handmade.scale(x, 2, out=None), x * 2)
+    assert [name for name in frames if name != "__getattr__"] == []
 
 
 def test_several_results(handmade: ftuner.Module, frames: list[str]) -> None:

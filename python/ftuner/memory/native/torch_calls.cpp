@@ -754,11 +754,14 @@ PyObject *callMethod(PyObject *self, PyObject *const *given, size_t flags,
   };
   auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
   PyObject *out = nullptr;
-  if (keywords && PyTuple_GET_SIZE(keywords)) {
-    if (PyTuple_GET_SIZE(keywords) != 1 ||
-        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out"))
+  for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i) {
+    PyObject *keyword = PyTuple_GET_ITEM(keywords, i);
+    PyObject *value = given[count + static_cast<size_t>(i)];
+    if (!PyUnicode_CompareWithASCIIString(keyword, "out"))
+      out = value;
+    else if (value != Py_None ||
+             PyUnicode_CompareWithASCIIString(keyword, "stream"))
       return declined();
-    out = given[count];
   }
   // Modes of Python see what Python's code does.
   if (!count || c10::impl::TorchDispatchModeTLS::any_modes_set())
