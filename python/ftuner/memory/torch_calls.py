@@ -177,8 +177,9 @@ def _library(builds: bool) -> Path | None:
     compiler = native_libraries.find_compiler(_NAME)
     if not Path(python_headers, "Python.h").is_file():
         raise Error(f"cannot find Python.h in {python_headers} for {_NAME}")
+    # Without a cache each process would compile it.
     with Progress("compiling calls for this PyTorch"):
-        return native_libraries.build(key, _NAME, [*compiler, *arguments])
+        return native_libraries.build(key, _NAME, [*compiler, *arguments], cache=True)
 
 
 def _load(path: Path) -> Any:

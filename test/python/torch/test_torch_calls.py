@@ -365,6 +365,57 @@ def test_scalars_of_a_graph() -> None:
                 assert relative_error(compiled(x), model(x)) < 1e-6
 
 
+def test_in_code_that_pytorch_compiles(handmade: ftuner.Module) -> None:
+    """PyTorch's compiler leaves a call to Python, and compiles what is around it."""
+
+    def model(x: Tensor) -> Tensor:
+        scaled: Tensor = handmade.scale(x + 1, 2.0)
+        return scaled - 1
+
+    compiled = torch.compile(model, backend="eager")
+    x = torch.randn(5, 4)
+    for _ in range(2):
+        assert torch.equal(compiled(x), (x + 1) * 2 - 1)
+
+
+def test_transforms(handmade: ftuner.Module) -> None:
+    """A tensor of vmap has no memory that a function could read, whoever serves the call."""
+    x = torch.ones(3, 2, 4)
+    given, wanted = (_vmap(f, x) for f in (handmade.scale, by_python(handmade.scale)))
+    assert given == wanted
+
+
+def _vmap(function: Function, x: Tensor) -> tuple[str, str]:
+    try:
+        torch.vmap(lambda one: function(one, 2.0))(x)
+    except Exception as error:  # noqa: BLE001
+        return type(error).__name__, str(error).splitlines()[0]
+    return "", ""
+
+
+def test_threads_of_a_graph() -> None:
+    """Threads that call a graph for the first time, which makes its functions, and again."""
+    model = nn.Linear(16, 24).eval()
+    compiled = torch.compile(model, backend="ftuner", dynamic=True, options=INDUCTOR)
+    with torch.no_grad():
+        compiled(torch.randn(6, 16))
+    errors: list[float] = []
+
+    def work() -> None:
+        with torch.no_grad():
+            for size in range(2, 60):
+                x = torch.randn(size, 16)
+                errors.append(relative_error(compiled(x), model(x)))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 3 * 58 and max(errors) < 1e-6
+    assert ft.report().calls == 3 * 58 + 1
+
+
 INTERRUPT = """
 import os, signal, sys, threading
 import torch, ftuner
@@ -425,13 +476,14 @@ print("Python's code runs in calls: " in str(report))
         ("CXX", "no-compiler", "cannot find a C++ compiler for ftuner_torch_calls.so: looked for"),
         ("CXX", "false", "cannot compile ftuner_torch_calls.so: "),
         ("FTUNER_NATIVE_CALLS", "0", "FTUNER_NATIVE_CALLS is 0"),
+        ("FTUNER_CACHE_DIR", "/proc/ftuner", "cannot use the compile cache '/proc/ftuner'"),
     ],
 )
 def test_without_the_module(variable: str, value: str, words: str, tmp_path: Path) -> None:
     """Calls are Python's, and the report says why."""
     environment = {
-        **os.environ, variable: value, "FTUNER_CACHE_DIR": str(tmp_path / "cache"),
-        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+        **os.environ, "FTUNER_CACHE_DIR": str(tmp_path / "cache"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), variable: value,
     }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT], env=environment, capture_output=True, text=True, check=False
