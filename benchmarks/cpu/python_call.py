@@ -89,8 +89,11 @@ def measure_calls(rounds: int) -> dict[str, float]:
     return {name: round(microseconds(call, rounds), 2) for name, call in calls.items()}
 
 
-def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
-    """Microseconds of calls that launch over the driver of the tests, and their ratios to the unit."""
+def measure_launches(rounds: int, keeps: bool) -> dict[str, dict[str, float]]:
+    """Microseconds of calls that launch over the driver of the tests, and their ratios to the unit.
+
+    With `keeps` a chain gives the results of all its products, so that no buffer is used again.
+    """
     import torch
 
     import ftuner.torch  # noqa: F401
@@ -105,10 +108,11 @@ def measure_launches(rounds: int) -> dict[str, dict[str, float]]:
     one, other, result = torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1)
 
     def chain(count: int, host: str) -> Callable[[], Any]:
-        def model(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        def model(rows: torch.Tensor, weight: torch.Tensor) -> Any:
+            results = [rows]
             for _ in range(count):
-                rows = rows @ weight
-            return rows
+                results.append(results[-1] @ weight)
+            return results[1:] if keeps else results[-1]
 
         options = {"device": "h200", "host": host, "take": "all", "max_kernels": 1, "cost_model": "sia"}
         compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
@@ -154,11 +158,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="of the first part; the second has 9 times as many")
     parser.add_argument("--part", choices=["calls", "launches", "all"], default="all")
+    parser.add_argument("--keep", action="store_true", help="keep the results of all products of a chain")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
 
     if options.part == "launches" and "FTRT_CUDA_DRIVER" in os.environ:
-        launches = measure_launches(9 * options.rounds)
+        launches = measure_launches(9 * options.rounds, options.keep)
         if options.json:
             print(json.dumps(launches, indent=1))
             return
@@ -181,7 +186,8 @@ def main() -> None:
         sys.stdout.flush()
         with tempfile.TemporaryDirectory() as folder:  # Inductor does not know the graphs.
             environment = {**os.environ, "FTRT_CUDA_DRIVER": str(DRIVER), "TORCHINDUCTOR_CACHE_DIR": folder}
-            done = subprocess.run([*command, *(["--json"] if options.json else [])], env=environment)
+            flags = [f"--{name}" for name in ("json", "keep") if getattr(options, name)]
+            done = subprocess.run([*command, *flags], env=environment)
         sys.exit(done.returncode)
 
 
