@@ -37,7 +37,7 @@ VARIABLE = "FTUNER_NATIVE_CALLS"
 
 _MODULE = "ftuner_torch_calls"
 _NAME = f"{_MODULE}.so"
-_SOURCE = Path(__file__).parent / "native" / "torch_calls.cpp"
+_SOURCES = Path(__file__).parent / "native"
 
 # What the module takes: pointers and integers, and floating-point scalars.
 _MAX_INTEGERS, _MAX_FLOATS = 128, 8
@@ -136,7 +136,7 @@ def _get(builds: bool) -> Any:
         try:
             path = _library(builds)
             if path is None:
-                _reason = "it is not compiled yet"
+                _reason = "the module that would serve them is not compiled yet"
                 return None
             _module = _load(path)
         except (Error, OSError, ImportError, AttributeError, RuntimeError) as error:
@@ -157,14 +157,16 @@ def _library(builds: bool) -> Path | None:
         *("-std=c++20", "-O2", "-fno-plt", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
         *("-isystem", python_headers, "-isystem", str(torch_folder / "include")),
-        str(_SOURCE),
+        str(_SOURCES / "torch_calls.cpp"),
         *("-Wl,--no-as-needed", "-L", str(torch_folder / "lib")),
         *("-ltorch", "-ltorch_cpu", "-ltorch_python", "-lc10"),
         f"-Wl,-rpath,{torch_folder / 'lib'}",
     ]
     key = native_libraries.key_of(
         {
-            "source": _SOURCE.read_text(encoding="utf-8"),
+            "sources": {
+                file.name: file.read_text(encoding="utf-8") for file in sorted(_SOURCES.iterdir())
+            },
             "arguments": arguments,
             "machine": platform.machine(),
             "python": sys.version,
