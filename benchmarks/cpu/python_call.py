@@ -60,6 +60,10 @@ def time_call(call: Callable[[], Any], count: int) -> float:
 
 def measure_calls(rounds: int) -> dict[str, float]:
     """Microseconds of calls that launch nothing."""
+    try:
+        import torch  # First, so that `compile` compiles calls for it.
+    except ImportError:
+        torch = None
     module = ftuner.compile(SOURCE, device="h200", emulate=True)
     dense = module.dense
     x = np.empty((0, 768), np.float32)
@@ -77,11 +81,7 @@ def measure_calls(rounds: int) -> dict[str, float]:
         "NumPy arrays": lambda: dense(x, w, bias),
         "NumPy arrays, out=": lambda: dense(x, w, bias, out=out),
     }
-    try:
-        import torch
-    except ImportError:
-        pass
-    else:
+    if torch is not None:
         tensors = [torch.from_numpy(array) for array in (x, w, bias)]
         calls["PyTorch tensors"] = lambda: dense(*tensors)
     calls["the C function through ctypes"] = lambda: function(*pointers, 0, None, stream)
