@@ -5,6 +5,9 @@
 // fake driver of the tests). So the difference is what libftrt adds, with no
 // noise from a GPU; the driver's own microseconds are not in it. A launch also
 // asks the driver for the device of the current context, which is listed alone.
+// Beside it, what ftrt_tensor_map_encode() takes for a map that it has kept, as
+// most launches of kernels with tensor maps ask for, and for one that it has
+// not, without the time of a driver that encodes it.
 //
 //   ninja -C build/release launch_overhead && build/release/bin/launch_overhead
 //
@@ -79,7 +82,19 @@ int main() {
     quit("launching");
   fake::fake_driver_control()->onLaunch = nullptr;
 
-  std::vector<double> bare, device, whole;
+  // A weight of 4096 rows of f16 in boxes of 64 x 128 elements.
+  const ftrt_tensor_map kind = {"kernel", "rhs_map", 6, 2, {64, 128}, 3, 3};
+  static std::vector<uint16_t> weight(1 << 20);
+  const int64_t sizes[] = {4096, 4096}, strides[] = {4096};
+  alignas(64) unsigned char map[128];
+  auto encode = [&](int64_t rows) {
+    const int64_t some[] = {sizes[0], rows};
+    return ftrt_tensor_map_encode(&kind, weight.data(), some, strides, nullptr,
+                                  map);
+  };
+  int64_t rows = 0;
+
+  std::vector<double> bare, device, whole, kept, encoded;
   for (int i = 0; i < kBatches; ++i) {
     bare.push_back(timeBatch([&] {
       return driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr,
@@ -92,10 +107,15 @@ int main() {
     whole.push_back(timeBatch([&] {
       return ftrt_launch(&theKernel, 1, 32, 0, nullptr, parameters);
     }));
+    kept.push_back(timeBatch([&] { return encode(4096); }));
+    // More sizes in turn than there are places.
+    encoded.push_back(timeBatch([&] { return encode(1 + rows++ % 10000); }));
   }
   print("cuLaunchKernel (fake)", bare);
   print("cuCtxGetDevice (fake)", device);
   print("ftrt_launch over both", whole);
+  print("a tensor map that is kept", kept);
+  print("a tensor map that is new", encoded);
   std::printf("ftrt_launch itself adds %.1f ns\n",
               whole[kBatches / 2] - bare[kBatches / 2] - device[kBatches / 2]);
   return 0;

@@ -105,6 +105,7 @@ class Weights:
 def watch(model):
     """Notes the library and the number of rows of each call of a function that reads a weight."""
     from ftuner.function import Function
+    from ftuner.memory import torch_calls
 
     found = Weights({parameter.data_ptr(): name for name, parameter in model.named_parameters() if parameter.dim() == 2})
     original = Function.__call__
@@ -119,7 +120,8 @@ def watch(model):
 
     Function.__call__ = call
     try:
-        yield found
+        with torch_calls.without_module():
+            yield found
     finally:
         Function.__call__ = original
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from . import cache as compile_cache
 from . import compiler, descriptions, processes, runtime
 from .errors import CacheError
+from .memory import torch_calls
 from .module import Module
 
 
@@ -50,6 +52,8 @@ def compile(  # noqa: A001
         Error: the source, the device or the calibration is a file that cannot be read.
         TypeError: an option does not exist.
     """
+    if sys.modules.get("torch") is not None:
+        torch_calls.build()
     text = compiler.read_source(source, ranges)
     description = descriptions.resolve(device)
     if emulate is None:

@@ -47,6 +47,8 @@ class Function:
 
     Attributes:
         signature: names, types and shapes.
+        equal_sizes: pairs of sizes that must be equal, by their numbers among all dynamic sizes.
+        results_type: the named tuple of the results, if they are one.
         full_signature: also with the arguments that calls do not give.
         module: the module that it belongs to.
     """
@@ -54,6 +56,8 @@ class Function:
     def __init__(self, module: Module, library: ctypes.CDLL, signature: Signature) -> None:
         self.module = module
         self.full_signature = signature
+        # Serves common calls with PyTorch tensors in place of `__call__`, see `memory.torch_calls`.
+        self._fast: Any
         self._name(signature)
         self._runtime = runtime.get()
         self._has_emulator = module.has_emulator
@@ -65,7 +69,7 @@ class Function:
         self._checks = {
             index: _dimension_checks(value.shape or ()) for index, value in self._tensors
         }
-        self._equal_sizes = _equal_sizes(signature)
+        self.equal_sizes = _equal_sizes(signature)
         self._accepted: dict[str, list[frozenset[Hashable]]] = {}
         self._plans: dict[tuple[int, ...], tuple[list[tuple[int, ...]], int]] = {}
         # Gives the last arguments of a call, which the caller does not.
@@ -103,13 +107,19 @@ class Function:
         found = WorkReport.of(self.module.manifest, self.full_signature.name)
         return replace(found, function=self.signature.name)
 
+    @property
+    def pointers(self) -> tuple[Any, Any, Any]:
+        """The three C functions: the function, the sizes of its results, and of its workspace."""
+        return self._run, self._result_sizes, self._workspace_size
+
     def _name(self, signature: Signature) -> None:
+        self._fast = None  # It has the name, too.
         self.signature = signature
         self.__name__ = signature.name
         self.__qualname__ = signature.name
         self.__doc__ = _document(signature)
         self.__signature__ = _python_signature(signature)
-        self._results_type = (
+        self.results_type = (
             None if signature.fields is None else _results_type(signature.name, signature.fields)
         )
 
@@ -148,6 +158,8 @@ class Function:
                 f"the signature is {self.signature}"
             )
         memory = self._find_memory(args, out, stream)
+        if self._fast is None:
+            self._fast = memory.fast(self)
         if self._kept is not None:
             args = (*args, *self._kept(memory))
         if not memory.is_gpu:
@@ -225,7 +237,7 @@ class Function:
             pointers.append(pointer)
             if out is not None:
                 ranges.append((pointer, pointer + prod(shape) * value.type.bytes, index))
-        for first, second in self._equal_sizes:
+        for first, second in self.equal_sizes:
             if sizes[first] != sizes[second]:
                 raise self._different_sizes(sizes, first, second)
         scalars = [self._scalar(index, value, args[index]) for index, value in self._scalars]
@@ -249,8 +261,8 @@ class Function:
         del workspace
         if out is not None:
             return out
-        if self._results_type is not None:
-            return self._results_type(*results)
+        if self.results_type is not None:
+            return self.results_type(*results)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _accept(self, memory: Memory) -> list[frozenset[Hashable]]:

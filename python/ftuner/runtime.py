@@ -120,6 +120,11 @@ class Runtime:
             self._signals = ctypes.CFUNCTYPE(ctypes.c_int32)(answers.__next__)
             self.library.ftrt_set_interrupt_check(self._signals)
 
+    def heeds_signals(self) -> bool:
+        """Does `heed_signals`; returns whether the main thread has done so, for good."""
+        self.heed_signals()
+        return self._signals is not None
+
     def _handle_signals(self) -> Iterator[int]:
         """Handles the signals that arrived, each time it goes on; yields whether one raised."""
         answer = 0

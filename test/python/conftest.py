@@ -37,6 +37,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Tests never use the cache of whoever runs them, or of other files of tests."""
     folder = tmp_path_factory.mktemp("cache")
+    # But for libraries that are compiled against PyTorch: the tests of a build tree share them.
+    shared = Path(os.environ.get("FTUNER_HOME") or folder.parent, "test", "python", "torch_libraries")
+    try:
+        shared.mkdir(parents=True, exist_ok=True)
+        (folder / "torch").symlink_to(shared)
+    except OSError:
+        pass  # What FTUNER_HOME names cannot be written.
     before = os.environ.get("FTUNER_CACHE_DIR")
     os.environ["FTUNER_CACHE_DIR"] = str(folder)
     yield folder

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import abc
 from contextlib import AbstractContextManager
-from typing import Any, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Hashable, Sequence
 
 import numpy as np
 
 from ..elements import ElementType
+
+if TYPE_CHECKING:
+    from ..function import Function
 
 ALIGNMENT = 256
 """Alignment of a workspace, in bytes (docs/abi.md)."""
@@ -63,6 +66,13 @@ class Memory(abc.ABC):
     def workspace(self, size: int) -> tuple[Any, int]:
         """What keeps a workspace of `size` bytes alive until the call has returned, and its
         address."""
+
+    def fast(self, function: Function) -> Any:
+        """What serves common calls of a function with this kind of memory, by `torch_calls`.
+
+        None: nothing does yet; False: nothing will.
+        """
+        return None
 
     def describe(self, dtype: Hashable) -> str:
         """A dtype in words."""

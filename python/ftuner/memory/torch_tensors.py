@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import functools
 from contextlib import AbstractContextManager, ExitStack
-from typing import Any, Hashable
+from typing import TYPE_CHECKING, Any, Hashable
 
 import numpy as np
 import torch
 
 from .. import runtime
 from ..elements import ElementType
+from . import torch_calls
 from .base import ALIGNMENT, Buffer, Memory
 from .streams import stream_handle
+
+if TYPE_CHECKING:
+    from ..function import Function
 
 
 class TorchMemory(Memory):
@@ -70,6 +74,11 @@ class TorchMemory(Memory):
     def workspace(self, size: int) -> tuple[Any, int]:
         memory = torch.empty(size + ALIGNMENT - 1, dtype=torch.uint8, device=self.device)
         return memory, -(-memory.data_ptr() // ALIGNMENT) * ALIGNMENT
+
+    def fast(self, function: Function) -> Any:
+        if torch_calls.find() is None:
+            return None
+        return torch_calls.function_of(function) or False
 
 
 class TorchCpuMemory(TorchMemory):

@@ -190,8 +190,16 @@ class Selector:
         sizes = {name: (argument, dim) for name, (argument, dim) in fields["sizes"]}
         return Selector(Choice(tuple(intervals), sizes, tuple(fields["extents"])), fields["code"])
 
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The arguments and dimensions whose sizes decide."""
+        return tuple(self._places)
+
     def is_ftuners(self, tensors: Sequence[Tensor]) -> bool:
-        sizes = tuple(tensors[argument].shape[dim] for argument, dim in self._places)
+        return self.decide(tuple(tensors[argument].shape[dim] for argument, dim in self._places))
+
+    def decide(self, sizes: tuple[int, ...]) -> bool:
+        """Whether FTuner computes these sizes of the places."""
         known = self._known.get(sizes)
         if known is None:
             known = self._known[sizes] = self._choice.is_ftuners(sizes)

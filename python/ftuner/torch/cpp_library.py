@@ -6,21 +6,14 @@ The package has its source only, since it is compiled against the PyTorch that a
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import os
 import platform
 import re
-import shlex
-import shutil
-import tempfile
 from pathlib import Path
 
 import torch
 
-from ftuner import cache as compile_cache
-from ftuner import locations, processes
+from ftuner import locations, native_libraries
 from ftuner.errors import Error
 
 NAME = "libftuner_torch.so"
@@ -53,7 +46,7 @@ def build_library(
         OSError: `output` cannot be written.
     """
     _check_version()
-    compiler = _compiler()
+    compiler = native_libraries.find_compiler(NAME)
     runtime = locations.find(locations.RUNTIME_LIBRARY).parent
     headers = locations.find(_HEADER).parents[2]
     torch_folder = Path(torch.__file__).parent
@@ -70,47 +63,22 @@ def build_library(
     ]
     if output is not None:
         target = Path(output)
-        _compile(command, target)
+        native_libraries.compile_library(command, target)
         return target
-    parts = {
-        "sources": {
-            file.name: file.read_text(encoding="utf-8")
-            for file in (*sorted(_SOURCES.iterdir()), locations.find(_HEADER))
-        },
-        "command": command,
-        "compiler": _version_of(compiler),
-        "machine": platform.machine(),
-        "torch": torch.__version__,
-    }
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    relative = Path("torch", key[:32], NAME)
-    target = compile_cache.path() / relative
-    shared = compile_cache.shared_path()
-    for known in (target, *([shared / relative] if shared else [])):
-        if known.exists():
-            return known
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _compile(command, target)
-    except OSError as error:
-        if cache:
-            raise compile_cache.unusable(error) from error
-        compile_cache.warn_unusable(error)
-        return _compile_without_cache(key, tuple(command))
-    return target
-
-
-_temporary: list[tempfile.TemporaryDirectory[str]] = []
-
-
-@functools.cache
-def _compile_without_cache(key: str, command: tuple[str, ...]) -> Path:
-    """The library in a folder that goes with this process."""
-    folder = processes.temporary_folder()
-    target = Path(folder.name, NAME)
-    _compile([*command], target)
-    _temporary.append(folder)
-    return target
+    key = native_libraries.key_of(
+        {
+            "sources": {
+                file.name: file.read_text(encoding="utf-8")
+                for file in (*sorted(_SOURCES.iterdir()), locations.find(_HEADER))
+            },
+            "command": command,
+            "compiler": native_libraries.version_of(compiler),
+            "machine": platform.machine(),
+            "torch": torch.__version__,
+        }
+    )
+    known = native_libraries.find(key, NAME)
+    return known or native_libraries.build(key, NAME, command, cache)
 
 
 def _check_version() -> None:
@@ -120,29 +88,3 @@ def _check_version() -> None:
         raise Error(
             f"expected PyTorch {oldest} or later for {NAME}, but got {torch.__version__}"
         )
-
-
-def _compiler() -> list[str]:
-    """The C++ compiler with its first arguments: `CXX`, or the first one on the path."""
-    given = shlex.split(os.environ.get("CXX", ""))
-    for name in given[:1] or ("c++", "g++", "clang++"):
-        path = shutil.which(name)
-        if path is not None:
-            return [path, *given[1:]]
-    looked = f"'{given[0]}', which CXX names" if given else "c++, g++ or clang++"
-    raise Error(f"cannot find a C++ compiler for {NAME}: looked for {looked}")
-
-
-def _version_of(compiler: list[str]) -> str:
-    return processes.run([*compiler, "--version"]).stdout.decode(errors="replace")
-
-
-def _compile(command: list[str], target: Path) -> None:
-    """Writes all of the library or nothing, also where several processes write it."""
-    with tempfile.TemporaryDirectory(prefix=".tmp-", dir=target.absolute().parent) as folder:
-        written = Path(folder, NAME)
-        result = processes.run([*command, "-o", str(written)], folders=[Path(folder)])
-        if result.returncode != 0:
-            words = result.stderr.decode(errors="replace").rstrip()
-            raise Error(f"cannot compile {NAME}: {shlex.join(command)}:\n{words}")
-        written.replace(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,9 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ftuner.function import Function
+from ftuner.memory import torch_calls
 
 from .choice import Selector
 from .constants import restart_with_constants
@@ -23,6 +27,11 @@ from .options import Options
 from .replacement import Host, Product, Rows, replace_parts
 from .report import Report
 from .vectors import decompositions
+
+
+def _native(function: Any) -> Any:
+    """Makes the object that `torch_calls.graph_call` uses for a function."""
+    return torch_calls.function_of(function) if isinstance(function, Function) else None
 
 
 class Kernel(torch.nn.Module):
@@ -49,6 +58,19 @@ class Kernel(torch.nn.Module):
         return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
 
 
+    def bind(self, argument_count: int) -> Callable[..., Any]:
+        """Makes the same call without Python in common calls."""
+        selector = self.selector
+        return torch_calls.graph_call(
+            argument_count,
+            False,
+            functools.partial(_native, self.function),
+            self,
+            selector.decide if selector else None,
+            selector.places if selector else (),
+        )
+
+
 class RowKernel(torch.nn.Module):
     """Calls an FTuner function of rows: tensors, then scalars as tensors of one element."""
 
@@ -60,6 +82,11 @@ class RowKernel(torch.nn.Module):
     def forward(self, *arguments: torch.Tensor) -> list[torch.Tensor]:
         tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors :]
         return call_rows(self.function, tensors, scalars)
+
+    def bind(self, argument_count: int) -> Callable[..., Any]:
+        """Makes the same call without Python in common calls."""
+        resolve = functools.partial(_native, self.function)
+        return torch_calls.graph_call(argument_count, True, resolve, self)
 
 
 class _Eager(Host):
@@ -94,8 +121,24 @@ class _Eager(Host):
 def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     """Replaces products and rows of an ATen graph by calls of FTuner functions."""
     replace_parts(gm.graph, options, _Eager(gm))
+    if torch_calls.build() is not None:
+        _call_without_modules(gm)
     gm.recompile()
     return gm
+
+
+def _call_without_modules(gm: fx.GraphModule) -> None:
+    """Replaces calls of kernels as modules by those in which no Python runs."""
+    for node in [*gm.graph.nodes]:
+        kernel = gm.get_submodule(str(node.target)) if node.op == "call_module" else None
+        if not isinstance(kernel, (Kernel, RowKernel)):
+            continue
+        with gm.graph.inserting_before(node):
+            call = gm.graph.call_function(kernel.bind(len(node.args)), node.args)
+        call.meta = node.meta
+        node.replace_all_uses_with(call)
+        gm.graph.erase_node(node)
+        gm.delete_submodule(str(node.target))
 
 
 def backend(

@@ -13,6 +13,7 @@ import contextvars
 import functools
 import hashlib
 import itertools
+import logging
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -80,6 +81,8 @@ class InductorPass(CustomGraphPass):
     def __call__(self, graph: fx.Graph) -> None:
         if self.packaged:
             share_sizes(graph)
+        else:
+            _call_without_operators()
         before = set(graph.nodes)
         host = PackagedHost(graph) if self.packaged else _Inductor()
         options = self.options.with_settings()
@@ -100,6 +103,18 @@ class InductorPass(CustomGraphPass):
         )  # fmt: skip
         parts = (ftuner.__version__, _sources(), _compiler(), settings, chosen, self.packaged)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _call_without_operators() -> None:
+    """Has Inductor's code call functions without a dispatch of PyTorch's."""
+    try:
+        from . import graph_calls
+
+        graph_calls.install()
+    except (ImportError, AttributeError, TypeError) as error:
+        # A PyTorch with another Inductor: its code calls operators.
+        logging.getLogger("ftuner").info("graphs call operators of PyTorch: %s", error)
 
 
 def _set_value(node: fx.Node) -> None:

@@ -64,9 +64,15 @@ def call_rows(
 
 
 def call(
-    function: Callable[..., Any], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
+    function: Callable[..., Any],
+    tensors: Sequence[Tensor],
+    scalars: Sequence[Tensor],
+    out: Tensor | None = None,
 ) -> Any:
-    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple."""
+    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple.
+
+    `out` is a tensor to write the only result to.
+    """
     arguments = list(tensors)
     copied = 0
     for position, tensor in enumerate(arguments):
@@ -77,12 +83,13 @@ def call(
             arguments[position] = tensor.clone()
             copied += 1
     values = [scalar.item() for scalar in scalars]
+    named = {} if out is None else {"out": out}
     if torch.is_grad_enabled():
         # Gradients are what the graph of the backward pass computes.
         with torch.no_grad():
-            result = function(*arguments, *values)
+            result = function(*arguments, *values, **named)
     else:
-        result = function(*arguments, *values)
+        result = function(*arguments, *values, **named)
     count_call(copied)
     return result
 
@@ -213,7 +220,7 @@ def _make(recipe: Recipe) -> Callable[..., Any]:
     return built
 
 
-def _function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callable[..., Any]:
+def function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callable[..., Any]:
     """The function of a call, which its first call makes and counts."""
     function = _functions.get(key)
     if function is None:
@@ -225,7 +232,7 @@ def _function_of(key: str, recipe: str, count: Callable[[str], None]) -> Callabl
 
 
 def _product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str) -> Tensor:
-    result: Tensor = call(_function_of(key, recipe, count_cached), tensors, scalars)
+    result: Tensor = call(function_of(key, recipe, count_cached), tensors, scalars)
     return result
 
 
@@ -237,7 +244,7 @@ def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe
 def _row_reduction(
     tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
 ) -> list[Tensor]:
-    return call_rows(_function_of(key, recipe, count_cached_rows), tensors, scalars)
+    return call_rows(function_of(key, recipe, count_cached_rows), tensors, scalars)
 
 
 def _fake_row_reduction(
@@ -303,6 +310,9 @@ for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
             f"{_name}{_overload}", _operator, "CompositeExplicitAutograd"
         )
         torch.library.register_fake(f"ftuner::{_name}{_overload}", _fake, lib=_definitions)
+
+#: Names of the operators.
+NAMES = ("product", "chosen_product", "row_reduction")
 
 #: The operators, which graphs call.
 PRODUCT = torch.ops.ftuner.product.default

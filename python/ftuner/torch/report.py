@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ftuner.memory import torch_calls
+
 if TYPE_CHECKING:
     from .choice import Interval
 
@@ -119,6 +121,8 @@ class Report:
     #: Calls where PyTorch's operators ran instead, since they are predicted to be faster.
     pytorch_calls: int = 0
     copied_arguments: int = 0
+    #: Why Python's code runs in calls, such as the lack of a C++ compiler; empty where it does not.
+    python_calls: str = ""
 
     @property
     def pytorch_kernels(self) -> int:
@@ -224,6 +228,8 @@ class Report:
             f"{self.compiled} functions compiled, {self.copies} copies of operands inserted",
             f"{self.calls} calls, {self.copied_arguments} arguments copied",
         ]
+        if self.calls and self.python_calls:
+            lines.append(f"Python's code runs in calls: {self.python_calls}")
         if self.pytorch_calls:
             lines.append(f"{self.pytorch_calls} calls where PyTorch is predicted to be faster")
         for name in dict.fromkeys([*self.functions, *self.intervals]):
@@ -310,6 +316,8 @@ def _breaks() -> dict[str, int]:
 def report() -> Report:
     """A copy of the counts."""
     with _lock:
+        _report.calls += torch_calls.take_graph_calls()
+        _report.python_calls = torch_calls.reason()
         counts = copy.deepcopy(_report)
         for text, count in _breaks().items():
             if (new := count - _breaks_before.get(text, 0)) > 0:
@@ -321,4 +329,5 @@ def reset_report() -> None:
     """Starts all counts again."""
     global _report, _breaks_before
     with _lock:
+        torch_calls.take_graph_calls()
         _report, _breaks_before = Report(), _breaks()

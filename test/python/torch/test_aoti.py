@@ -21,9 +21,9 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
 import ftuner.torch as ft
-from ftuner import locations
+from ftuner import locations, native_libraries
 from ftuner.cli import main
-from ftuner.torch import cpp_library, packaged, replacement
+from ftuner.torch import packaged, replacement
 from ftuner.torch.choice import Choice, Interval
 from ftuner.torch.inductor import joined_passes
 from ftuner.torch.library import LIBRARY, Settings
@@ -500,10 +500,12 @@ def test_the_library_is_compiled_once(
 ) -> None:
     before = library.stat()
     # Nothing is compiled where the cache has it.
-    monkeypatch.setattr(cpp_library, "_compile", None)
+    monkeypatch.setattr(native_libraries, "compile_library", None)
     assert ft.build_library() == library and library.stat() == before
     monkeypatch.undo()
-    monkeypatch.setattr(cpp_library, "_compile", lambda command, target: target.write_bytes(b"library"))
+    monkeypatch.setattr(
+        native_libraries, "compile_library", lambda command, target: target.write_bytes(b"library")
+    )
     # A cache of others has it, too, and where none can be written it lies in a temporary folder.
     monkeypatch.setenv("FTUNER_CACHE_DIR", "/proc/ftuner")
     monkeypatch.setenv("FTUNER_SHARED_CACHE_DIR", str(library.parents[2]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch._dynamo.utils import counters
 
 import ftuner
 import ftuner.torch as ft
+from ftuner.memory import torch_calls
 from ftuner.torch.library import Library, Settings
 from ftuner.torch.linalg import Instruction, ProductFunction, Range
 from ftuner.torch.rows import Rows
@@ -129,7 +131,7 @@ def rows_of(calls: list[tuple[str, int]]) -> dict[str, set[int]]:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
     """The library of each call, and the rows of its first factor."""
     made: list[tuple[str, int]] = []
     original = ftuner.Function.__call__
@@ -139,7 +141,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return original(self, *arguments, **options)
 
     monkeypatch.setattr(ftuner.Function, "__call__", call)
-    return made
+    with torch_calls.without_module():
+        yield made
 
 
 class Block(nn.Module):
