@@ -1,4 +1,4 @@
-"""Every program of a workload's pools, compiled: what part 4 times.
+"""Programs of a workload's pools, compiled: what the parts `pools` and `selection` time.
 
 The search explains each size with all programs that it ranked; their families go
 into one hand-written plan, each with a size of its own, so that a kernel is emitted
@@ -18,10 +18,17 @@ from .workloads import Workload
 
 ALL_PROGRAMS = 1000000
 
-# Programs kept of a size: all of the best ones, and of larger pools a sample of the
-# others, so that the sizes of pools do not decide over the time.
-BEST_PROGRAMS = 30
+# Programs kept of a size: all of the best ones, and of larger pools the best of every kind and a
+# sample of the others, so that the sizes of pools do not decide over the time.
+BEST_PROGRAMS = 20
+BEST_OF_A_KIND = 2
+MOST_OF_KINDS = 36
 MOST_PROGRAMS = 80
+# Fields of a schedule that make another kind of program.
+KIND_FIELDS = (
+    *("swap_operands", "producer_warpgroups", "tma", "warpgroups_m", "warpgroups_n"),
+    *("cluster_m", "cluster_n", "ping_pong"),
+)
 
 
 class ToolFailure(Exception):
@@ -71,13 +78,31 @@ def explain(
     return [program for program in programs if program["reduce_split"] == 1]
 
 
+def kind_of(program: dict[str, Any]) -> tuple[Any, ...]:
+    """What programs share that copy, multiply and store in the same way, whatever their tiles are."""
+    schedule = program["schedule"]
+    is_persistent = schedule.get("persistent_blocks", 0) > 0
+    fields = (schedule.get(name, 0) for name in KIND_FIELDS)
+    return program["path"], program["reduce_split"] > 1, is_persistent, *fields
+
+
 def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[str, Any]]]:
-    """(rank from 1, program): the best, and a sample of the others."""
+    """(rank from 1, program): the best, the best of each kind, and a sample of the others."""
     ranked = list(enumerate(programs, 1))
     if len(ranked) <= MOST_PROGRAMS:
         return ranked
-    others = random.Random(seed).sample(ranked[BEST_PROGRAMS:], MOST_PROGRAMS - BEST_PROGRAMS)
-    return ranked[:BEST_PROGRAMS] + sorted(others, key=lambda item: item[0])
+    kept = dict(ranked[:BEST_PROGRAMS])
+    kinds: dict[tuple[Any, ...], list[tuple[int, dict[str, Any]]]] = {}
+    for rank, program in ranked:
+        kinds.setdefault(kind_of(program), []).append((rank, program))
+    # The first of every kind before the second of any.
+    for place in range(BEST_OF_A_KIND):
+        for own in kinds.values():
+            if place < len(own) and len(kept) < BEST_PROGRAMS + MOST_OF_KINDS:
+                kept.update([own[place]])
+    rest = [item for item in ranked if item[0] not in kept]
+    kept.update(random.Random(seed).sample(rest, MOST_PROGRAMS - len(kept)))
+    return sorted(kept.items())
 
 
 def _unaligned_general_of(plan: str) -> str:

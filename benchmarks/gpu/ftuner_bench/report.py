@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import stats
+from .parts import PARTS
 from .records import Record, replace
 from .timing import MODES
 
@@ -292,8 +293,11 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
         "models": models(records),
         "families": by_kind(records, "family"),
         "bandwidths": by_kind(records, "bandwidths"),
+        "probes": by_kind(records, "probe"),
+        "box_rows": by_kind(records, "box_rows"),
         "forward": forward(records),
         "rows": by_kind(records, "row"),
+        "iree": by_kind(records, "iree"),
         "notes": by_kind(records, "note"),
         "host_time": by_kind(records, "host_time"),
         "coverage": by_kind(records, "coverage"),
@@ -316,6 +320,7 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
     lines += [f"  FAILED {failure}" for failure in found["failures"][:20]]
     if content["families"]:
         lines += ["", *_proof(content["families"])]
+    lines += _box_rows(content["box_rows"])
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in content["ratios"])]
     by_key = {(row["workload"], row["peer"], row["mode"]): row for row in content["ratios"]}
     pairs = list(dict.fromkeys((row["workload"], row["peer"]) for row in content["ratios"]))
@@ -383,18 +388,30 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
             "Operators on rows with cold caches, microseconds of a call",
             table(columns, [[row[column] for column in columns] for row in content["rows"]]),
         ]
+    if content["iree"]:
+        columns = ["case", "size", "how", "microseconds", "error"]
+        lines += [
+            "",
+            "Modules of IREE on its CUDA runtime, microseconds of a call",
+            table(columns, [[row[column] for column in columns] for row in content["iree"]]),
+        ]
     if content["host_time"]:
         lines += [
             "",
             "Time of the host, nanoseconds of a call",
             table(
-                ["what", "median", "q1", "q3"],
+                ["workload", "what", "median", "q1", "q3"],
                 [
-                    [row["what"], *[row["nanoseconds"][key] for key in ("median", "q1", "q3")]]
+                    [
+                        row["workload"],
+                        row["what"],
+                        *[row["nanoseconds"][key] for key in ("median", "q1", "q3")],
+                    ]
                     for row in content["host_time"]
                 ],
             ),
         ]
+    lines += _parts(content["parts"])
     lines += _left_out(content)
     lines += ["", *[f"{name}: {title}" for name, title in titles.items()]]
     return "\n".join(lines)
@@ -413,6 +430,26 @@ def _proof(families: Sequence[dict[str, Any]]) -> list[str]:
             if family["status"] != "passed"
         ]
     return lines
+
+
+def _box_rows(found: Sequence[dict[str, Any]]) -> list[str]:
+    """The price of a row of a box in the tensor and outside."""
+    columns = [
+        "blocks", "in_flight", "clocks_fixed", "clocks_per_valid_row", "clocks_per_row_outside",
+        "mean_error",
+    ]  # fmt: skip
+    rows = [[price[column] for column in columns] for record in found for price in record["prices"]]
+    return ["", "Clocks of a box of a tensor map", table(columns, rows)] if rows else []
+
+
+def _parts(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """How long the finished parts took, and were planned to take."""
+    planned = {part.name: part.seconds for part in PARTS}
+    rows = [
+        [part["part"], planned.get(part["part"]), part["seconds"]]
+        for part in parts
+    ]
+    return ["", "Seconds of parts", table(["part", "planned", "taken"], rows)] if rows else []
 
 
 def _left_out(content: dict[str, Any]) -> list[str]:
@@ -467,12 +504,15 @@ def products_rows(
     return rows
 
 
-def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """The data set of part 4, one row for each program, size and mode."""
+def program_rows(
+    records: Iterable[Record], times: Sequence[Reading] = ()
+) -> list[dict[str, Any]]:
+    """The data set of the pools, one row for each program, size and mode."""
     rows = []
     for record in records:
         if record["kind"] != "program":
             continue
+        clock, power = near(times, record.get("at"))
         program, resources = record["program"], record["resources"] or {}
         time = record["microseconds"] or {}
         rows.append(
@@ -483,6 +523,7 @@ def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
                 "rank": program["rank"],
                 "family": program["family"],
                 "path": program["path"],
+                "reduce_split": program.get("reduce_split", 1),
                 "schedule": " ".join(f"{name}={v}" for name, v in program["schedule"].items()),
                 "block_tiles": _tiles(program, "block_tile"),
                 "register_tiles": _tiles(program, "register_tile"),
@@ -497,6 +538,8 @@ def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
                 "score": program["score"],
                 "rating": program["rating"],
                 **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
+                "sm_mhz": clock,
+                "power_w": power,
                 "problem": record["problem"],
             }
         )
@@ -553,7 +596,7 @@ def write(
     content = summarise(facts, records)
     (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     write_csv(folder / "products.csv", products_rows(records, times))
-    write_csv(folder / "programs.csv", program_rows(records))
+    write_csv(folder / "programs.csv", program_rows(records, times))
     write_csv(folder / "models.csv", model_rows(records))
     write_csv(folder / "rows.csv", rows_on_rows(records))
     kernels = by_kind(records, "kernels")

@@ -1,4 +1,4 @@
-"""Operators on rows, of any number and any length: softmax and norms by FTuner and by PyTorch.
+"""Operators on rows, of any number and any length: softmax and norms by FTuner, PyTorch and Inductor.
 
 One function of each operator and type serves all sizes: rows and columns are both dynamic. Times
 are of graphs with cold caches. rows.csv has the columns of measured memory-bound operators
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo
 
 from . import buffers, bundle
 from .session import Session, within
@@ -149,7 +150,7 @@ def measure(session: Session) -> bool:
             uncaptured: set[str] = set()
             done: list[str] = []
             try:
-                ways = _ways(case, folder)
+                ways = _ways(session, case, folder)
                 for rows, cols in sizes:
                     if not share.allows() and done:
                         break
@@ -166,14 +167,22 @@ def measure(session: Session) -> bool:
     return passed
 
 
-def _ways(case: Case, folder: pathlib.Path) -> dict[str, Callable[..., Any]]:
+def _ways(session: Session, case: Case, folder: pathlib.Path) -> dict[str, Callable[..., Any]]:
     import ftuner
 
     library = bundle.unpack_to_file(folder / f"{case.name}.so.xz")
-    return {
-        "ftuner": ftuner.load(library).functions[case.name],
-        "eager": case.build().forward,
-    }
+    module = case.build()
+    ways = {"ftuner": ftuner.load(library).functions[case.name], "eager": module.forward}
+    if "compile" not in session.skipped_peers:
+        torch._dynamo.reset()
+
+        # A code object of its own for each case: recompilations are counted by code.
+        def forward(*inputs: torch.Tensor) -> Any:
+            return module(*inputs)
+
+        forward.__code__ = forward.__code__.replace(co_name=f"rows_{case.name}")
+        ways["compile"] = torch.compile(forward, dynamic=True)
+    return ways
 
 
 def _size(

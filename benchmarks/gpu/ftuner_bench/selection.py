@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .buffers import Buffers, Pool, reference, relative_error
+from .buffers import Buffers, Pool, reference, refill, relative_error, spoil
 from .machine import Call
 from .runtime import Launch, Library, blocks_of
 from .session import Session, within
@@ -78,7 +78,7 @@ def _size(
             launch(session, kernels[kernel["entry"]], kernel, program, workload, size, some)
             for some in buffers
         ]
-        c.fill_(float("nan"))
+        spoil(c)
         launches[0](session.machine.stream)
         session.machine.synchronize()
         error = relative_error(c, expected)
@@ -115,7 +115,7 @@ def _size(
                 )
     # What the pool's memory held was overwritten, which random data must not be for long.
     for _, _, result in buffers:
-        result.normal_()
+        refill(result)
     return passed
 
 
