@@ -115,7 +115,7 @@ def test_parts() -> None:
     first = ["proof", "bandwidths", "probes", "correctness", "projections", "pools", "epilogues"]
     second = [
         "checks", "rows", "forward", "products", "overhead", "models", "integers",
-        "tensor_products", "selection",
+        "tensor_products", "iree", "selection",
     ]  # fmt: skip
     assert names() == first + second
     assert names("first") == first and names("second") == second

@@ -120,8 +120,8 @@ def prepare(
         source = folder / f"{case.name}.mlir"
         source.write_text(case.text(), encoding="utf-8")
         module = folder / f"{case.name}_ftuner.vmfb"
-        emulated = {"emulated_kernels": folder / f"lib{case.name}.so"} if small else {}
-        ftuner.iree.compile(source, module, device=device, **options, **emulated)
+        emulated = folder / f"lib{case.name}.so" if small else None
+        ftuner.iree.compile(source, module, device=device, emulated_kernels=emulated, **options)
         if not small:
             source.write_text(without_attributes(case.text()), encoding="utf-8")
             _compile_alone(source, folder / f"{case.name}_iree.vmfb")

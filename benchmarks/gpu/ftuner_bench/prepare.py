@@ -43,10 +43,10 @@ SELECTION_SIZES = {
     # One wave of blocks, with ping-pong and without.
     "dense_f16": (100, 128),
     # Many waves: clusters, persistent blocks, ping-pong, swapped operands and consumers.
-    "llama_out": (16, 100, 128, 2048, 4096),
+    "llama_out": (100, 128, 2048, 4096),
     "llama_down": (128, 2048, 4096),
-    "llama_qkv": (2048, 4096),
-    "bert_up_gelu": (1024, 2048, 4096),
+    "llama_qkv": (4096,),
+    "bert_up_gelu": (2048, 4096),
 }
 REHEARSAL_SELECTION_SIZES = {
     "dense": (8,),
@@ -72,6 +72,7 @@ class Preparation:
         self.parts = [part for part in of_call(options.call) if part.name not in skipped]
         self.paths = [f"--paths={options.paths}"]
         self.fewer = REHEARSAL_KERNELS if self.rehearsal else []
+        self.taken: dict[tuple[str, str, str], bool] = {}
         self.start = time.monotonic()
         self.workloads = tuple(
             dataclasses.replace(workload, paths=options.paths)
@@ -168,7 +169,7 @@ class Preparation:
         """Modules of IREE; none where IREE's packages are missing."""
         from .iree_modules import prepare
 
-        options: dict[str, Any] = {"paths": self.paths[0].removeprefix("--paths=").split(",")}
+        options: dict[str, Any] = {"paths": self.paths[0].removeprefix("--paths=")}
         if self.rehearsal:
             options["max_kernels"] = 1
         prepare(
@@ -218,48 +219,85 @@ class Preparation:
 
         return compile_text
 
+    def takes(
+        self, source: pathlib.Path, device: str, workload: Workload, program: dict[str, Any]
+    ) -> bool:
+        """Whether the compiler takes a program that the search does not know."""
+        key = (workload.name, device, program["attribute"])
+        if key not in self.taken:
+            self.taken[key] = plans.is_valid(self.tools, source, device, program)
+        return self.taken[key]
+
     def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
-        """All programs of some sizes, and a library with the kernels of their families."""
+        """Programs of some sizes, a library with the kernels of their families, and one with a function
+        for each program that has slices."""
         every_size = REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES
         sizes = every_size.get(workload.name, ())
+        from ftuner import descriptions
+
+        sms = int(descriptions.resolve(device).content()["sm_count"])
         families: dict[str, int] = {}
-        texts: list[str] = []
+        sliced: list[tuple[int, dict[str, Any]]] = []
         programs: dict[str, list[dict[str, Any]]] = {}
         counts: dict[str, int] = {}
         for size in sizes:
             every = plans.explain(self.tools, source, device, workload, size)
             counts[str(size)] = len(every)
             programs[str(size)] = []
-            for rank, program in plans.sample(every, size):
-                key = plans.family_of(program)
-                if key not in families:
-                    families[key] = len(families)
-                    texts.append(plans.family_text(program))
-                programs[str(size)].append({"rank": rank, "family": families[key], **program})
+            sampled: list[tuple[int | None, dict[str, Any]]] = [*plans.sample(every, size)]
+            batch, *extents = workload.extents(size)
+            others = plans.variants(
+                every, batch, extents, sms, *((1,) if self.rehearsal else ())
+            )
+            if self.rehearsal:
+                others = others[:2] + others[-1:]
+            for one in others:
+                if self.takes(source, device, workload, one):
+                    sampled.append((None, one))
+            for rank, program in sampled:
+                if program["reduce_split"] > 1:
+                    where: dict[str, Any] = {
+                        "function": plans.function_name(workload.name, len(sliced))
+                    }
+                    sliced.append((workload.symbol_size(size), program))
+                else:
+                    text = plans.family_text(program)
+                    where = {"family": families.setdefault(text, len(families))}
+                programs[str(size)].append({"rank": rank, **where, **program})
         programs = {size: listed for size, listed in programs.items() if listed}
-        if not texts:
+        if not families:
             return {}
         self.say(
             f"{device}: {workload.title}: {sum(map(len, programs.values()))} programs of "
-            f"{len(programs)} sizes, {len(texts)} families"
+            f"{len(programs)} sizes, {len(families)} families, {len(sliced)} with slices"
         )
-        with tempfile.TemporaryDirectory() as temporary:
-            plan = pathlib.Path(temporary) / "plan.mlir"
-            plan.write_text(
-                plans.module_of_families(self.tools, source, device, texts), encoding="utf-8"
+        files = {}
+
+        def compile_plan(kind: str, text: str) -> None:
+            with tempfile.TemporaryDirectory() as temporary:
+                plan = pathlib.Path(temporary) / "plan.mlir"
+                plan.write_text(text, encoding="utf-8")
+                library = source.with_name(f"{workload.name}_{kind}.so.xz")
+                self.library(plan, device, library, *workload.options())
+            files[f"{kind}_{workload.name}"] = str(library.relative_to(self.out))
+
+        compile_plan(
+            "selection", plans.module_of_families(self.tools, source, device, list(families))
+        )
+        if sliced:
+            compile_plan(
+                "slices",
+                plans.module_of_functions(self.tools, source, device, workload.name, sliced),
             )
-            library = source.with_name(f"{workload.name}_programs.so.xz")
-            self.library(plan, device, library, *workload.options())
+        with tempfile.TemporaryDirectory() as temporary:
             listing = pathlib.Path(temporary) / "programs.json"
             listing.write_text(
                 json.dumps({"sizes": programs, "pool_programs": counts}), encoding="utf-8"
             )
             packed = source.with_name(f"{workload.name}_programs.json.xz")
             bundle.pack(listing, packed)
-        return {
-            "selection_" + workload.name: str(library.relative_to(self.out)),
-            "programs_" + workload.name: str(packed.relative_to(self.out)),
-        }
+        files["programs_" + workload.name] = str(packed.relative_to(self.out))
+        return files
 
     def copy(self) -> None:
         """Runtime, package and scripts."""

@@ -165,7 +165,9 @@ def selection(records: Iterable[Record]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, int, str], list[Record]] = defaultdict(list)
     for record in records:
-        if record["kind"] == "program" and record["microseconds"]:
+        # Programs that the search left out have no score.
+        is_ranked = record["kind"] == "program" and record["program"]["rank"] is not None
+        if is_ranked and record["microseconds"]:
             groups[record["workload"], record["size"], record["mode"]].append(record)
     result = []
     for (workload, size, mode), group in sorted(groups.items()):
@@ -514,6 +516,7 @@ def program_rows(
             continue
         clock, power = near(times, record.get("at"))
         program, resources = record["program"], record["resources"] or {}
+        metrics = program.get("metrics", {})
         time = record["microseconds"] or {}
         rows.append(
             {
@@ -521,22 +524,24 @@ def program_rows(
                 "t": record["size"],
                 "mode": record["mode"],
                 "rank": program["rank"],
-                "family": program["family"],
+                "family": program.get("family", program.get("function")),
                 "path": program["path"],
                 "reduce_split": program.get("reduce_split", 1),
                 "schedule": " ".join(f"{name}={v}" for name, v in program["schedule"].items()),
                 "block_tiles": _tiles(program, "block_tile"),
                 "register_tiles": _tiles(program, "register_tile"),
                 "blocks": "+".join(map(str, program["blocks"])),
-                "padded": program["padded"],
+                "padded": program.get("padded"),
                 "threads": record["threads"],
                 "shared_memory_bytes": record["shared_bytes"],
                 "registers": resources.get("registers_per_thread"),
                 "spill_store_bytes": resources.get("spill_store_bytes"),
-                **{name: program["metrics"][name] for name in ("pad", "occ", "cmr")},
-                "grid": program["metrics"]["blocks"],
-                "score": program["score"],
-                "rating": program["rating"],
+                **{name: metrics.get(name) for name in ("pad", "occ", "cmr")},
+                "grid": metrics.get("blocks"),
+                "box_rows": program.get("box_rows", {}).get("copied"),
+                "box_rows_outside": program.get("box_rows", {}).get("outside"),
+                "score": program.get("score"),
+                "rating": program.get("rating"),
                 **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
                 "sm_mhz": clock,
                 "power_w": power,

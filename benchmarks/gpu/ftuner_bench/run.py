@@ -150,7 +150,7 @@ def files_of(part: Part, bundle: bundles.Bundle, device: str) -> list[str]:
     files = bundle.devices[device]["files"]
     if part.own_files:
         return [files[part.name]] if part.name in files else []
-    kinds = {"products": ("library_",), "selection": ("selection_", "programs_")}
+    kinds = {"products": ("library_",), "selection": ("selection_", "slices_", "programs_")}
     return [
         files[kind + workload.name]
         for workload in bundle.workloads
