@@ -33,6 +33,7 @@ from ftuner_bench import (  # noqa: E402
     records,
     report,
     run,
+    runtime,
     workloads,
 )
 from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for  # noqa: E402
@@ -141,7 +142,7 @@ def test_seconds_of_parts() -> None:
 
 def test_default_paths() -> None:
     """Every codegen path, gated ones too, takes part."""
-    assert set(prepare.PATHS.split(",")) == set(families.sets())
+    assert set(prepare.PATHS.split(",")) == {name.partition(".")[0] for name in families.sets()}
     text = subprocess.run([str(GPU / "prepare.sh"), "--help"], capture_output=True, text=True).stdout
     assert "(default: simt,mma,rows,wgmma)" in " ".join(text.split())
 
@@ -188,15 +189,58 @@ def programs(kinds: int, count: int) -> list[dict[str, Any]]:
 
 def test_samples_of_pools() -> None:
     """The best programs, the best of every kind, and some of the others."""
-    few = programs(16, 4)
+    few = programs(16, 3)
     assert plans.sample(few, 1) == list(enumerate(few, 1))
-    many = programs(16, 50)
+    many = programs(12, 50)
     kept = dict(plans.sample(many, 1))
     assert len(kept) == plans.MOST_PROGRAMS and set(range(1, plans.BEST_PROGRAMS + 1)) <= set(kept)
     # The first and the second of each.
-    assert {50 * kind + place for kind in range(16) for place in (1, 2)} <= set(kept)
+    assert {50 * kind + place for kind in range(12) for place in (1, 2)} <= set(kept)
     assert list(kept) == sorted(kept) and all(kept[rank] is many[rank - 1] for rank in kept)
     assert plans.sample(many, 1) == plans.sample(many, 1) != plans.sample(many, 2)
+
+
+def wgmma_program(tile: list[int], swap: int, persistent: int) -> dict[str, Any]:
+    fields = ", swap_operands = true" * swap
+    fields += f", persistent = {persistent}" if persistent else ""
+    schedule = {
+        "warpgroups_m": 1, "warpgroups_n": 1, "swap_operands": swap, "producer_warpgroups": 1,
+        "tma": 1, "cluster_m": 1, "cluster_n": 1, "persistent_blocks": persistent, "ping_pong": 0,
+    }  # fmt: skip
+    return {
+        "path": "wgmma", "schedule": schedule, "axis": 0, "reduce_split": 1, "blocks": [9],
+        "ukernels": [{"block_tile": tile, "register_tile": tile, "workers": 1}],
+        "attribute": "#ukernel.family<#ukernel.wgmma<warpgroups = [1, 1], stages = 4"
+        f"{fields}, tma = true>, axis = 0, tiles = [{tile}], balanced = 132>",
+    }  # fmt: skip
+
+
+def test_variants_of_programs() -> None:
+    """Each once, with the tile of a cluster and blocks for the size, and those of the search as they are."""
+    pool = [wgmma_program([64, 128, 64], 0, 132), wgmma_program([32, 64, 64], 1, 0)]
+    ranked = plans.variants(pool, 1, [1000, 4096, 4096], 132)
+    found = [program for _, program in ranked]
+    # Three clusters, alone, persistent and in ping-pong, of which the pool has two.
+    assert len(found) == len({plans.family_text(one) for one in found}) == 2 * 9
+    assert {rank: one for rank, one in ranked if rank} == dict(enumerate(pool, 1))
+    one = next(o for o in found if o["schedule"]["cluster_m"] == 2 and o["schedule"]["ping_pong"])
+    assert one["attribute"] == (
+        "#ukernel.family<#ukernel.wgmma<warpgroups = [1, 1], stages = 4, tma = true, cluster = [2, 1], "
+        "persistent = 132, ping_pong = true>, axis = 0, tiles = [[128, 128, 64]]>"
+    )
+    assert one["blocks"] == [8] and one["ukernels"][0]["block_tile"] == [128, 128, 64]
+    # Few blocks: slices, of at least four steps, of what is not persistent.
+    few = [program for _, program in plans.variants(pool, 1, [64, 4096, 1024], 132)]
+    sliced = [one for one in few if one["reduce_split"] > 1]
+    assert [one["reduce_split"] for one in sliced] == [2, 4]
+    assert sliced[0]["attribute"].endswith("tiles = [[32, 64, 64]], split = 2>")
+    assert all(one["schedule"]["swap_operands"] for one in sliced)
+    assert len(few) == 18 + 2
+
+
+def test_fitted_boxes() -> None:
+    assert [runtime.fitted_box(64, 64, size) for size in (1, 8, 53, 57, 64, 99)] == [8, 8, 56, 64, 64, 64]
+    assert runtime.fitted_box(64, 0, 5) == 64
 
 
 def test_prices_of_rows_of_boxes() -> None:

@@ -129,13 +129,38 @@ def variants(
     extents: Sequence[int],
     sms: int,
     least_steps: int = LEAST_STEPS,
-) -> list[dict[str, Any]]:
-    """Programs that the search left out, without a score; the compiler does not take all of them.
+) -> list[tuple[int | None, dict[str, Any]]]:
+    """(rank, program): programs that show what single mechanisms cost. Those that the search left out have
+    neither rank nor score, and the compiler does not take all of them.
 
     extents: of the axes m, n and k. sms: of the device. least_steps: of a slice of k.
     """
-    blocks = sms // batch
-    return [*_schedules(programs, extents), *_slices(programs, extents, blocks, least_steps)]
+    ranks = {_canonical(program): rank for rank, program in reversed([*enumerate(programs, 1)])}
+    found = [
+        *_schedules(programs, extents), *_slices(programs, extents, sms // batch, least_steps)
+    ]  # fmt: skip
+    result: dict[str, tuple[int | None, dict[str, Any]]] = {}
+    for program in found:
+        text = _canonical(program)
+        rank = ranks.get(text)
+        result.setdefault(text, (rank, programs[rank - 1]) if rank else (None, program))
+    return list(result.values())
+
+
+def _canonical(program: dict[str, Any]) -> str:
+    """A text that is equal for programs of one kernel, in whatever order its fields stand."""
+    schedule = program["schedule"]
+    names = ("cluster_m", "cluster_n", "persistent_blocks", "ping_pong")
+    return f"{_plain(program)} {[schedule.get(name, 0) for name in names]}"
+
+
+def _plain(program: dict[str, Any]) -> str:
+    """A program's family without the fields that are varied."""
+    return re.sub(
+        r", (cluster = \[\d+, \d+\]|persistent = \d+|ping_pong = true|balanced = \d+)",
+        "",
+        program["attribute"],
+    )
 
 
 def _slices(
@@ -149,7 +174,6 @@ def _slices(
         is_taken = is_whole and not program["schedule"].get("persistent_blocks")
         if is_taken and tiles[0] * tiles[1] < blocks and tiles[2] >= SLICES[0] * least_steps:
             bases.append((program, tiles[2]))
-    known = {family_text(program) for program in programs}
     result = []
     for base, steps in bases[:SLICED_BASES]:
         for slices in SLICES:
@@ -157,13 +181,13 @@ def _slices(
                 continue
             text = re.sub(r", balanced = \d+", "", base["attribute"])
             names = ("path", "schedule", "axis", "ukernels", "blocks")
-            program = {
-                **{name: base[name] for name in names},
-                "reduce_split": slices,
-                "attribute": f"{text.removesuffix('>')}, split = {slices}>",
-            }
-            if family_text(program) not in known:
-                result.append(program)
+            result.append(
+                {
+                    **{name: base[name] for name in names},
+                    "reduce_split": slices,
+                    "attribute": f"{text.removesuffix('>')}, split = {slices}>",
+                }
+            )
     return result
 
 
@@ -186,7 +210,6 @@ def _schedules(
     numbers = [program["schedule"].get("persistent_blocks", 0) for program in programs]
     persistent = min((number for number in numbers if number), default=0)
     result = []
-    known = {family_text(program) for program in programs}
     for swap, most in ((0, BASES), (1, SWAPPED_BASES)):
         for key in [key for key in bases if key[0] == swap][:most]:
             for cluster in CLUSTERS:
@@ -195,10 +218,7 @@ def _schedules(
                     consumers = (1 + ping_pong) * key[1] * key[2]
                     if (ping_pong and not blocks) or consumers > 3:
                         continue
-                    program = _variant(bases[key], cluster, blocks, ping_pong, extents)
-                    if family_text(program) not in known:
-                        known.add(family_text(program))
-                        result.append(program)
+                    result.append(_variant(bases[key], cluster, blocks, ping_pong, extents))
     return result
 
 
@@ -221,10 +241,7 @@ def _variant(
         )
         if is_there
     )
-    text = re.sub(
-        r", (cluster = \[\d+, \d+\]|persistent = \d+|ping_pong = true)", "", base["attribute"]
-    )
-    text = re.sub(r", balanced = \d+", "", text)
+    text = _plain(base)
     text = text.replace(">, axis", f"{', ' * bool(fields)}{fields}>, axis", 1)
     text = re.sub(r"tiles = \[\[[^]]*\]\]", f"tiles = [[{', '.join(map(str, tile))}]]", text)
     schedule = {

@@ -251,10 +251,13 @@ class Preparation:
             )
             if self.rehearsal:
                 others = others[:2] + others[-1:]
-            for one in others:
-                if self.takes(source, device, workload, one):
-                    sampled.append((None, one))
-            for rank, program in sampled:
+            kept = {rank for rank, _ in sampled}
+            for rank, program in others:
+                if rank is None and self.takes(source, device, workload, program):
+                    sampled.append((None, program))
+                elif rank is not None and rank not in kept:
+                    sampled.append((rank, program))
+            for rank, program in sorted(sampled, key=lambda one: one[0] or len(every) + 1):
                 if program["reduce_split"] > 1:
                     where: dict[str, Any] = {
                         "function": plans.function_name(workload.name, len(sliced))
