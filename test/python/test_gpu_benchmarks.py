@@ -710,7 +710,12 @@ def test_paths_of_a_bundle(rehearsal: pathlib.Path) -> None:
     """By default gated paths take part: a bundle has kernels of them, of those with tensor maps too."""
     programs = json.loads(bundle.unpack(rehearsal / "h100" / "llama_out_programs.json.xz"))
     paths = {program["path"] for program in programs["sizes"]["64"]}
-    assert {"simt", "mma", "wgmma"} <= paths
+    assert paths == {"mma", "wgmma"}
+    # A cluster that the search does not rank, and slices of k, which are functions.
+    others = [program for program in programs["sizes"]["64"] if program["rank"] is None]
+    assert [program["schedule"]["cluster_n"] for program in others]
+    sliced = json.loads(bundle.unpack(rehearsal / "h100" / "bert_up_gelu_programs.json.xz"))
+    assert [one["reduce_split"] for one in sliced["sizes"]["64"] if "function" in one] == [4]
     packed = ftuner.load(bundle.unpack_to_file(rehearsal / "h100" / "llama_out_packed.so.xz"))
     (workload,) = packed.manifest["workloads"]
     assert {family["path"] for family in workload["families"]} == {"wgmma"}

@@ -96,7 +96,7 @@ CASES = (
 
 
 def cases(small: bool) -> tuple[Case, ...]:
-    return tuple(case.small() for case in CASES) if small else CASES
+    return (CASES[0].small(),) if small else CASES
 
 
 def without_attributes(text: str) -> str:

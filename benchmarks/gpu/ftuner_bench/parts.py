@@ -75,14 +75,14 @@ PARTS = (
     Part(
         "pools",
         "programs on tensor cores by cluster, persistence, ping-pong, swap, consumers and slices",
-        60,
+        55,
         module="selection",
         groups=("f16", "bf16", "epilogue"),
     ),
     Part(
         "epilogues",
         "products with an epilogue, fused by FTuner, by Inductor and not at all",
-        45,
+        50,
         module="forward",
         own_files=True,
     ),

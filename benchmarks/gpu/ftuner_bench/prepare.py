@@ -250,7 +250,8 @@ class Preparation:
                 every, batch, extents, sms, *((1,) if self.rehearsal else ())
             )
             if self.rehearsal:
-                others = others[:2] + others[-1:]
+                unknown = [one for one in others if one[0] is None]
+                sampled, others = sampled[::3], unknown[:2] + unknown[2:][-1:]
             kept = {rank for rank, _ in sampled}
             for rank, program in others:
                 if rank is None and self.takes(source, device, workload, program):
@@ -264,8 +265,8 @@ class Preparation:
                     }
                     sliced.append((workload.symbol_size(size), program))
                 else:
-                    text = plans.family_text(program)
-                    where = {"family": families.setdefault(text, len(families))}
+                    family = plans.family_text(program)
+                    where = {"family": families.setdefault(family, len(families))}
                 programs[str(size)].append({"rank": rank, **where, **program})
         programs = {size: listed for size, listed in programs.items() if listed}
         if not families:
@@ -276,22 +277,21 @@ class Preparation:
         )
         files = {}
 
-        def compile_plan(kind: str, text: str) -> None:
+        def compile_plan(key: str, name: str, text: str) -> None:
             with tempfile.TemporaryDirectory() as temporary:
                 plan = pathlib.Path(temporary) / "plan.mlir"
                 plan.write_text(text, encoding="utf-8")
-                library = source.with_name(f"{workload.name}_{kind}.so.xz")
+                library = source.with_name(f"{workload.name}_{name}.so.xz")
                 self.library(plan, device, library, *workload.options())
-            files[f"{kind}_{workload.name}"] = str(library.relative_to(self.out))
+            files[key + workload.name] = str(library.relative_to(self.out))
 
-        compile_plan(
-            "selection", plans.module_of_families(self.tools, source, device, list(families))
-        )
+        text = plans.module_of_families(self.tools, source, device, list(families))
+        compile_plan("selection_", "programs", text)
         if sliced:
-            compile_plan(
-                "slices",
-                plans.module_of_functions(self.tools, source, device, workload.name, sliced),
+            text = plans.module_of_functions(
+                self.tools, source, device, workload.name, sliced
             )
+            compile_plan("slices_", "slices", text)
         with tempfile.TemporaryDirectory() as temporary:
             listing = pathlib.Path(temporary) / "programs.json"
             listing.write_text(

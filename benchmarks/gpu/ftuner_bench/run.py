@@ -150,11 +150,12 @@ def files_of(part: Part, bundle: bundles.Bundle, device: str) -> list[str]:
     files = bundle.devices[device]["files"]
     if part.own_files:
         return [files[part.name]] if part.name in files else []
-    kinds = {"products": ("library_",), "selection": ("selection_", "slices_", "programs_")}
+    module = part.module or part.name
+    kinds = {"products": ["library_"], "selection": ["selection_", "slices_", "programs_"]}
     return [
         files[kind + workload.name]
         for workload in bundle.workloads
-        for kind in kinds.get(part.module or part.name, ()) + ("library_",) * workload.gelu
+        for kind in kinds.get(module, [])
         if part.takes(workload) and kind + workload.name in files
     ]
 
