@@ -22,7 +22,7 @@
 
 namespace {
 
-// Instructions that C++ has no words for.
+// Wrappers of instructions that C++ has no words for.
 
 __device__ uint32_t sharedAddress(const void *pointer) {
   return uint32_t(__cvta_generic_to_shared(pointer));
@@ -133,7 +133,7 @@ __global__ void copyBoxes(const __grid_constant__ CUtensorMap map, int boxRows, 
   }
 }
 
-// How the blocks of a launch share the tiles of B: `sharing` neighbours have the same one.
+// Tiles of a launch and how its blocks share those of B: `sharing` neighbours have the same one.
 struct Sharing {
   int aRows, bRows;
   int stages, steps;
@@ -192,7 +192,7 @@ __global__ void copyTiles(const __grid_constant__ CUtensorMap a,
   syncCluster();
 }
 
-// When a kernel lets the next one begin.
+// Moments at which a kernel lets the next one begin.
 enum class Trigger { None, First, Last };
 
 // Every block is busy for so many clocks.
@@ -208,7 +208,7 @@ template <Trigger trigger> __global__ void spin(long long clocks) {
     letNextBegin();
 }
 
-// What a product with slices leaves behind: sums in f32, a slice after the other.
+// Writes the sums of a product with slices, in f32, a slice after the other.
 template <Trigger trigger> __global__ void writeSlices(float *slices, size_t count) {
   if constexpr (trigger == Trigger::First)
     letNextBegin();
@@ -221,7 +221,7 @@ template <Trigger trigger> __global__ void writeSlices(float *slices, size_t cou
     letNextBegin();
 }
 
-// The kernel behind it: `width` elements for each thread.
+// Adds the slices up, `width` elements for each thread.
 template <Trigger trigger, int width>
 __global__ void sumSlices(const float *slices, __half *result, int count, int number) {
   if constexpr (trigger == Trigger::First)

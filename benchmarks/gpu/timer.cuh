@@ -1,4 +1,4 @@
-// What programs that measure a card share: checks of calls, and times by events.
+// Checks of calls, and times by events, for programs that measure a card.
 
 #pragma once
 

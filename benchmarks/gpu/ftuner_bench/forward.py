@@ -49,7 +49,7 @@ class Case:
     tokens: int = 0
 
     def inputs(self, size: int, small: bool, device: str, seed: int) -> tuple[torch.Tensor, ...]:
-        # Where it is needed: the host's own takes seconds for the largest.
+        # On the device: the host takes seconds for the largest.
         generator = torch.Generator(device=device).manual_seed(seed)
         shapes = self.shapes(size, small)
         if self.tokens:
@@ -148,7 +148,7 @@ class _Epilogue(torch.nn.Module):
         raise NotImplementedError
 
     def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
-        """What follows the products, as operators of PyTorch."""
+        """Computes what follows the products, by operators of PyTorch."""
         raise NotImplementedError
 
 

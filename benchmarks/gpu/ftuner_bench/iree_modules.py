@@ -23,7 +23,7 @@ from . import bundle
 from .session import Session
 
 PROGRAMS = ("iree-run-module", "iree-benchmark-module")
-# What a module is benchmarked for, seconds.
+# Seconds for which a module is benchmarked.
 BENCHMARK_SECONDS = 0.3
 # Relative errors, by the type of the operands.
 TOLERANCES = {"f32": 1e-5, "f16": 1e-3}
@@ -225,7 +225,7 @@ def _size(
 
 
 def _run(session: Session, case: Case, folder: pathlib.Path, command: Sequence[str]) -> str:
-    """What a program prints. Raises ValueError with its words where it fails."""
+    """Returns what a program prints. Raises ValueError with its words if it fails."""
     environment = dict(os.environ)
     if session.bundle.rehearsal:
         environment["LD_LIBRARY_PATH"] = str(session.bundle.folder / "lib" / "cuda-emulator")

@@ -37,7 +37,7 @@ BACKENDS: dict[str, dict[str, Any]] = {
     "torch_ftuner_faster": {"host": "inductor", "take": "faster"},
     "torch_ftuner_inductor": {"host": "inductor", "take": "all"},
 }
-# What of the cost model was asked.
+# Answers of the cost model.
 PREDICTIONS = "predictions.json"
 BATCHES = (1, 8)
 

@@ -1,4 +1,4 @@
-"""What a call of a compiled function costs the host, in nanoseconds.
+"""Time of a call of a compiled function on the host, in nanoseconds.
 
 A product is called in a loop of C: the whole function, its checks, its dispatch over
 sizes and the launch through the runtime; against a bare cuLaunchKernel of the same
@@ -32,7 +32,7 @@ from .workloads import Workload
 # Calls in a loop: fewer than the driver queues before it makes the caller wait.
 CALLS = 256
 LOOPS = 30
-# Of a pointwise operator that takes the device less than the host.
+# Elements of a pointwise operator that takes the device less time than the host.
 POINTWISE_ELEMENTS = 1024
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .workloads import Workload
 
-# What a call may take, its tables included.
+# Seconds that a call may take, its tables included.
 CALL_SECONDS = {"first": 275.0, "second": 405.0}
 
 
@@ -177,7 +177,7 @@ def of_call(call: str) -> tuple[Part, ...]:
 
 
 def seconds_of(call: str) -> float:
-    """What a call may take, or both without one."""
+    """Seconds that a call may take, or both calls without one."""
     return CALL_SECONDS[call] if call else sum(CALL_SECONDS.values())
 
 

@@ -86,7 +86,7 @@ def explain(
 
 
 def kind_of(program: dict[str, Any]) -> tuple[Any, ...]:
-    """What programs share that copy, multiply and store in the same way, whatever their tiles are."""
+    """A key that is equal for programs that copy, multiply and store in the same way, whatever their tiles are."""
     schedule = program["schedule"]
     is_persistent = schedule.get("persistent_blocks", 0) > 0
     fields = (schedule.get(name, 0) for name in KIND_FIELDS)
@@ -308,8 +308,7 @@ class _Planned:
 
 @functools.cache
 def _planned(tools: pathlib.Path, path: pathlib.Path, device: str) -> _Planned:
-    # Of paths that run on all devices: with others there is a second plan, which the library would
-    # hold, too.
+    # Paths that run on all devices: others have a second plan, which the library would hold, too.
     options = f"--ftuner-front-end=device={device} paths=simt,mma"
     text = run([str(tools / "ftuner-opt"), str(path), options])
     plan = re.search(r"ukernel\.plan @(\S+) <.*>\n", text)
@@ -338,7 +337,7 @@ def module_of_families(
 def is_valid(
     tools: pathlib.Path, path: pathlib.Path, device: str, program: dict[str, Any]
 ) -> bool:
-    """Whether the compiler makes a kernel of a program."""
+    """Returns true if the compiler makes a kernel of a program."""
     planned = _planned(tools, path, device)
     plan = planned.plan(planned.symbol, [family_text(program)], [4], 0)
     command = [str(tools / "ftuner-translate"), "-", "--ftuner-to-ptx", f"--device={device}"]

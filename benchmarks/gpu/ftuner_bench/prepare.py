@@ -82,7 +82,7 @@ class Preparation:
         )
 
     def has(self, name: str) -> bool:
-        """Whether the bundle is made with a part."""
+        """Returns true if the bundle is made with a part."""
         return any(part.name == name for part in self.parts)
 
     def takes_packed(self, options: argparse.Namespace, workload: Workload) -> bool:
@@ -222,7 +222,7 @@ class Preparation:
     def takes(
         self, source: pathlib.Path, device: str, workload: Workload, program: dict[str, Any]
     ) -> bool:
-        """Whether the compiler takes a program that the search does not know."""
+        """Returns true if the compiler takes a program that the search does not know."""
         key = (workload.name, device, program["attribute"])
         if key not in self.taken:
             self.taken[key] = plans.is_valid(self.tools, source, device, program)

@@ -1,4 +1,4 @@
-"""What mechanisms of Hopper cost: probes.cu is compiled where the GPU is, and prints a JSON object for each
+"""Costs of mechanisms of Hopper: probes.cu is compiled where the GPU is, and prints a JSON object for each
 of its sections, each in a process of its own.
 
   boxes      boxes of tensor maps whose last rows lie outside the tensor; with a fit of their price

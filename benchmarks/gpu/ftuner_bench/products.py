@@ -36,7 +36,7 @@ PEER_FACTOR = 5
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How a size is timed."""
+    """Modes, rounds and the length of a sample for a size."""
 
     modes: Sequence[str] = MODES
     rounds: int = ROUNDS

@@ -445,7 +445,7 @@ def _box_rows(found: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _parts(parts: Sequence[dict[str, Any]]) -> list[str]:
-    """How long the finished parts took, and were planned to take."""
+    """Seconds that the finished parts took, beside those planned."""
     planned = {part.name: part.seconds for part in PARTS}
     rows = [
         [part["part"], planned.get(part["part"]), part["seconds"]]

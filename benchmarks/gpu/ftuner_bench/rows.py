@@ -75,7 +75,7 @@ class Case:
         return f"{self.operator}_{self.type}"
 
     def inputs(self, rows: int, cols: int, device: str, seed: int) -> tuple[torch.Tensor, ...]:
-        # Where it is needed: the host's own takes seconds for the largest.
+        # On the device: the host takes seconds for the largest.
         generator = torch.Generator(device=device).manual_seed(seed)
         shapes = [(rows, cols)] * self.tensors + [(cols,)] * self.vectors
         kind = buffers.TYPES[self.type]

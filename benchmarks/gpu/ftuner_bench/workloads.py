@@ -60,7 +60,7 @@ class Workload:
 
     @property
     def group(self) -> str:
-        """What decides over the parts that take the workload (parts.py)."""
+        """A name by which parts take the workload (parts.py)."""
         return "epilogue" if self.gelu else "packed" if self.packs else self.type
 
     @property
@@ -298,7 +298,7 @@ TOKENS = (
 # multiples of tiles, and powers of two.
 DENSE_TOKENS = tuple(sorted({*range(1, 137), 257, 1008, 1040, *TOKENS}))
 
-# Of these the ones that come first: the ends, sizes at and beside the heights of tiles, and large ones.
+# Rows that come first: the ends, sizes at and beside the heights of tiles, and large ones.
 FIRST_TOKENS = (
     *(1, 4096, 100, 128, 2048, 16, 48, 53, 64, 8, 97, 129, 257, 1024, 1008, 1040, 32, 33, 104, 4),
     *(256, 512, 65, 96, 120),
