@@ -38,19 +38,28 @@ def measure(session: Session) -> bool:
     }
     # Those with most sizes come last and take all the time that is left.
     workloads.sort(key=lambda workload: len(listings[workload]["sizes"]))
+    every = {workload: Programs(session, workload, listings[workload]) for workload in workloads}
+    # Programs that no search chose, and nobody proved, come last: one that hangs costs the others.
+    jobs = [
+        (workload, is_ranked)
+        for is_ranked in (True, False)
+        for workload in workloads
+        if is_ranked or every[workload].has_unranked()
+    ]
     passed = True
-    for number, workload in enumerate(workloads):
-        programs = Programs(session, workload, listings[workload])
-        share = within(session, len(workloads) - number)
-        wanted = [size for size in session.grid(workload) if str(size) in programs.sizes]
-        done = []
+    for number, (workload, is_ranked) in enumerate(jobs):
+        programs = every[workload]
+        share = within(session, len(jobs) - number)
+        wanted = [size for size in session.grid(workload) if programs.of(size, is_ranked)]
+        done: list[int] = []
         for size in wanted:
             # Half a dozen milliseconds of each program; a size is measured whole.
             if not share.allows() and done:
                 break
-            passed &= _size(session, pool, workload, size, programs)
+            passed &= _size(session, pool, workload, size, programs, is_ranked)
             done.append(size)
-        session.coverage(workload.name, wanted, done, "selection")
+        what = "ranked programs" if is_ranked else "other programs"
+        session.coverage(workload.name, wanted, done, what)
     return passed
 
 
@@ -76,6 +85,14 @@ class Programs:
                 one["name"].rpartition("_")[0]: one["families"] for one in manifest["workloads"]
             }
         self.workspace = torch.empty(0, dtype=torch.uint8)
+
+    def of(self, size: int, is_ranked: bool) -> list[tuple[int, dict[str, Any]]]:
+        """The programs of a size that the search ranked, or the others, with their numbers."""
+        every = enumerate(self.sizes.get(str(size), []))
+        return [one for one in every if (one[1]["rank"] is not None) == is_ranked]
+
+    def has_unranked(self) -> bool:
+        return any(self.of(int(size), False) for size in self.sizes)
 
     def _open(self, kind: str) -> Library:
         library = Library(self.session.runtime, self.session.artefact(kind + self.workload.name))
@@ -114,14 +131,20 @@ class Programs:
 
 
 def _size(
-    session: Session, pool: Pool, workload: Workload, size: int, programs: Programs
+    session: Session,
+    pool: Pool,
+    workload: Workload,
+    size: int,
+    programs: Programs,
+    is_ranked: bool,
 ) -> bool:
+    chosen = programs.of(size, is_ranked)
     buffers = pool.sets(workload, size)
     a, b, c = buffers[0]
     expected = reference(workload, a, b)
     calls: dict[str, list[Call]] = {}
     passed = True
-    for index, program in enumerate(programs.sizes[str(size)]):
+    for index, program in chosen:
         error: float | None = None
         try:
             bound = [programs.call(program, size, some) for some in buffers]
@@ -147,7 +170,7 @@ def _size(
         mode: compare(session.machine, calls, mode, session.thorough(ROUNDS), SAMPLE_MICROSECONDS)
         for mode in ("graph_warm", "graph_cold")
     }
-    for index, program in enumerate(programs.sizes[str(size)]):
+    for index, program in chosen:
         kernel = programs.kernel_of(program)
         for mode, (summaries, errors) in times.items():
             if str(index) in summaries or str(index) in errors:
