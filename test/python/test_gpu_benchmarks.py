@@ -650,6 +650,11 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     _check_products(content, sizes)
     _check_models(content, texts)
     _check_forward(files, content)
+    # IREE's own runtime, over the stand-in for the driver.
+    assert [(row["case"], row["size"]) for row in content["iree"]] == [
+        ("projection", 5), ("projection", 16),
+    ]  # fmt: skip
+    assert all(row["error"] < 1e-4 and row["problem"] is None for row in content["iree"])
     # Kernels that take pointers, and kernels that take tensor maps.
     assert [(row["workload"], row["what"]) for row in content["host_time"]] == [
         (workload, what)

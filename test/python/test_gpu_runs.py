@@ -259,6 +259,8 @@ def test_prices_of_rows_of_boxes() -> None:
         assert one["clocks_per_row_outside"] == pytest.approx(0.1 * one["blocks"])
         assert one["clocks_per_valid_row"] == pytest.approx(2)
         assert one["clocks_fixed"] == pytest.approx(30) and one["mean_error"] < 1e-9
+    lines = "\n".join(report._box_rows([{"prices": found}])).splitlines()
+    assert lines[2].split()[:2] == ["blocks", "in_flight"] and lines[-1].split()[:2] == ["132", "4"]
     # Boxes of one kind decide nothing.
     assert probes.prices(boxes[:1]) == []
 
