@@ -9,21 +9,11 @@
 // "ftuner devices NAME --measured bandwidths.json" makes fields of a device description of
 // read_gbps (of the largest footprint), shared_gbps and fp32_tflops.
 
-#include <algorithm>
+#include "timer.cuh"
+
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <tuple>
 #include <vector>
-
-#define CHECK(call)                                                                               \
-  do {                                                                                            \
-    cudaError_t error = (call);                                                                   \
-    if (error != cudaSuccess) {                                                                   \
-      std::fprintf(stderr, "error: %s: %s\n", #call, cudaGetErrorString(error));                  \
-      std::exit(1);                                                                               \
-    }                                                                                             \
-  } while (0)
 
 __global__ void fill(uint4 *data, size_t count) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count;
@@ -199,30 +189,6 @@ __global__ void barriers(long long *clocks) {
 }
 
 __global__ void nothing() {}
-
-struct Timer {
-  cudaEvent_t start, end;
-  Timer() {
-    CHECK(cudaEventCreate(&start));
-    CHECK(cudaEventCreate(&end));
-  }
-  // Least of five, seconds.
-  template <typename F> double operator()(F run) {
-    run();
-    double best = 1e30;
-    for (int turn = 0; turn < 5; ++turn) {
-      CHECK(cudaEventRecord(start));
-      run();
-      CHECK(cudaEventRecord(end));
-      CHECK(cudaEventSynchronize(end));
-      float milliseconds;
-      CHECK(cudaEventElapsedTime(&milliseconds, start, end));
-      best = std::min(best, milliseconds * 1e-3);
-    }
-    CHECK(cudaGetLastError());
-    return best;
-  }
-};
 
 int main() {
   cudaDeviceProp properties;

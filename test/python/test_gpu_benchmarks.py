@@ -614,7 +614,7 @@ sys.exit(run.main())
 
 
 def run_rehearsal(folder: pathlib.Path, out: pathlib.Path, *arguments: str) -> Any:
-    skipped = "compile,compile_max,torch_ftuner_inductor"
+    skipped = "compile,compile_max,torch_ftuner_inductor,torch_ftuner_faster"
     command = [sys.executable, "-c", FORKING, f"--bundle={folder}"]
     return subprocess.run(
         [*command, f"--out={out}", f"--skip-peers={skipped}", *arguments],
@@ -645,32 +645,43 @@ def test_rehearsal(rehearsal: pathlib.Path, tmp_path: pathlib.Path) -> None:
     )
     assert all(not entry["missing"] for entry in content["coverage"])
     texts = [note["text"] for note in content["notes"]]
-    for words in ("the proof needs a GPU", "bandwidths needs a GPU"):
+    for words in ("the proof needs a GPU", "bandwidths needs a GPU", "probes need a GPU"):
         assert any(words in text for text in texts)
     _check_products(content, sizes)
     _check_models(content, texts)
     _check_forward(files, content)
-    assert [row["what"] for row in content["host_time"]] == [
-        "function, one size",
-        "function, all sizes in turn",
-        "function, by the Python package",
-        "torch.matmul with out",
+    # IREE's own runtime, over the stand-in for the driver.
+    assert [(row["case"], row["size"]) for row in content["iree"]] == [
+        ("projection", 5), ("projection", 16),
+    ]  # fmt: skip
+    assert all(row["error"] < 1e-4 and row["problem"] is None for row in content["iree"])
+    # Kernels that take pointers, and kernels that take tensor maps.
+    assert [(row["workload"], row["what"]) for row in content["host_time"]] == [
+        (workload, what)
+        for workload in ("dense", "llama_out")
+        for what in (
+            "function, one size",
+            "function, all sizes in turn",
+            "function, by the Python package",
+            "torch.matmul with out",
+        )
     ]
 
 
 def _check_products(content: Any, sizes: tuple[int, ...]) -> None:
-    # Every workload at its sizes and at four beyond its range, threads, a graph.
+    # Every workload at its sizes and at four beyond its range; threads and a graph in both calls.
     known = [set(workload.grid()) & set(sizes) for workload in workloads.SMALL]
-    assert content["checks"]["checks"] == sum(len(found) + 4 for found in known) + 2
+    assert content["checks"]["checks"] == sum(len(found) + 4 for found in known) + 2 * 2
     assert not content["checks"]["failures"]
     modes = {(row["workload"], row["mode"]) for row in content["ratios"]}
     assert modes == {
         (workload.name, mode)
         for workload in workloads.SMALL
+        if not workload.gelu
         for mode in (timing.MODES if workload.type == "f32" else products.TENSOR_MODES)
     }
     assert {(row["workload"], row["size"]) for row in content["selection_by_size"]} == {
-        ("dense", 8), ("batch_nn", 8), ("llama_out", 64),
+        ("dense", 8), ("batch_nn", 8), ("llama_out", 64), ("bert_up_gelu", 64),
     }  # fmt: skip
 
 
@@ -686,7 +697,8 @@ def _check_forward(files: pathlib.Path, content: Any) -> None:
     """A layer of BERT, an operator and an epilogue by only FTuner, beside PyTorch; and rows."""
     assert {row["case"] for row in content["forward"]} == set(forward.REHEARSED)
     for row in content["forward"]:
-        assert row["microseconds"].keys() == {"ftuner", "eager"}
+        unfused = {"ftuner_unfused"} if row["case"].startswith("linear_") else set()
+        assert row["microseconds"].keys() == {"ftuner", "eager"} | unfused
         assert all(time > 0 for time in row["microseconds"].values())
     with (files / "rows.csv").open(encoding="utf-8", newline="") as file:
         measured = list(csv.DictReader(file))
@@ -696,14 +708,19 @@ def _check_forward(files: pathlib.Path, content: Any) -> None:
     assert all(float(row["latency_us"]) > 0 and float(row["error"]) < 1e-4 for row in measured)
     assert {"device", "rows", "cols", "bytes", "dtype"} <= measured[0].keys()
     kernels = json.loads((files / "kernels.json").read_text())
-    assert {row["how"] for row in kernels} == {"ftuner", "eager"}
+    assert {row["how"] for row in kernels} == {"ftuner", "ftuner_unfused", "eager"}
 
 
 def test_paths_of_a_bundle(rehearsal: pathlib.Path) -> None:
     """By default gated paths take part: a bundle has kernels of them, of those with tensor maps too."""
     programs = json.loads(bundle.unpack(rehearsal / "h100" / "llama_out_programs.json.xz"))
     paths = {program["path"] for program in programs["sizes"]["64"]}
-    assert {"simt", "mma", "wgmma"} <= paths
+    assert paths == {"mma", "wgmma"}
+    # A cluster that the search does not rank, and slices of k, which are functions.
+    others = [program for program in programs["sizes"]["64"] if program["rank"] is None]
+    assert [program["schedule"]["cluster_n"] for program in others]
+    sliced = json.loads(bundle.unpack(rehearsal / "h100" / "bert_up_gelu_programs.json.xz"))
+    assert [one["reduce_split"] for one in sliced["sizes"]["64"] if "function" in one] == [4]
     packed = ftuner.load(bundle.unpack_to_file(rehearsal / "h100" / "llama_out_packed.so.xz"))
     (workload,) = packed.manifest["workloads"]
     assert {family["path"] for family in workload["families"]} == {"wgmma"}
@@ -718,7 +735,9 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     shutil.copytree(rehearsal, folder)
     made = folder / "h100"
     programs = json.loads(bundle.unpack(made / "dense_programs.json.xz"))
-    victim = next(p for p in programs["sizes"]["8"] if sum(p["blocks"]) > 1)
+    victim = next(
+        p for p in programs["sizes"]["8"] if "family" in p and sum(p["blocks"]) > 1
+    )
     victim["blocks"][-1] -= 1
     plain = tmp_path / "programs.json"
     plain.write_text(json.dumps(programs))
@@ -727,12 +746,12 @@ def test_wrong_kernels_fail_the_run(rehearsal: pathlib.Path, tmp_path: pathlib.P
     shutil.copy(made / "forward" / "bert_base_f32_16.so.xz", made / "forward" / "add_layer_norm_768_f32.so.xz")
     out = tmp_path / "out"
     done = run_rehearsal(
-        folder, out, "--sizes=8", "--budget=200", "--only=correctness,selection,forward", "--workloads=dense,batch_nn"
+        folder, out, "--sizes=8", "--budget=200", "--only=checks,selection,forward", "--workloads=dense,batch_nn"
     )
     assert done.returncode == 1, done.stdout + done.stderr
     _, content = results(out)
     # batch_nn's library has no such function: that part breaks, and says so.
-    assert content["statuses"] == {"correctness": 2, "selection": 1, "forward": 1}
+    assert content["statuses"] == {"checks": 2, "selection": 1, "forward": 1}
     assert [p["program"]["rank"] for p in content["wrong_programs"]] == [victim["rank"]]
     assert any("batch_nn" in error["message"] for error in content["errors"])
 

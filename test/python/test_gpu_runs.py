@@ -25,8 +25,18 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU = ROOT / "benchmarks" / "gpu"
 sys.path.insert(0, str(GPU))
 
-from ftuner_bench import bundle, prepare, records, report, run, workloads  # noqa: E402
-from ftuner_bench.parts import PARTS, Part, seconds_for  # noqa: E402
+from ftuner_bench import (  # noqa: E402
+    bundle,
+    plans,
+    prepare,
+    probes,
+    records,
+    report,
+    run,
+    runtime,
+    workloads,
+)
+from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for  # noqa: E402
 
 from ftuner import compiler, descriptions  # noqa: E402
 from ftuner.proof import check, families  # noqa: E402
@@ -103,17 +113,21 @@ def test_parts() -> None:
     def names(*arguments: str) -> list[str]:
         return [part.name for part in run.chosen_parts(run.parse(["--bundle=x", *arguments]))]
 
-    everything = [
-        "proof", "correctness", "bandwidths", "tensor_products", "selection", "epilogues", "rows",
-        "forward", "products", "overhead", "models",
+    first = ["proof", "bandwidths", "probes", "correctness", "projections", "pools", "epilogues"]
+    second = [
+        "checks", "rows", "forward", "products", "overhead", "models", "integers",
+        "tensor_products", "iree", "selection",
     ]  # fmt: skip
-    assert names() == everything
+    assert names() == first + second
+    assert names("first") == first and names("second") == second
     assert names("--only=models,correctness") == ["correctness", "models"]
-    assert names("--skip=products") == [name for name in everything if name != "products"]
-    # A machine is lent for ten minutes at a time, and everything fits.
-    budget = run.parse(["--bundle=x"]).budget
-    assert budget + run.GRACE + 60 <= 10 * 60
-    assert sum(part.seconds for part in PARTS) + run.REPORTING <= budget
+    assert names("second", "--skip=products") == [name for name in second if name != "products"]
+    # A first call takes at most five minutes, whatever is late, and a second one what is left of
+    # fifteen if each machine takes two minutes to start.
+    assert CALL_SECONDS["first"] + run.GRACE <= 5 * 60
+    assert sum(CALL_SECONDS.values()) + 2 * 110 <= 15 * 60
+    for call, budget in CALL_SECONDS.items():
+        assert sum(part.seconds for part in of_call(call)) + run.REPORTING <= budget
 
 
 def test_seconds_of_parts() -> None:
@@ -128,14 +142,127 @@ def test_seconds_of_parts() -> None:
 
 def test_default_paths() -> None:
     """Every codegen path, gated ones too, takes part."""
-    assert set(prepare.PATHS.split(",")) == set(families.sets())
+    assert set(prepare.PATHS.split(",")) == {name.partition(".")[0] for name in families.sets()}
     text = subprocess.run([str(GPU / "prepare.sh"), "--help"], capture_output=True, text=True).stdout
     assert "(default: simt,mma,rows,wgmma)" in " ".join(text.split())
 
 
 def test_sizes_of_language_models() -> None:
-    (up,) = workloads.matching(workloads.FULL, "llama_up")
-    assert {*range(1, 137), 257, 1008, 1024, 1040, 2048, 4096} <= set(up.sizes)
+    wanted = {*range(1, 137), 257, 1008, 1024, 1040, 2048, 4096}
+    (projections,) = (part for part in PARTS if part.name == "projections")
+    taken = {workload.name: workload for workload in workloads.FULL if projections.takes(workload)}
+    for layer in ("qkv", "out", "up", "down"):
+        for name in (f"llama_{layer}", f"llama_{layer}_bf16"):
+            assert wanted <= set(taken[name].grid())
+            # Those that decide come first, so that they are reached in any time.
+            assert {1, 48, 53, 97, 100, 128, 129, 257, 1008, 1040, 2048, 4096} <= set(
+                taken[name].grid()[:25]
+            )
+
+
+def test_every_workload_is_timed() -> None:
+    """By one part of products, but for those with an epilogue, which the pools have; and checked by one."""
+    for workload in workloads.FULL:
+        modules: dict[str, list[Part]] = {}
+        for part in PARTS:
+            if part.groups and part.takes(workload):
+                modules.setdefault(part.module or part.name, []).append(part)
+        assert len(modules["correctness"]) == 1
+        assert len(modules.get("products", [])) == (0 if workload.gelu else 1)
+
+
+def programs(kinds: int, count: int) -> list[dict[str, Any]]:
+    """Programs of several kinds, of which those of the last are the slowest."""
+    return [
+        {
+            "path": "wgmma",
+            "reduce_split": 1 + kind % 2,
+            "schedule": {
+                "cluster_m": 1 + kind // 2 % 2, "persistent_blocks": 132 * (kind // 4 % 2),
+                "ping_pong": kind // 8, "swap_operands": 0, "warpgroups_m": 1, "stages": number,
+            },
+        }
+        for kind in range(kinds)
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def test_samples_of_pools() -> None:
+    """The best programs, the best of every kind, and some of the others."""
+    few = programs(16, 3)
+    assert plans.sample(few, 1) == list(enumerate(few, 1))
+    many = programs(12, 50)
+    kept = dict(plans.sample(many, 1))
+    assert len(kept) == plans.MOST_PROGRAMS and set(range(1, plans.BEST_PROGRAMS + 1)) <= set(kept)
+    # The first and the second of each.
+    assert {50 * kind + place for kind in range(12) for place in (1, 2)} <= set(kept)
+    assert list(kept) == sorted(kept) and all(kept[rank] is many[rank - 1] for rank in kept)
+    assert plans.sample(many, 1) == plans.sample(many, 1) != plans.sample(many, 2)
+
+
+def wgmma_program(tile: list[int], swap: int, persistent: int) -> dict[str, Any]:
+    fields = ", swap_operands = true" * swap
+    fields += f", persistent = {persistent}" if persistent else ""
+    schedule = {
+        "warpgroups_m": 1, "warpgroups_n": 1, "swap_operands": swap, "producer_warpgroups": 1,
+        "tma": 1, "cluster_m": 1, "cluster_n": 1, "persistent_blocks": persistent, "ping_pong": 0,
+    }  # fmt: skip
+    return {
+        "path": "wgmma", "schedule": schedule, "axis": 0, "reduce_split": 1, "blocks": [9],
+        "ukernels": [{"block_tile": tile, "register_tile": tile, "workers": 1}],
+        "attribute": "#ukernel.family<#ukernel.wgmma<warpgroups = [1, 1], stages = 4"
+        f"{fields}, tma = true>, axis = 0, tiles = [{tile}], balanced = 132>",
+    }  # fmt: skip
+
+
+def test_variants_of_programs() -> None:
+    """Each once, with the tile of a cluster and blocks for the size, and those of the search as they are."""
+    pool = [wgmma_program([64, 128, 64], 0, 132), wgmma_program([32, 64, 64], 1, 0)]
+    ranked = plans.variants(pool, 1, [1000, 4096, 4096], 132)
+    found = [program for _, program in ranked]
+    # Three clusters, alone, persistent and in ping-pong, of which the pool has two.
+    assert len(found) == len({plans.family_text(one) for one in found}) == 2 * 9
+    assert {rank: one for rank, one in ranked if rank} == dict(enumerate(pool, 1))
+    one = next(o for o in found if o["schedule"]["cluster_m"] == 2 and o["schedule"]["ping_pong"])
+    assert one["attribute"] == (
+        "#ukernel.family<#ukernel.wgmma<warpgroups = [1, 1], stages = 4, tma = true, cluster = [2, 1], "
+        "persistent = 132, ping_pong = true>, axis = 0, tiles = [[128, 128, 64]]>"
+    )
+    assert one["blocks"] == [8] and one["ukernels"][0]["block_tile"] == [128, 128, 64]
+    # Few blocks: slices, of at least four steps, of what is not persistent.
+    few = [program for _, program in plans.variants(pool, 1, [64, 4096, 1024], 132)]
+    sliced = [one for one in few if one["reduce_split"] > 1]
+    assert [one["reduce_split"] for one in sliced] == [2, 4]
+    assert sliced[0]["attribute"].endswith("tiles = [[32, 64, 64]], split = 2>")
+    assert all(one["schedule"]["swap_operands"] for one in sliced)
+    assert len(few) == 18 + 2
+
+
+def test_fitted_boxes() -> None:
+    assert [runtime.fitted_box(64, 64, size) for size in (1, 8, 53, 57, 64, 99)] == [8, 8, 56, 64, 64, 64]
+    assert runtime.fitted_box(64, 0, 5) == 64
+
+
+def test_prices_of_rows_of_boxes() -> None:
+    boxes = [
+        {
+            "box_rows": height, "valid_rows": inside, "blocks": blocks, "in_flight": 4,
+            "clocks_per_box": 30 + 2 * inside + 0.1 * blocks * (height - inside),
+        }
+        for blocks in (1, 132)
+        for height in (8, 64, 128)
+        for inside in (height, height // 2, 1)
+    ]  # fmt: skip
+    found = probes.prices(boxes)
+    assert [(one["blocks"], one["in_flight"]) for one in found] == [(1, 4), (132, 4)]
+    for one in found:
+        assert one["clocks_per_row_outside"] == pytest.approx(0.1 * one["blocks"])
+        assert one["clocks_per_valid_row"] == pytest.approx(2)
+        assert one["clocks_fixed"] == pytest.approx(30) and one["mean_error"] < 1e-9
+    lines = "\n".join(report._box_rows([{"prices": found}])).splitlines()
+    assert lines[2].split()[:2] == ["blocks", "in_flight"] and lines[-1].split()[:2] == ["132", "4"]
+    # Boxes of one kind decide nothing.
+    assert probes.prices(boxes[:1]) == []
 
 
 # run.sh.
@@ -183,6 +310,8 @@ def test_no_driver(tmp_path: pathlib.Path) -> None:
 def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
     folder = small_bundle(tmp_path / "bundle")
     for arguments, words in (
+        (["third"], "expected the call first or second, but got 'third'"),
+        (["second", "--only", "proof"], "no part of the second call is chosen"),
         (["--only", "speed"], "expected a part of proof,"),
         (["--sizes", "1,x"], "expected positive integers, but got 'x'"),
         (["--device", "k80"], "expected one of h200, h100, but got 'k80'"),
@@ -192,7 +321,11 @@ def test_bad_arguments_and_bundles(tmp_path: pathlib.Path) -> None:
         assert done.returncode == 2 and words in done.stderr, done.stderr
     (folder / "bundle.json").write_text('{"format_version": 7}')
     done = run_script(folder)
-    assert done.returncode == 2 and "expected format_version 1, but got 7" in done.stderr
+    assert done.returncode == 2 and "expected format_version 2, but got 7" in done.stderr
+    devices: dict[str, Any] = {"h200": {"files": {}}}
+    bundle.write(folder, "synthetic", "2.13.0", False, workloads.FULL, devices, call="first")
+    done = run_script(folder, "second")
+    assert done.returncode == 2 and "expected the first call of this bundle, but got second" in done.stderr
     bundle.write(folder, "synthetic", "2.13.0", False, workloads.FULL, {})
     done = run_script(folder)
     assert done.returncode == 2 and "prepare.sh did not finish" in done.stderr
@@ -215,6 +348,27 @@ def test_releases_of_pytorch() -> None:
         [str(GPU / "prepare.sh"), f"--build={BUILD}", "--torch=1.7"], capture_output=True, text=True
     )
     assert done.returncode == 1 and "expected PyTorch 1.7 to trace the models" in done.stderr
+
+
+def test_plan(tmp_path: pathlib.Path) -> None:
+    """The parts of a call, their seconds and their bytes, without a GPU."""
+    folder = small_bundle(tmp_path / "bundle")
+    files = {"proof": "h200/proof", "library_llama_out": "h200/a.xz", "programs_llama_out": "h200/b.xz"}
+    (folder / "h200" / "proof").mkdir(parents=True)
+    for path, size in (("proof/one", 100), ("proof/two", 11), ("a.xz", 200), ("b.xz", 300)):
+        (folder / "h200" / path).write_bytes(bytes(size))
+    bundle.write(folder, "synthetic", "2.13.0", False, workloads.FULL, {"h200": {"files": files}})
+    done = run_script(folder, "first", "--plan")
+    assert done.returncode == 0, done.stderr
+    _, _, *rows = [line.split() for line in done.stdout.split("\n\n")[0].splitlines()]
+    assert [row[0] for row in rows] == [part.name for part in of_call("first")]
+    bytes_of = {row[0]: int(row[3]) for row in rows}
+    assert bytes_of["proof"] == 111 and bytes_of["projections"] == 200 and bytes_of["pools"] == 300
+    assert sum(bytes_of.values()) == 611
+    total = re.search(r"(\d+) s of parts and 20 s of tables, of 275 s; ([\d,]+) bytes", done.stdout)
+    assert total and int(total[1]) == sum(int(row[2]) for row in rows)
+    assert int(total[2].replace(",", "")) == bundle.size_of(folder)
+    assert not (folder / "ftuner-results").exists()
 
 
 # Parts that are made here take the place of the real ones.
@@ -328,6 +482,32 @@ def test_killed_runs_are_resumed(steps: pathlib.Path, tmp_path: pathlib.Path) ->
     done = run_script(steps, f"--out={out}")
     os.close(folder)
     assert done.returncode == 2 and "another run writes its results there" in done.stderr
+
+
+def test_runs_that_are_killed_anywhere(steps: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Whenever runs are killed, the next ones complete them, and records of finished parts stay."""
+    out = tmp_path / "out"
+    environment = {**os.environ, "PYTHON": sys.executable}
+    for _ in range(3):
+        process = subprocess.Popen(
+            **command(steps, f"--out={out}"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
+        time.sleep(random.uniform(0, 1.5))
+        process.kill()
+        process.wait()
+        path = out / run.RECORDS
+        every = list(records.read(path)) if path.exists() else []
+        finished = {one["part"] for one in every if records.is_finished(one)}
+        assert [note["text"] for note in notes(out) if note["part"] in finished] == [
+            f"{name} {n}" for name in STEPS for n in range(3) if name in finished
+        ]
+    done = run_script(steps, f"--out={out}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    content = results(out)
+    assert content["statuses"] == dict.fromkeys(STEPS, 0)
+    assert [note["text"] for note in content["notes"]] == [
+        f"{name} {n}" for name in STEPS for n in range(3)
+    ]
 
 
 def test_stopped_runs_report(steps: pathlib.Path, tmp_path: pathlib.Path) -> None:

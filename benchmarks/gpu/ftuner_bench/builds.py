@@ -88,9 +88,17 @@ def command_bandwidths(output: pathlib.Path) -> list[str]:
     return [tool("nvcc"), "-O3", "-std=c++17", "-arch=native", "-o", str(output), str(source)]
 
 
+def command_probes(output: pathlib.Path) -> list[str]:
+    source = SOURCES.parent / "probes.cu"
+    # Instructions of Hopper alone.
+    target = "-gencode=arch=compute_90a,code=sm_90a"
+    return [tool("nvcc"), "-O3", "-std=c++17", target, "-o", str(output), str(source)]
+
+
 COMMANDS = {
     "launch_loop": command_overhead,
     "bandwidths": command_bandwidths,
+    "probes": command_probes,
     "cublaslt": command_cublaslt,
 }
 

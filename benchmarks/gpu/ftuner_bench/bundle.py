@@ -1,7 +1,7 @@
 """A bundle: what `prepare` made for a GPU, described by its bundle.json.
 
 bundle.json          what is in it (fields of Bundle)
-run.sh, ftuner_bench/
+run.sh, ftuner_bench/, sources of programs in CUDA C++
 lib/                 libftrt.so.1, in rehearsals libftrt_emulator.so.1
 python/ftuner/       the package
 DEVICE/              libraries and kernels for one described device
@@ -14,20 +14,23 @@ import json
 import lzma
 import pathlib
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 from .workloads import Workload
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """folder: where it is. torch: the version of PyTorch that traced the functions of models.
-    devices: from name to the paths and facts of its artefacts."""
+    """folder: where it is. call: the call of run.sh that it was made for; empty: both. torch: the
+    version of PyTorch that traced the functions of models. devices: from name to the paths and
+    facts of its artefacts."""
 
     folder: pathlib.Path
     revision: str
+    call: str
     torch: str
     rehearsal: bool
     workloads: tuple[Workload, ...]
@@ -43,6 +46,10 @@ class Bundle:
                 return workload
         known = ", ".join(workload.name for workload in self.workloads)
         raise KeyError(f"expected a workload of the bundle ({known}), but got {name!r}")
+
+    def bytes_of(self, paths: Iterable[str]) -> int:
+        """The bytes of files and folders of the bundle."""
+        return sum(size_of(self.folder / path) for path in paths)
 
     def choose_device(self, gpu: str) -> tuple[str, bool]:
         """The described device for a GPU, and whether its name says that it is the GPU's."""
@@ -60,10 +67,12 @@ def write(
     rehearsal: bool,
     workloads: tuple[Workload, ...],
     devices: dict[str, dict[str, Any]],
+    call: str = "",
 ) -> None:
     content = {
         "format_version": FORMAT_VERSION,
         "revision": revision,
+        "call": call,
         "torch": torch,
         "rehearsal": rehearsal,
         "workloads": [dataclasses.asdict(workload) for workload in workloads],
@@ -87,16 +96,25 @@ def read(folder: pathlib.Path) -> Bundle:
     if not content["devices"]:
         raise ValueError(f"{path}: expected a device, but there is none: prepare.sh did not finish")
     workloads = tuple(
-        Workload(**{**fields, "sizes": tuple(fields["sizes"])}) for fields in content["workloads"]
+        Workload(**{**fields, **{name: tuple(fields[name]) for name in ("sizes", "first")}})
+        for fields in content["workloads"]
     )
     return Bundle(
         folder,
         content["revision"],
+        content["call"],
         content["torch"],
         content["rehearsal"],
         workloads,
         content["devices"],
     )
+
+
+def size_of(path: pathlib.Path) -> int:
+    """The bytes of a file, or of all files of a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def is_same_release(one: str, other: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-from .buffers import Guarded, guarded, reference, relative_error
+from .buffers import TYPES, Guarded, guarded, reference, refill, relative_error
 from .runtime import Function
 from .session import Session, within
 from .workloads import Workload
@@ -54,11 +54,9 @@ def check(
     )
     operands = []
     for shape in workload.argument_shapes(size):
-        operand = guarded(workload, shape, device, offset)
-        operand.fill(torch.randn(shape, device=device, generator=generator))
-        operands.append(operand)
+        operands.append(_operand(workload, shape, device, generator, offset))
     originals = [operand.tensor.clone() for operand in operands]
-    result = guarded(workload, workload.result_shape(size), device, offset)
+    result = guarded(workload.result_element, workload.result_shape(size), device, offset)
     problems = []
     try:
         call(session, function, workload, size, operands, result)
@@ -82,6 +80,20 @@ def check(
     for problem in problems:
         print(f"FAILED {workload.name} T={size}: {problem}", flush=True)
     return not problems
+
+
+def _operand(
+    workload: Workload,
+    shape: Sequence[int],
+    device: str,
+    generator: torch.Generator | None = None,
+    offset: int = 0,
+) -> Guarded:
+    """A guarded buffer of random elements."""
+    operand = guarded(workload.element, shape, device, offset)
+    values = torch.empty(*shape, dtype=TYPES[workload.element], device=device)
+    operand.fill(refill(values, generator))
+    return operand
 
 
 def _function(session: Session, workload: Workload) -> Function:
@@ -125,11 +137,10 @@ def _threads(session: Session) -> bool:
             if stream:
                 torch.cuda.set_stream(stream)
             operands = [
-                guarded(workload, shape, device) for shape in workload.argument_shapes(size)
+                _operand(workload, shape, device, generator)
+                for shape in workload.argument_shapes(size)
             ]
-            for operand in operands:
-                operand.fill(torch.randn(operand.tensor.shape, device=device, generator=generator))
-            result = guarded(workload, workload.result_shape(size), device)
+            result = guarded(workload.result_element, workload.result_shape(size), device)
             try:
                 call(session, function, workload, size, operands, result, handle)
                 if stream:
@@ -162,10 +173,10 @@ def _graph(session: Session) -> bool:
     function = _function(session, workload)
     device, problems = session.machine.device, []
     for size in session.grid(workload)[:4]:
-        operands = [guarded(workload, shape, device) for shape in workload.argument_shapes(size)]
-        result = guarded(workload, workload.result_shape(size), device)
-        for operand in operands:
-            operand.fill(torch.randn(operand.tensor.shape, device=device))
+        operands = [
+            _operand(workload, shape, device) for shape in workload.argument_shapes(size)
+        ]
+        result = guarded(workload.result_element, workload.result_shape(size), device)
         sizes = workload.dynamic_sizes(size)
         workspace = torch.empty(
             max(1, function.workspace_bytes(*sizes)), dtype=torch.uint8, device=device
@@ -179,7 +190,7 @@ def _graph(session: Session) -> bool:
         ]
         replay = session.machine.capture([lambda a=arguments: function(*a)], 1)
         for operand in operands:
-            operand.fill(torch.randn(operand.tensor.shape, device=device))
+            refill(operand.tensor)
         replay()
         session.machine.synchronize()
         expected = reference(workload, *[operand.tensor for operand in operands])

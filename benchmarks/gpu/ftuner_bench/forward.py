@@ -21,11 +21,12 @@ import torch
 from . import buffers, bundle, models
 from .machine import Call
 from .session import Session, within
-from .ways import check
+from .ways import check, compile_ahead
 
 ROUNDS = 7
-# Calls that are profiled; of each kernel the median counts.
+# Calls that are profiled; of each kernel the median counts. Sizes of a case that are.
 PROFILED = 5
+PROFILED_SIZES = 2
 # What torch.compile needs for a model; with less time left it is left out.
 COMPILE_SECONDS = 45.0
 
@@ -48,16 +49,18 @@ class Case:
     tokens: int = 0
 
     def inputs(self, size: int, small: bool, device: str, seed: int) -> tuple[torch.Tensor, ...]:
-        generator = torch.Generator().manual_seed(seed)
+        # On the device: the host takes seconds for the largest.
+        generator = torch.Generator(device=device).manual_seed(seed)
+        shapes = self.shapes(size, small)
         if self.tokens:
             most = 100 if small else self.tokens
             return tuple(
-                torch.randint(0, most, shape, generator=generator).to(device)
-                for shape in self.shapes(size, small)
+                torch.randint(0, most, shape, generator=generator, device=device)
+                for shape in shapes
             )
         return tuple(
-            torch.randn(shape, generator=generator).to(device, buffers.TYPES[self.type])
-            for shape in self.shapes(size, small)
+            torch.randn(shape, generator=generator, device=device).to(buffers.TYPES[self.type])
+            for shape in shapes
         )
 
     def grid(self, small: bool) -> tuple[int, ...]:
@@ -137,26 +140,50 @@ def _model(name: str, type: str, batch: int) -> Case:
     )
 
 
-class _Bias(torch.nn.Module):
+class _Epilogue(torch.nn.Module):
+    """Products of the first argument, and what follows them."""
+
+    def layers(self) -> list[torch.nn.Linear]:
+        """The products, without their biases."""
+        raise NotImplementedError
+
+    def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+        """Computes what follows the products, by operators of PyTorch."""
+        raise NotImplementedError
+
+
+class _Bias(_Epilogue):
     def __init__(self, inner: int, outer: int):
         super().__init__()
         self.linear = torch.nn.Linear(inner, outer)
 
+    def layers(self) -> list[torch.nn.Linear]:
+        return [self.linear]
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.linear(x)
+
+    def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+        return products[0] + self.linear.bias
 
 
 class _BiasGelu(_Bias):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.gelu(self.linear(x))
 
+    def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(products[0] + self.linear.bias)
+
 
 class _Residual(_Bias):
     def forward(self, x: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         return self.linear(x) + residual
 
+    def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+        return products[0] + self.linear.bias + others[0]
 
-class _Gate(torch.nn.Module):
+
+class _Gate(_Epilogue):
     """The gated half of a layer of Llama."""
 
     def __init__(self, inner: int, outer: int):
@@ -166,6 +193,12 @@ class _Gate(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.silu(self.gate(x)) * self.up(x)
+
+    def layers(self) -> list[torch.nn.Linear]:
+        return [self.gate, self.up]
+
+    def after(self, products: Sequence[torch.Tensor], *others: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.silu(products[0]) * products[1]
 
 
 def _epilogue(
@@ -193,7 +226,8 @@ EPILOGUES = (
     _epilogue("linear", 768, 2304, _Bias),
     _epilogue("linear_gelu", 768, 3072, _BiasGelu),
     _epilogue("linear_residual", 3072, 768, _Residual),
-    _epilogue("linear_gate", 2048, 5632, _Gate),
+    _epilogue("linear_residual", 4096, 4096, _Residual),
+    _epilogue("linear_gate", 4096, 11008, _Gate),
 )
 
 # Operators come first: PyTorch compiles them in seconds, and models in half a minute.
@@ -221,6 +255,11 @@ def cases(part: str, small: bool) -> tuple[Case, ...]:
     return tuple(case for case in every if case.name in REHEARSED) if small else every
 
 
+def product_of(case: Case) -> str:
+    """The name of the function that computes only the products of a case."""
+    return f"{case.name}_product"
+
+
 def module_of(case: Case, small: bool) -> torch.nn.Module:
     torch.manual_seed(0)
     return case.build(small).to(buffers.TYPES[case.type]).eval().requires_grad_(False)
@@ -240,19 +279,31 @@ def prepare(
     import ftuner.torch
 
     folder.mkdir(parents=True)
-    for case in cases(part, small):
-        module = module_of(case, small)
-        largest = max(case.grid(small))
-        size = Dim("T", min=1, max=largest)
+
+    def compile_case(
+        case: Case, module: torch.nn.Module, inputs: Sequence[torch.Tensor], name: str
+    ) -> Any:
+        size = Dim("T", min=1, max=max(case.grid(small)))
+        axes_of = case.axes[: len(inputs)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exported = ftuner.torch.export(
                 module,
-                case.inputs(8, small, "cpu", 0),
-                dynamic_shapes=tuple({axis: size for axis in axes} for axes in case.axes),
-                name=case.name,
+                tuple(inputs),
+                dynamic_shapes=tuple({axis: size for axis in axes} for axes in axes_of),
+                name=name,
             )
-        compile_text(exported.text, folder / f"{case.name}.so.xz")
+        compile_text(exported.text, folder / f"{name}.so.xz")
+        return exported
+
+    for case in cases(part, small):
+        module, inputs = module_of(case, small), case.inputs(8, small, "cpu", 0)
+        exported = compile_case(case, module, inputs, case.name)
+        if isinstance(module, _Epilogue):
+            # The products alone, which are of one shape.
+            weight = module.layers()[0].weight
+            alone = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+            compile_case(case, alone.to(weight.dtype), inputs[:1], product_of(case))
         own = {key for key, _ in [*module.named_parameters(), *module.named_buffers()]}
         constants = {
             key: tensor for key, tensor in exported.parameters.items() if key not in own
@@ -283,10 +334,15 @@ def measure(session: Session) -> bool:
                 exact = module_of(case, session.machine.rehearsal).to(session.machine.device)
                 exact = exact.double()
                 uncaptured: set[str] = set()
+                if "compile" in ways:
+                    compile_ahead(ways["compile"], _inputs(session, case, wanted[0]))
+                # No size takes as long as the compiler.
+                share.restart()
                 for size in wanted:
                     if not share.allows() and done:
                         break
-                    passed &= _size(session, case, size, ways, exact, uncaptured)
+                    is_profiled = bool(case.tokens) or len(done) < PROFILED_SIZES
+                    passed &= _size(session, case, size, ways, exact, uncaptured, is_profiled)
                     done.append(size)
             except Exception as error:  # of one case: the others go on
                 passed = False
@@ -318,6 +374,8 @@ def _ways(
         "ftuner": function.keeping(len(parameters), lambda memory: parameters),
         "eager": module.forward,
     }
+    if isinstance(module, _Epilogue):
+        ways["ftuner_unfused"] = _unfused(case, module, folder)
     is_late = bool(case.tokens) and session.seconds_left() < COMPILE_SECONDS
     if is_late:
         session.write("note", text=f"{case.title}: no time was left for torch.compile")
@@ -333,6 +391,22 @@ def _ways(
     return ways
 
 
+def _unfused(
+    case: Case, module: _Epilogue, folder: pathlib.Path
+) -> Callable[..., torch.Tensor]:
+    """FTuner's products alone, and PyTorch's operators behind them."""
+    import ftuner
+
+    name = product_of(case)
+    product = ftuner.load(bundle.unpack_to_file(folder / f"{name}.so.xz")).functions[name]
+    weights = [layer.weight.detach().contiguous() for layer in module.layers()]
+
+    def forward(x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        return module.after([product(x, weight) for weight in weights], *others)
+
+    return forward
+
+
 def _size(
     session: Session,
     case: Case,
@@ -340,14 +414,10 @@ def _size(
     ways: dict[str, Callable[..., torch.Tensor]],
     exact: torch.nn.Module,
     uncaptured: set[str],
+    is_profiled: bool,
 ) -> bool:
     """uncaptured: ways that a graph did not take, which are not tried again."""
-    small, device = session.machine.rehearsal, session.machine.device
-    inputs = case.inputs(size, small, device, session.seed + size)
-    for tensor, axes in zip(inputs, case.axes):
-        for axis in range(tensor.ndim):
-            if axis not in axes:
-                torch._dynamo.mark_static(tensor, axis)
+    inputs = _inputs(session, case, size)
     wide = [tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs]
     sets = [inputs, *_copies(session, inputs)] if not case.tokens else [inputs]
     checked = check(session, f"{case.name}, T={size}", case.type, ways, sets, exact(*wide))
@@ -363,11 +433,22 @@ def _size(
                 microseconds=summary,
                 **rest,
             )
-    for way, bound in checked.calls.items():
+    for way, bound in checked.calls.items() if is_profiled else ():
         session.write(
             "kernels", case=case.name, size=size, how=way, kernels=_kernels(session, bound[0])
         )
     return checked.passed
+
+
+def _inputs(session: Session, case: Case, size: int) -> tuple[torch.Tensor, ...]:
+    """The arguments for T = size, of which T alone is dynamic."""
+    small, device = session.machine.rehearsal, session.machine.device
+    inputs = case.inputs(size, small, device, session.seed + size)
+    for tensor, axes in zip(inputs, case.axes):
+        for axis in range(tensor.ndim):
+            if axis not in axes:
+                torch._dynamo.mark_static(tensor, axis)
+    return inputs
 
 
 def _copies(

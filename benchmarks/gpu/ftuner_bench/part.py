@@ -55,7 +55,7 @@ def open_session(options: argparse.Namespace, write: Writer) -> Session:
     return Session(
         part,
         bundle,
-        tuple(one for one in workloads if not part.types or one.type in part.types),
+        tuple(one for one in workloads if part.takes(one)),
         options.device,
         runtime,
         machine,

@@ -97,6 +97,7 @@ def programs(
             record["kind"] == "program"
             and record["mode"] == "graph_warm"
             and record["microseconds"]
+            and record["program"]["rank"] is not None
         ):
             groups[record["workload"], record["size"]].append(record)
     if not groups:

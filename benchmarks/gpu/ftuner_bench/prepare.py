@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import bundle, plans
+from .parts import CALL_SECONDS, of_call, part_named
 from .workloads import FULL, SMALL, Workload, matching
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -30,20 +31,31 @@ MOST_BYTES = 40 << 20
 # Codegen paths whose kernels are measured, gated ones included: each device measures the paths that it runs.
 PATHS = "simt,mma,rows,wgmma"
 
-# Sizes whose programs are all timed, of the workloads that have some. Those of batches are
+# Sizes whose programs are timed, of the workloads that have some. Those of batches are
 # multiples of 4: rows of other sizes are not aligned, and one kernel serves them.
 SELECTION_SIZES = {
-    "dense": (1, 16, 53, 64, 113, 128),
-    "dense16": (53, 128),
+    # Products of few blocks have slices of k: dense 64, dense16 15, linear 128.
+    "dense": (1, 16, 64, 128),
+    "dense16": (15, 128),
     "batch_nt": (52, 128),
-    "batch_nn": (52, 128),
+    "batch_nn": (128,),
     "linear": (16, 128, 2048),
-    "dense_f16": (1, 53, 128),
-    # Sizes that decide most: powers of two, and a size that is not a multiple of tiles.
-    "llama_out": (16, 100, 128, 1024, 2048, 4096),
-    "llama_down": (1024, 4096),
+    # One wave of blocks, with ping-pong and without.
+    "dense_f16": (100, 128),
+    # Many waves: clusters, persistent blocks, ping-pong, swapped operands and consumers.
+    "llama_out": (100, 128, 2048, 4096),
+    "llama_down": (128, 2048, 4096),
+    "llama_qkv": (4096,),
+    "bert_up_gelu": (2048, 4096),
 }
-REHEARSAL_SELECTION_SIZES = {"dense": (8,), "batch_nn": (8,), "llama_out": (64,)}
+REHEARSAL_SELECTION_SIZES = {
+    "dense": (8,),
+    "batch_nn": (8,),
+    "llama_out": (64,),
+    "bert_up_gelu": (64,),
+}
+# Parts that time programs of pools.
+POOLS = ("pools", "selection")
 # Options for a function in a rehearsal.
 REHEARSAL_KERNELS = ["--max-kernels=1"]
 
@@ -56,15 +68,22 @@ class Preparation:
         self.build: pathlib.Path = options.build
         self.tools = self.build / "bin"
         self.rehearsal: bool = options.rehearsal
-        self.skipped = set(options.skip.split(","))
+        skipped = set(options.skip.split(","))
+        self.parts = [part for part in of_call(options.call) if part.name not in skipped]
         self.paths = [f"--paths={options.paths}"]
         self.fewer = REHEARSAL_KERNELS if self.rehearsal else []
+        self.taken: dict[tuple[str, str, str], bool] = {}
         self.start = time.monotonic()
         self.workloads = tuple(
             dataclasses.replace(workload, paths=options.paths)
             for workload in matching(SMALL if self.rehearsal else FULL, options.workloads)
-            if not workload.packs or self.takes_packed(options, workload)
+            if any(part.takes(workload) for part in self.parts if part.groups or part.workloads)
+            and (not workload.packs or self.takes_packed(options, workload))
         )
+
+    def has(self, name: str) -> bool:
+        """Returns true if the bundle is made with a part."""
+        return any(part.name == name for part in self.parts)
 
     def takes_packed(self, options: argparse.Namespace, workload: Workload) -> bool:
         """Whether there are kernels for packed weights on all devices."""
@@ -114,7 +133,7 @@ class Preparation:
         folder = self.out / name
         folder.mkdir(parents=True)
         files: dict[str, str] = {}
-        if "proof" not in self.skipped:
+        if self.has("proof"):
             from .proof import prepare
 
             count, refused = prepare(folder / "proof", name)
@@ -129,27 +148,41 @@ class Preparation:
             self.library(source, name, target, *workload.options(), *self.fewer)
             files["library_" + workload.name] = str(target.relative_to(self.out))
             self.say(f"{name}: {workload.title}")
-            if "selection" not in self.skipped:
+            if any(self.has(part) and part_named(part).takes(workload) for part in POOLS):
                 files.update(self.selection(source, name, workload))
-        if "models" not in self.skipped:
+        if self.has("models"):
             files["models"] = f"{name}/models"
             self.models(name, folder / "models")
         for part in ("epilogues", "forward"):
-            if part not in self.skipped:
+            if self.has(part):
                 files[part] = f"{name}/{part}"
                 self.forward(part, name, folder / part)
-        if "rows" not in self.skipped:
+        if self.has("rows"):
             files["rows"] = f"{name}/rows"
             self.rows(name, folder / "rows")
+        if self.has("iree"):
+            files["iree"] = f"{name}/iree"
+            self.iree(name, folder / "iree")
         return {"files": files}
 
+    def iree(self, device: str, folder: pathlib.Path) -> None:
+        """Modules of IREE; none where IREE's packages are missing."""
+        from .iree_modules import prepare
+
+        options: dict[str, Any] = {"paths": self.paths[0].removeprefix("--paths=")}
+        if self.rehearsal:
+            options["max_kernels"] = 1
+        prepare(
+            self.rehearsal, folder, device, options, lambda title: self.say(f"{device}: {title}")
+        )
+
     def models(self, device: str, folder: pathlib.Path) -> None:
-        """The functions of part 3's models."""
+        """The functions of the models."""
         from .models import record
 
         taken = record(self.rehearsal, folder, self.compiler_of_texts(device), device)
         self.say(
-            f"{device}: models, traced by PyTorch {importlib.metadata.version('torch')}: {len(list(folder.iterdir()))} functions; products taken: "
+            f"{device}: models, traced by PyTorch {importlib.metadata.version('torch')}: {len(list(folder.glob('*.so.xz')))} functions; products taken: "
             + ", ".join(f"{count} of {name}" for name, count in taken.items())
         )
 
@@ -186,48 +219,88 @@ class Preparation:
 
         return compile_text
 
+    def takes(
+        self, source: pathlib.Path, device: str, workload: Workload, program: dict[str, Any]
+    ) -> bool:
+        """Returns true if the compiler takes a program that the search does not know."""
+        key = (workload.name, device, program["attribute"])
+        if key not in self.taken:
+            self.taken[key] = plans.is_valid(self.tools, source, device, program)
+        return self.taken[key]
+
     def selection(self, source: pathlib.Path, device: str, workload: Workload) -> dict[str, str]:
-        """All programs of some sizes, and a library with the kernels of their families."""
+        """Programs of some sizes, a library with the kernels of their families, and one with a function
+        for each program that has slices."""
         every_size = REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES
         sizes = every_size.get(workload.name, ())
+        from ftuner import descriptions
+
+        sms = int(descriptions.resolve(device).content()["sm_count"])
         families: dict[str, int] = {}
-        texts: list[str] = []
+        sliced: list[tuple[int, dict[str, Any]]] = []
         programs: dict[str, list[dict[str, Any]]] = {}
         counts: dict[str, int] = {}
         for size in sizes:
             every = plans.explain(self.tools, source, device, workload, size)
             counts[str(size)] = len(every)
             programs[str(size)] = []
-            for rank, program in plans.sample(every, size):
-                key = plans.family_of(program)
-                if key not in families:
-                    families[key] = len(families)
-                    texts.append(plans.family_text(program))
-                programs[str(size)].append({"rank": rank, "family": families[key], **program})
+            sampled: list[tuple[int | None, dict[str, Any]]] = [*plans.sample(every, size)]
+            batch, *extents = workload.extents(size)
+            others = plans.variants(
+                every, batch, extents, sms, *((1,) if self.rehearsal else ())
+            )
+            if self.rehearsal:
+                unknown = [one for one in others if one[0] is None]
+                sampled, others = sampled[::3], unknown[:2] + unknown[2:][-1:]
+            kept = {rank for rank, _ in sampled}
+            for rank, program in others:
+                if rank is None and self.takes(source, device, workload, program):
+                    sampled.append((None, program))
+                elif rank is not None and rank not in kept:
+                    sampled.append((rank, program))
+            for rank, program in sorted(sampled, key=lambda one: one[0] or len(every) + 1):
+                if program["reduce_split"] > 1:
+                    where: dict[str, Any] = {
+                        "function": plans.function_name(workload.name, len(sliced))
+                    }
+                    sliced.append((workload.symbol_size(size), program))
+                else:
+                    family = plans.family_text(program)
+                    where = {"family": families.setdefault(family, len(families))}
+                programs[str(size)].append({"rank": rank, **where, **program})
         programs = {size: listed for size, listed in programs.items() if listed}
-        if not texts:
+        if not families:
             return {}
         self.say(
             f"{device}: {workload.title}: {sum(map(len, programs.values()))} programs of "
-            f"{len(programs)} sizes, {len(texts)} families"
+            f"{len(programs)} sizes, {len(families)} families, {len(sliced)} with slices"
         )
-        with tempfile.TemporaryDirectory() as temporary:
-            plan = pathlib.Path(temporary) / "plan.mlir"
-            plan.write_text(
-                plans.module_of_families(self.tools, source, device, texts), encoding="utf-8"
+        files = {}
+
+        def compile_plan(key: str, name: str, text: str) -> None:
+            with tempfile.TemporaryDirectory() as temporary:
+                plan = pathlib.Path(temporary) / "plan.mlir"
+                plan.write_text(text, encoding="utf-8")
+                library = source.with_name(f"{workload.name}_{name}.so.xz")
+                self.library(plan, device, library, *workload.options())
+            files[key + workload.name] = str(library.relative_to(self.out))
+
+        text = plans.module_of_families(self.tools, source, device, list(families))
+        compile_plan("selection_", "programs", text)
+        if sliced:
+            text = plans.module_of_functions(
+                self.tools, source, device, workload.name, sliced
             )
-            library = source.with_name(f"{workload.name}_programs.so.xz")
-            self.library(plan, device, library, *workload.options())
+            compile_plan("slices_", "slices", text)
+        with tempfile.TemporaryDirectory() as temporary:
             listing = pathlib.Path(temporary) / "programs.json"
             listing.write_text(
                 json.dumps({"sizes": programs, "pool_programs": counts}), encoding="utf-8"
             )
             packed = source.with_name(f"{workload.name}_programs.json.xz")
             bundle.pack(listing, packed)
-        return {
-            "selection_" + workload.name: str(library.relative_to(self.out)),
-            "programs_" + workload.name: str(packed.relative_to(self.out)),
-        }
+        files["programs_" + workload.name] = str(packed.relative_to(self.out))
+        return files
 
     def copy(self) -> None:
         """Runtime, package and scripts."""
@@ -235,9 +308,11 @@ class Preparation:
         libraries = ["libftrt.so.1"] + (["libftrt_emulator.so.1"] if self.rehearsal else [])
         for name in libraries:
             shutil.copy(self.build / "lib" / name, self.out / "lib" / name)
+        if self.rehearsal and self.has("iree"):
+            shutil.copytree(self.build / "lib" / "cuda-emulator", self.out / "lib" / "cuda-emulator")
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(FOLDER, self.out / FOLDER.name, ignore=ignored)
-        for name in ("run.sh", "bandwidths.cu"):
+        for name in ("run.sh", "bandwidths.cu", "probes.cu", "timer.cuh"):
             shutil.copy(FOLDER.parent / name, self.out / name)
         share = self.build / "share" / "ftuner"
         for name in ("devices", "proofs"):
@@ -265,10 +340,6 @@ def revision() -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return text.strip()
-
-
-def folder_bytes(folder: pathlib.Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def missing(build: pathlib.Path, rehearsal: bool) -> Iterable[str]:
@@ -315,10 +386,16 @@ def main() -> int:
         help="codegen paths whose kernels compete (default: %(default)s)",
     )
     parser.add_argument(
+        "--call",
+        default="",
+        choices=["", *CALL_SECONDS],
+        help="only what the parts of this call of run.sh need (default: both calls)",
+    )
+    parser.add_argument(
         "--skip",
         default="",
         metavar="PART,…",
-        help="leave out what the parts proof, selection, epilogues, rows, forward or models need",
+        help="leave out what these parts need, such as pools, selection or models",
     )
     parser.add_argument(
         "--torch",
@@ -340,7 +417,7 @@ def main() -> int:
     os.environ["FTUNER_HOME"] = str(options.build.resolve())
     sys.path.insert(0, str(ROOT / "python"))
     torch = importlib.metadata.version("torch")
-    traces = "models" not in options.skip.split(",")
+    traces = options.call != "first" and "models" not in options.skip.split(",")
     if traces and options.torch and not bundle.is_same_release(torch, options.torch):
         print(
             f"error: --torch: expected PyTorch {options.torch} to trace the models, but got {torch}: "
@@ -362,7 +439,13 @@ def main() -> int:
 
     def describe() -> None:
         bundle.write(
-            options.out, revision(), torch, options.rehearsal, preparation.workloads, devices
+            options.out,
+            revision(),
+            torch,
+            options.rehearsal,
+            preparation.workloads,
+            devices,
+            options.call,
         )
 
     try:
@@ -375,12 +458,12 @@ def main() -> int:
     except (plans.ToolFailure, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    size = folder_bytes(options.out)
+    size = bundle.size_of(options.out)
     preparation.say(f"{options.out}: {size / 2 ** 20:.1f} MiB")
     if size >= MOST_BYTES:
         print(
             f"error: expected a bundle of less than {MOST_BYTES >> 20} MiB, but got "
-            f"{size / 2 ** 20:.1f} MiB; leave out a device",
+            f"{size / 2 ** 20:.1f} MiB; leave out a device, or make it for one --call",
             file=sys.stderr,
         )
         return 1

@@ -1,7 +1,7 @@
 """Matrix products of every size, FTuner against its peers (peers/).
 
-Products on tensor cores have a part of their own, which measures only graphs, and only cuBLAS and cuBLASLt
-as peers, so that its time suffices for many sizes.
+Products on tensor cores have parts of their own, which measure only graphs, and only cuBLAS and cuBLASLt
+as peers, so that their time suffices for many sizes.
 """
 
 from __future__ import annotations
@@ -12,24 +12,35 @@ from collections.abc import Sequence
 
 import torch
 
-from .buffers import TYPES, Pool, reference, relative_error
+from .buffers import TYPES, Pool, reference, refill, relative_error, spoil
 from .machine import Call
 from .peers import all_peers
 from .peers.base import Peer
 from .peers.ftuner import FTuner
 from .session import Session, within
-from .timing import MODES, compare_captured
+from .timing import MODES, SAMPLE_MICROSECONDS, compare_captured
 from .workloads import Workload
 
 ROUNDS = 7
 
-# Modes and peers for products on tensor cores.
+# Modes, peers, rounds and the length of a sample for products on tensor cores.
 TENSOR_MODES = ("graph_warm", "graph_cold")
 TENSOR_PEERS = ("ftuner", "cublas", "cublaslt")
+TENSOR_ROUNDS = 5
+TENSOR_MICROSECONDS = 250.0
 
 # Peers may be this much less exact than FTuner must be: cuBLAS may round partial sums to f16.
 # It still tells f32 from tf32 (3e-4).
 PEER_FACTOR = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """Modes, rounds and the length of a sample for a size."""
+
+    modes: Sequence[str] = MODES
+    rounds: int = ROUNDS
+    microseconds: float = SAMPLE_MICROSECONDS
 
 
 def measure(session: Session) -> bool:
@@ -37,9 +48,10 @@ def measure(session: Session) -> bool:
     if not workloads:
         session.write("note", text="the bundle has no such workload")
         return True
-    peers, modes = all_peers(session), MODES
-    if "f32" not in session.part.types:
-        peers, modes = [peer for peer in peers if peer.name in TENSOR_PEERS], TENSOR_MODES
+    peers, sampling = all_peers(session), Sampling()
+    if "f32" not in session.part.groups:
+        peers = [peer for peer in peers if peer.name in TENSOR_PEERS]
+        sampling = Sampling(TENSOR_MODES, TENSOR_ROUNDS, TENSOR_MICROSECONDS)
     _ceilings(session)
     for number, workload in enumerate(workloads):
         allow_tf32(workload)
@@ -52,7 +64,7 @@ def measure(session: Session) -> bool:
         for size in wanted:
             if not share.allows() and done:
                 break
-            _size(session, pool, workload, size, ready, modes, uncaptured)
+            _size(session, pool, workload, size, ready, sampling, uncaptured)
             done.append(size)
         session.coverage(workload.name, wanted, done, "times")
     return True
@@ -79,7 +91,7 @@ def _prepare(
             if before - start > seconds:
                 raise TimeoutError("no time was left to compile it")
             peer.prepare(workload, buffers, size)
-            buffers[2].fill_(float("nan"))
+            spoil(buffers[2])
             result = peer.bind(workload, size, buffers)()
             session.machine.synchronize()
             error = relative_error(
@@ -105,7 +117,7 @@ def _prepare(
             )
         else:
             ready.append(peer)
-    buffers[2].normal_()
+    refill(buffers[2])
     return ready
 
 
@@ -115,7 +127,7 @@ def _size(
     workload: Workload,
     size: int,
     peers: list[Peer],
-    modes: Sequence[str],
+    sampling: Sampling,
     uncaptured: set[str],
 ) -> None:
     """uncaptured: peers that a graph did not take, which are not tried again."""
@@ -130,9 +142,14 @@ def _size(
             calls[peer.name] = bound
         except Exception as error:
             problems[peer.name] = f"{type(error).__name__}: {error}"[:500]
-    for mode in modes:
+    for mode in sampling.modes:
         summaries, errors = compare_captured(
-            session.machine, calls, mode, session.thorough(ROUNDS), uncaptured
+            session.machine,
+            calls,
+            mode,
+            session.thorough(sampling.rounds),
+            uncaptured,
+            sampling.microseconds,
         )
         for peer in peers:
             session.write(
@@ -148,7 +165,7 @@ def _size(
                 sets=len(buffers),
             )
     for _, _, result in buffers:
-        result.normal_()
+        refill(result)
     session.machine.tidy()
 
 
@@ -161,7 +178,7 @@ def _ceilings(session: Session) -> None:
     extent = 8192 if large else 128
     products = {}
     for workload in session.workloads:
-        if workload.type in products:
+        if workload.type in products or workload.type == "i8":
             continue
         allow_tf32(workload)
         a, b, c = (

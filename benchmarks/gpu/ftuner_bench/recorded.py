@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
+import json
 import pathlib
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import ftuner
+import numpy as np
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
@@ -31,19 +34,61 @@ def key(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:24]
 
 
+class Predictions:
+    """Predicted times that decide who computes what, by what was asked: a bundle has no library of the
+    cost model.
+
+    They are recorded where `known` is None, and else looked up. missing: how many were not found.
+    """
+
+    #: Modules of the package whose function `predict` is asked, by how their answers are kept.
+    MODULES = {"vendor": "ftuner.latency.vendor", "rows": "ftuner.latency.looping_rows"}
+
+    def __init__(self, known: dict[str, list[float] | None] | None = None):
+        self.is_recording = known is None
+        self.known = {} if known is None else known
+        self.missing = 0
+
+    def wrap(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def predict(device: Any, *arguments: Any) -> Any:
+            asked = json.dumps([kind, *arguments])
+            if self.is_recording:
+                found = original(device, *arguments)
+                self.known[asked] = None if found is None else found.tolist()
+            elif asked not in self.known:
+                self.missing += 1
+            times = self.known.get(asked)
+            if times is None and kind == "rows":
+                # Rows are Inductor's where nothing is known.
+                return np.full(len(arguments[0]), np.finfo(float).tiny)
+            return None if times is None else np.array(times)
+
+        return predict
+
+
 @contextlib.contextmanager
-def replaced(compile_: Callable[..., ftuner.Module]) -> Iterator[None]:
-    """`ftuner.compile` is `compile_` inside, and no times of graphs are predicted: a bundle has no
-    library of the cost model."""
+def replaced(
+    compile_: Callable[..., ftuner.Module], predictions: Predictions
+) -> Iterator[None]:
+    """`ftuner.compile` is `compile_` inside, predictions of operators are those given, and no times of
+    graphs are predicted."""
     from ftuner.torch import replacement
 
-    originals = ftuner.compile, replacement.predict
+    modules = {
+        kind: importlib.import_module(name) for kind, name in Predictions.MODULES.items()
+    }
+    originals = {kind: module.predict for kind, module in modules.items()}
+    original, of_graph = ftuner.compile, replacement.predict
     ftuner.compile = compile_
     replacement.predict = lambda *_: None
+    for kind, module in modules.items():
+        setattr(module, "predict", predictions.wrap(kind, originals[kind]))
     try:
         yield
     finally:
-        ftuner.compile, replacement.predict = originals
+        ftuner.compile, replacement.predict = original, of_graph
+        for kind, module in modules.items():
+            setattr(module, "predict", originals[kind])
 
 
 def recorder(

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import stats
+from .parts import PARTS
 from .records import Record, replace
 from .timing import MODES
 
@@ -164,7 +165,9 @@ def selection(records: Iterable[Record]) -> list[dict[str, Any]]:
     """
     groups: dict[tuple[str, int, str], list[Record]] = defaultdict(list)
     for record in records:
-        if record["kind"] == "program" and record["microseconds"]:
+        # Programs that the search left out have no score.
+        is_ranked = record["kind"] == "program" and record["program"]["rank"] is not None
+        if is_ranked and record["microseconds"]:
             groups[record["workload"], record["size"], record["mode"]].append(record)
     result = []
     for (workload, size, mode), group in sorted(groups.items()):
@@ -292,8 +295,11 @@ def summarise(facts: dict[str, Any], records: list[Record]) -> dict[str, Any]:
         "models": models(records),
         "families": by_kind(records, "family"),
         "bandwidths": by_kind(records, "bandwidths"),
+        "probes": by_kind(records, "probe"),
+        "box_rows": by_kind(records, "box_rows"),
         "forward": forward(records),
         "rows": by_kind(records, "row"),
+        "iree": by_kind(records, "iree"),
         "notes": by_kind(records, "note"),
         "host_time": by_kind(records, "host_time"),
         "coverage": by_kind(records, "coverage"),
@@ -316,6 +322,7 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
     lines += [f"  FAILED {failure}" for failure in found["failures"][:20]]
     if content["families"]:
         lines += ["", *_proof(content["families"])]
+    lines += _box_rows(content["box_rows"])
     modes = [mode for mode in MODES if any(row["mode"] == mode for row in content["ratios"])]
     by_key = {(row["workload"], row["peer"], row["mode"]): row for row in content["ratios"]}
     pairs = list(dict.fromkeys((row["workload"], row["peer"]) for row in content["ratios"]))
@@ -383,18 +390,30 @@ def text(content: dict[str, Any], titles: dict[str, str]) -> str:
             "Operators on rows with cold caches, microseconds of a call",
             table(columns, [[row[column] for column in columns] for row in content["rows"]]),
         ]
+    if content["iree"]:
+        columns = ["case", "size", "how", "microseconds", "error"]
+        lines += [
+            "",
+            "Modules of IREE on its CUDA runtime, microseconds of a call",
+            table(columns, [[row[column] for column in columns] for row in content["iree"]]),
+        ]
     if content["host_time"]:
         lines += [
             "",
             "Time of the host, nanoseconds of a call",
             table(
-                ["what", "median", "q1", "q3"],
+                ["workload", "what", "median", "q1", "q3"],
                 [
-                    [row["what"], *[row["nanoseconds"][key] for key in ("median", "q1", "q3")]]
+                    [
+                        row["workload"],
+                        row["what"],
+                        *[row["nanoseconds"][key] for key in ("median", "q1", "q3")],
+                    ]
                     for row in content["host_time"]
                 ],
             ),
         ]
+    lines += _parts(content["parts"])
     lines += _left_out(content)
     lines += ["", *[f"{name}: {title}" for name, title in titles.items()]]
     return "\n".join(lines)
@@ -413,6 +432,26 @@ def _proof(families: Sequence[dict[str, Any]]) -> list[str]:
             if family["status"] != "passed"
         ]
     return lines
+
+
+def _box_rows(found: Sequence[dict[str, Any]]) -> list[str]:
+    """The price of a row of a box in the tensor and outside."""
+    columns = [
+        "blocks", "in_flight", "clocks_fixed", "clocks_per_valid_row", "clocks_per_row_outside",
+        "mean_error",
+    ]  # fmt: skip
+    rows = [[price[column] for column in columns] for record in found for price in record["prices"]]
+    return ["", "Clocks of a box of a tensor map", table(columns, rows)] if rows else []
+
+
+def _parts(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """Seconds that the finished parts took, beside those planned."""
+    planned = {part.name: part.seconds for part in PARTS}
+    rows = [
+        [part["part"], planned.get(part["part"]), part["seconds"]]
+        for part in parts
+    ]
+    return ["", "Seconds of parts", table(["part", "planned", "taken"], rows)] if rows else []
 
 
 def _left_out(content: dict[str, Any]) -> list[str]:
@@ -467,13 +506,17 @@ def products_rows(
     return rows
 
 
-def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """The data set of part 4, one row for each program, size and mode."""
+def program_rows(
+    records: Iterable[Record], times: Sequence[Reading] = ()
+) -> list[dict[str, Any]]:
+    """The data set of the pools, one row for each program, size and mode."""
     rows = []
     for record in records:
         if record["kind"] != "program":
             continue
+        clock, power = near(times, record.get("at"))
         program, resources = record["program"], record["resources"] or {}
+        metrics = program.get("metrics", {})
         time = record["microseconds"] or {}
         rows.append(
             {
@@ -481,22 +524,27 @@ def program_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
                 "t": record["size"],
                 "mode": record["mode"],
                 "rank": program["rank"],
-                "family": program["family"],
+                "family": program.get("family", program.get("function")),
                 "path": program["path"],
+                "reduce_split": program.get("reduce_split", 1),
                 "schedule": " ".join(f"{name}={v}" for name, v in program["schedule"].items()),
                 "block_tiles": _tiles(program, "block_tile"),
                 "register_tiles": _tiles(program, "register_tile"),
                 "blocks": "+".join(map(str, program["blocks"])),
-                "padded": program["padded"],
+                "padded": program.get("padded"),
                 "threads": record["threads"],
                 "shared_memory_bytes": record["shared_bytes"],
                 "registers": resources.get("registers_per_thread"),
                 "spill_store_bytes": resources.get("spill_store_bytes"),
-                **{name: program["metrics"][name] for name in ("pad", "occ", "cmr")},
-                "grid": program["metrics"]["blocks"],
-                "score": program["score"],
-                "rating": program["rating"],
+                **{name: metrics.get(name) for name in ("pad", "occ", "cmr")},
+                "grid": metrics.get("blocks"),
+                "box_rows": program.get("box_rows", {}).get("copied"),
+                "box_rows_outside": program.get("box_rows", {}).get("outside"),
+                "score": program.get("score"),
+                "rating": program.get("rating"),
                 **{f"{key}_us": time.get(key) for key in ("median", "q1", "q3")},
+                "sm_mhz": clock,
+                "power_w": power,
                 "problem": record["problem"],
             }
         )
@@ -553,7 +601,7 @@ def write(
     content = summarise(facts, records)
     (folder / "results.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     write_csv(folder / "products.csv", products_rows(records, times))
-    write_csv(folder / "programs.csv", program_rows(records))
+    write_csv(folder / "programs.csv", program_rows(records, times))
     write_csv(folder / "models.csv", model_rows(records))
     write_csv(folder / "rows.csv", rows_on_rows(records))
     kernels = by_kind(records, "kernels")

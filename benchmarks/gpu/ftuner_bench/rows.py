@@ -1,4 +1,4 @@
-"""Operators on rows, of any number and any length: softmax and norms by FTuner and by PyTorch.
+"""Operators on rows, of any number and any length: softmax and norms by FTuner, PyTorch and Inductor.
 
 One function of each operator and type serves all sizes: rows and columns are both dynamic. Times
 are of graphs with cold caches. rows.csv has the columns of measured memory-bound operators
@@ -14,10 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo
 
 from . import buffers, bundle
 from .session import Session, within
-from .ways import check
+from .ways import check, compile_ahead
+from .workloads import spread
 
 ROUNDS = 7
 COLUMNS = (32, 33, 128, 768, 1024, 4096, 8192, 16384, 50257)
@@ -73,10 +75,13 @@ class Case:
         return f"{self.operator}_{self.type}"
 
     def inputs(self, rows: int, cols: int, device: str, seed: int) -> tuple[torch.Tensor, ...]:
-        generator = torch.Generator().manual_seed(seed)
+        # On the device: the host takes seconds for the largest.
+        generator = torch.Generator(device=device).manual_seed(seed)
         shapes = [(rows, cols)] * self.tensors + [(cols,)] * self.vectors
         kind = buffers.TYPES[self.type]
-        return tuple(torch.randn(*shape, generator=generator).to(device, kind) for shape in shapes)
+        return tuple(
+            torch.randn(*shape, generator=generator, device=device).to(kind) for shape in shapes
+        )
 
     def bytes(self, rows: int, cols: int) -> int:
         """Bytes that are read and written at the least."""
@@ -105,7 +110,9 @@ def grid(small: bool) -> list[tuple[int, int]]:
     """Rows and columns."""
     if small:
         return [(3, 33), (2, 768)]
-    return [(rows, cols) for cols in COLUMNS for rows in ROWS if rows * cols <= MOST_ELEMENTS]
+    every = [(rows, cols) for cols in COLUMNS for rows in ROWS if rows * cols <= MOST_ELEMENTS]
+    # Any first part of them has few and many rows and columns.
+    return [every[place - 1] for place in spread(len(every))]
 
 
 def prepare(
@@ -149,7 +156,13 @@ def measure(session: Session) -> bool:
             uncaptured: set[str] = set()
             done: list[str] = []
             try:
-                ways = _ways(case, folder)
+                ways = _ways(session, case, folder)
+                if "compile" in ways:
+                    some = next(size for size in sizes if size[0] > 1)
+                    ahead = case.inputs(*some, session.machine.device, session.seed)
+                    compile_ahead(ways["compile"], ahead)
+                # No size takes as long as the compiler.
+                share.restart()
                 for rows, cols in sizes:
                     if not share.allows() and done:
                         break
@@ -166,14 +179,22 @@ def measure(session: Session) -> bool:
     return passed
 
 
-def _ways(case: Case, folder: pathlib.Path) -> dict[str, Callable[..., Any]]:
+def _ways(session: Session, case: Case, folder: pathlib.Path) -> dict[str, Callable[..., Any]]:
     import ftuner
 
     library = bundle.unpack_to_file(folder / f"{case.name}.so.xz")
-    return {
-        "ftuner": ftuner.load(library).functions[case.name],
-        "eager": case.build().forward,
-    }
+    module = case.build()
+    ways = {"ftuner": ftuner.load(library).functions[case.name], "eager": module.forward}
+    if "compile" not in session.skipped_peers:
+        torch._dynamo.reset()
+
+        # A code object of its own for each case: recompilations are counted by code.
+        def forward(*inputs: torch.Tensor) -> Any:
+            return module(*inputs)
+
+        forward.__code__ = forward.__code__.replace(co_name=f"rows_{case.name}")
+        ways["compile"] = torch.compile(forward, dynamic=True)
+    return ways
 
 
 def _size(
@@ -191,6 +212,9 @@ def _size(
     count = min(64, max(1, round(buffers.COLD_FACTOR * session.machine.cache_bytes / least)))
     sets = [inputs, *(tuple(tensor.clone() for tensor in inputs) for _ in range(count))]
     title = f"{case.name}, {rows} x {cols}"
+    if rows == 1:
+        # torch.compile specialises sizes of 1: another compilation.
+        ways = {way: function for way, function in ways.items() if way != "compile"}
     checked = check(session, title, case.type, ways, sets, expected)
     for way, summary, rest in checked.times(session, "graph_cold", ROUNDS, uncaptured):
         session.write(

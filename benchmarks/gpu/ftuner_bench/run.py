@@ -26,7 +26,7 @@ from typing import Any
 
 from . import bundle as bundles
 from . import records, report
-from .parts import PARTS, Part, seconds_for
+from .parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for, seconds_of
 from .processes import Child
 from .records import Record, Writer
 from .runtime import Runtime, RuntimeFailure
@@ -56,6 +56,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="run.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "call",
+        nargs="?",
+        default="",
+        metavar="first|second",
+        help="the parts of one call (default: those that the bundle was made for)",
+    )
     parser.add_argument("--bundle", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument(
         "--out",
@@ -69,9 +76,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--budget",
         type=float,
-        default=510.0,
         metavar="SECONDS",
-        help="for everything; what does not fit is left out and said (default: %(default)s)",
+        help="for everything; parts at the end that do not fit are left out and said (default: "
+        + ", ".join(f"{seconds:.0f} for {call}" for call, seconds in CALL_SECONDS.items())
+        + ")",
     )
     parser.add_argument(
         "--workloads",
@@ -94,11 +102,18 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, help="of the random data (default: another each time)")
     parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="print the parts, their seconds and their bytes, and measure nothing",
+    )
+    parser.add_argument(
         "--report-only",
         action="store_true",
         help="make the tables of --out from the records there, which needs no GPU",
     )
     options = parser.parse_args(arguments)
+    if options.call not in ("", *CALL_SECONDS):
+        parser.error(f"expected the call first or second, but got '{options.call}'")
     for name in [*options.only.split(","), *options.skip.split(",")]:
         if name and name not in names.split(","):
             parser.error(f"expected a part of {names}, but got '{name}'")
@@ -110,7 +125,54 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def chosen_parts(options: argparse.Namespace) -> list[Part]:
     only, skipped = set(options.only.split(",")) - {""}, set(options.skip.split(","))
-    return [part for part in PARTS if (not only or part.name in only) and part.name not in skipped]
+    return [
+        part
+        for part in of_call(options.call)
+        if (not only or part.name in only) and part.name not in skipped
+    ]
+
+
+def choose_call(options: argparse.Namespace, bundle: bundles.Bundle) -> None:
+    """Sets the call and the budget where none was given. Raises ValueError for a call that the bundle
+    was not made for."""
+    if options.call and bundle.call not in ("", options.call):
+        raise ValueError(f"expected the {bundle.call} call of this bundle, but got {options.call}")
+    options.call = options.call or bundle.call
+    if not chosen_parts(options):
+        raise ValueError(f"no part of the {options.call} call is chosen")
+    if options.budget is None:
+        options.budget = seconds_of(options.call)
+
+
+def files_of(part: Part, bundle: bundles.Bundle, device: str) -> list[str]:
+    """Paths of what the bundle holds for a part. Libraries of workloads count for the part that times
+    them."""
+    files = bundle.devices[device]["files"]
+    if part.own_files:
+        return [files[part.name]] if part.name in files else []
+    module = part.module or part.name
+    kinds = {"products": ["library_"], "selection": ["selection_", "slices_", "programs_"]}
+    return [
+        files[kind + workload.name]
+        for workload in bundle.workloads
+        for kind in kinds.get(module, [])
+        if part.takes(workload) and kind + workload.name in files
+    ]
+
+
+def plan(options: argparse.Namespace, bundle: bundles.Bundle, device: str) -> str:
+    """A table of the parts with their seconds and bytes, and the time and the size of it all."""
+    parts = chosen_parts(options)
+    seconds = sum(part.seconds for part in parts)
+    rows = [
+        [part.name, part.call, part.seconds, bundle.bytes_of(files_of(part, bundle, device))]
+        for part in parts
+    ]
+    table = report.table(["part", "call", "seconds", "bytes"], rows)
+    return (
+        f"{table}\n\n{seconds:.0f} s of parts and {REPORTING:.0f} s of tables, of "
+        f"{options.budget:.0f} s; {bundles.size_of(bundle.folder):,} bytes of the bundle"
+    )
 
 
 class Clocks:
@@ -317,6 +379,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         bundle = bundles.read(options.bundle.resolve())
         matching(bundle.workloads, options.workloads)
+        choose_call(options, bundle)
+        if options.plan:
+            print(plan(options, bundle, options.device or next(iter(bundle.devices))))
+            return 0
         gpu, device = find_device(bundle, Runtime(bundle.runtime_path), options.device)
     except RuntimeFailure as error:
         print(f"error: nothing can be measured here: {error}", file=sys.stderr)

@@ -76,6 +76,15 @@ _ELEMENT_TYPES = {
 }  # fmt: skip
 
 
+# Rows of a box that is fitted to a small operand are a multiple of so many.
+_FIT_ROWS = 8
+
+
+def fitted_box(box: int, fit_below: int, size: int) -> int:
+    """The elements of a box along a dimension of a tensor map (include/FTuner/Schedule/TensorMap.h)."""
+    return box if size >= fit_below else -(-size // _FIT_ROWS) * _FIT_ROWS
+
+
 class Runtime:
     """libftrt, opened before any compiled library, which then finds it by name."""
 
@@ -110,12 +119,14 @@ class Runtime:
     ) -> bytes:
         """The value of a parameter of the manifest that is a tensor map (docs/abi.md)."""
         rank = len(sizes)
+        below = parameter.get("fit_below") or [0] * rank
+        box = [fitted_box(*one) for one in zip(parameter["box"], below, sizes)]
         kind = TensorMap(
             kernel=entry.encode(),
             parameter=parameter["name"].encode(),
             element_type=_ELEMENT_TYPES[parameter["type"]],
             rank=rank,
-            box=(ctypes.c_uint32 * 5)(*parameter["box"]),
+            box=(ctypes.c_uint32 * 5)(*box),
             swizzle=(0, 32, 64, 128).index(parameter["swizzle_bytes"]),
             l2_promotion=(0, 64, 128, 256).index(parameter["l2_promotion_bytes"]),
         )

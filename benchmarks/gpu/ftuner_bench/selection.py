@@ -1,8 +1,9 @@
-"""Part 4: every program of the pools timed, to see how well the score ranks them.
+"""Programs of the pools timed, to see how well the score ranks them.
 
 The bundle holds the kernels of all families and, for each size, the programs that
 the search ranked with the terms of their scores (prepare.py). Each is launched
 through the runtime with its own blocks, checked, and timed warm and cold in graphs.
+Programs with slices of k are two launches, which a function of each makes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .buffers import Buffers, Pool, reference, relative_error
+from .buffers import Buffers, Pool, reference, refill, relative_error, spoil
 from .machine import Call
 from .runtime import Launch, Library, blocks_of
 from .session import Session, within
@@ -37,68 +38,140 @@ def measure(session: Session) -> bool:
     }
     # Those with most sizes come last and take all the time that is left.
     workloads.sort(key=lambda workload: len(listings[workload]["sizes"]))
+    every = {workload: Programs(session, workload, listings[workload]) for workload in workloads}
+    # Programs that no search chose, and nobody proved, come last: one that hangs costs the others.
+    jobs = [
+        (workload, is_ranked)
+        for is_ranked in (True, False)
+        for workload in workloads
+        if is_ranked or every[workload].has_unranked()
+    ]
     passed = True
-    for number, workload in enumerate(workloads):
-        library = Library(session.runtime, session.artefact("selection_" + workload.name))
-        library.prepare(session.machine.stream)
-        programs = listings[workload]
-        share = within(session, len(workloads) - number)
-        wanted = [size for size in session.grid(workload) if str(size) in programs["sizes"]]
-        done = []
+    for number, (workload, is_ranked) in enumerate(jobs):
+        programs = every[workload]
+        share = within(session, len(jobs) - number)
+        wanted = [size for size in session.grid(workload) if programs.of(size, is_ranked)]
+        done: list[int] = []
         for size in wanted:
             # Half a dozen milliseconds of each program; a size is measured whole.
             if not share.allows() and done:
                 break
-            passed &= _size(session, pool, library, workload, size, programs)
+            passed &= _size(session, pool, workload, size, programs, is_ranked)
             done.append(size)
-        session.coverage(workload.name, wanted, done, "selection")
+        what = "ranked programs" if is_ranked else "other programs"
+        session.coverage(workload.name, wanted, done, what)
     return passed
+
+
+class Programs:
+    """The programs of a workload by their sizes, and how to run them."""
+
+    def __init__(self, session: Session, workload: Workload, listing: dict[str, Any]):
+        self.session, self.workload = session, workload
+        self.sizes: dict[str, list[dict[str, Any]]] = listing["sizes"]
+        self.library = self._open("selection_")
+        manifest = json.loads(self.library.module.manifest)
+        self.addresses = self.library.kernels()
+        self.kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+        self.families = manifest["workloads"][0]["families"]
+        files = session.bundle.devices[session.device]["files"]
+        self.slices: Library | None = None
+        if "slices_" + workload.name in files:
+            self.slices = self._open("slices_")
+            manifest = json.loads(self.slices.module.manifest)
+            self.kernels |= {kernel["entry"]: kernel for kernel in manifest["kernels"]}
+            # The only workload of each function has its name and a number.
+            self.families_of = {
+                one["name"].rpartition("_")[0]: one["families"] for one in manifest["workloads"]
+            }
+        self.workspace = torch.empty(0, dtype=torch.uint8)
+
+    def of(self, size: int, is_ranked: bool) -> list[tuple[int, dict[str, Any]]]:
+        """The programs of a size that the search ranked, or the others, with their numbers."""
+        every = enumerate(self.sizes.get(str(size), []))
+        return [one for one in every if (one[1]["rank"] is not None) == is_ranked]
+
+    def has_unranked(self) -> bool:
+        return any(self.of(int(size), False) for size in self.sizes)
+
+    def _open(self, kind: str) -> Library:
+        library = Library(self.session.runtime, self.session.artefact(kind + self.workload.name))
+        library.prepare(self.session.machine.stream)
+        return library
+
+    def kernel_of(self, program: dict[str, Any]) -> dict[str, Any]:
+        """The manifest's entry of a program's kernel; of two, the one that multiplies."""
+        if "function" in program:
+            return self.kernels[self.families_of[program["function"]][0]["kernel"]]
+        return self.kernels[self.families[program["family"]]["kernel"]]
+
+    def call(self, program: dict[str, Any], size: int, buffers: Buffers) -> Call:
+        """A call that runs a program."""
+        stream = self.session.machine.stream
+        if "function" in program:
+            return self._function(program["function"], size, buffers)
+        kernel = self.kernel_of(program)
+        address = self.addresses[kernel["entry"]]
+        one = launch(self.session, address, kernel, program, self.workload, size, buffers)
+        return lambda: one(stream)
+
+    def _function(self, name: str, size: int, buffers: Buffers) -> Call:
+        assert self.slices is not None
+        sizes = self.workload.dynamic_sizes(size)
+        function = self.slices.function(name, 3, len(sizes))
+        count = function.workspace_bytes(*sizes)
+        if self.workspace.numel() < count:
+            # The one before is kept by the calls that have its address.
+            self.workspace = torch.empty(
+                count, dtype=torch.uint8, device=self.session.machine.device
+            )
+        workspace, addresses = self.workspace, [tensor.data_ptr() for tensor in buffers]
+        stream = self.session.machine.stream
+        return lambda: function(*addresses, *sizes, workspace.data_ptr(), stream)
 
 
 def _size(
     session: Session,
     pool: Pool,
-    library: Library,
     workload: Workload,
     size: int,
-    programs: dict[str, Any],
+    programs: Programs,
+    is_ranked: bool,
 ) -> bool:
-    kernels = library.kernels()
-    manifest = json.loads(library.module.manifest)
-    described = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
-    families = manifest["workloads"][0]["families"]
+    chosen = programs.of(size, is_ranked)
     buffers = pool.sets(workload, size)
     a, b, c = buffers[0]
     expected = reference(workload, a, b)
     calls: dict[str, list[Call]] = {}
     passed = True
-    for index, program in enumerate(programs["sizes"][str(size)]):
-        kernel = described[families[program["family"]]["kernel"]]
-        launches = [
-            launch(session, kernels[kernel["entry"]], kernel, program, workload, size, some)
-            for some in buffers
-        ]
-        c.fill_(float("nan"))
-        launches[0](session.machine.stream)
-        session.machine.synchronize()
-        error = relative_error(c, expected)
-        if not error <= workload.tolerance:
+    for index, program in chosen:
+        error: float | None = None
+        try:
+            bound = [programs.call(program, size, some) for some in buffers]
+            spoil(c)
+            bound[0]()
+            session.machine.synchronize()
+            error = relative_error(c, expected)
+            if not error <= workload.tolerance:
+                raise ValueError(f"relative error {error:.3g}")
+            calls[str(index)] = bound
+        except Exception as failure:  # of one program: the others go on
             passed = False
             session.write(
-                "wrong_program", workload=workload.name, size=size, program=program, error=error
+                "wrong_program",
+                workload=workload.name,
+                size=size,
+                program=program,
+                error=error,
+                problem=str(failure),
             )
-            print(
-                f"FAILED {workload.name} T={size}: program {index}: relative error {error:.3g}",
-                flush=True,
-            )
-            continue
-        calls[str(index)] = [lambda l=l: l(session.machine.stream) for l in launches]
+            print(f"FAILED {workload.name} T={size}: program {index}: {failure}", flush=True)
     times = {
         mode: compare(session.machine, calls, mode, session.thorough(ROUNDS), SAMPLE_MICROSECONDS)
         for mode in ("graph_warm", "graph_cold")
     }
-    for index, program in enumerate(programs["sizes"][str(size)]):
-        kernel = described[families[program["family"]]["kernel"]]
+    for index, program in chosen:
+        kernel = programs.kernel_of(program)
         for mode, (summaries, errors) in times.items():
             if str(index) in summaries or str(index) in errors:
                 session.write(
@@ -115,7 +188,7 @@ def _size(
                 )
     # What the pool's memory held was overwritten, which random data must not be for long.
     for _, _, result in buffers:
-        result.normal_()
+        refill(result)
     return passed
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # It needs PyTorch, and some parts do not.
 class Session:
     """Input of a part.
 
-    workloads: the requested workloads of the bundle that have the part's types. machine: only for
+    workloads: the requested workloads of the bundle of the part's groups. machine: only for
     parts that need PyTorch. deadline: a time of time.monotonic(). sizes: the requested sizes, or None
     for all.
     """

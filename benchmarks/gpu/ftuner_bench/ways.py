@@ -23,6 +23,14 @@ def tensors(value: Any) -> list[torch.Tensor]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
+def compile_ahead(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> None:
+    """Calls a function of torch.compile once. If it fails, so does the check, which says why."""
+    try:
+        function(*inputs)
+    except Exception:
+        pass
+
+
 @dataclasses.dataclass
 class Checked:
     """What became of each way by its name.

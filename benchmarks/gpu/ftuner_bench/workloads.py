@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 
-# How operands are multiplied, and the type that holds them and the result. Sums are f32.
-ELEMENTS = {"f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16"}
+# How operands are multiplied, and the type that holds them and the result. Sums are f32, of i8 i32,
+# which is also the type of its results.
+ELEMENTS = {"f32": "f32", "tf32": "f32", "f16": "f16", "bf16": "bf16", "i8": "i8"}
+BYTES = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i8": 1}
 
 # Largest relative error of a right product (Frobenius norms, against float64 on the same
 # operands). Sums of some thousand products in f32 stay near 5e-7; tf32 rounds factors to 2^-11,
-# f16 and bf16 the result to 2^-11 and 2^-8.
-TOLERANCES = {"f32": 1e-5, "tf32": 1e-3, "f16": 1e-3, "bf16": 8e-3}
+# f16 and bf16 the result to 2^-11 and 2^-8. Integers are exact.
+TOLERANCES = {"f32": 1e-5, "tf32": 1e-3, "f16": 1e-3, "bf16": 8e-3, "i8": 0.0}
 # Of factors that are cut off rather than rounded (include/FTuner/Executor/Tolerance.h).
 TRUNCATED_TOLERANCE = 2.3e-3
 
@@ -32,10 +34,12 @@ class Workload:
           "nn", A [batch, T, T] and B [batch, T, N]: the product with the values.
     type: how operands are multiplied, a key of ELEMENTS.
     sizes: the T that are measured, of the range up to `largest`; empty: all.
+    first: those of them that come first, in their order.
     paths: codegen paths whose kernels compete, with commas between; empty: the compiler's.
     truncates: of tf32, whether FTuner may cut factors off in place of rounding them.
     packs: whether FTuner is passed B in the order in which blocks of `wgmma` read it
           (docs/tensor-cores.md), of "linear"; no other path computes such a product.
+    gelu: whether C is GELU of the product, of "dense" and "linear".
     """
 
     name: str
@@ -51,15 +55,27 @@ class Workload:
     paths: str = ""
     truncates: bool = False
     packs: bool = False
+    gelu: bool = False
+    first: tuple[int, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """A name by which parts take the workload (parts.py)."""
+        return "epilogue" if self.gelu else "packed" if self.packs else self.type
 
     @property
     def element(self) -> str:
-        """Type of the elements of A, B and C."""
+        """Type of the elements of A and B."""
         return ELEMENTS[self.type]
 
     @property
+    def result_element(self) -> str:
+        """Type of the elements of C."""
+        return "i32" if self.type == "i8" else self.element
+
+    @property
     def element_bytes(self) -> int:
-        return 4 if self.element == "f32" else 2
+        return BYTES[self.element]
 
     @property
     def tolerance(self) -> float:
@@ -104,13 +120,18 @@ class Workload:
     def bytes(self, size: int) -> int:
         """Least traffic: each operand read once, the result written once."""
         batch, m, n, k = self.extents(size)
-        return self.element_bytes * batch * (m * k + k * n + m * n)
+        operands = self.element_bytes * (m * k + k * n)
+        return batch * (operands + BYTES[self.result_element] * m * n)
 
     def mlir(self) -> str:
         """The module that FTuner compiles; its function has the workload's name."""
         return _TEXT["packed" if self.packs else self.form].format(
             name=self.name,
             type=self.element,
+            result=self.result_element,
+            zero="0" if self.type == "i8" else "0.0",
+            after=_GELU.format(n=self.n, type=self.element) if self.gelu else "",
+            returned="g" if self.gelu else "c",
             b=f"{self.n}x{self.k}" if self.transposed else f"{self.k}x{self.n}",
             b_axes="n, k" if self.transposed else "k, n",
             batch=self.batch,
@@ -137,11 +158,12 @@ class Workload:
         return options
 
     def grid(self, wanted: Sequence[int] | None = None) -> list[int]:
-        """The sizes that are measured, or of them those that are wanted, in the order of
-        `spread`."""
+        """The sizes that are measured, or of them those that are wanted: those of `first`, and the
+        others in the order of `spread`."""
         known = sorted(self.sizes) or range(1, self.largest + 1)
         chosen = set(wanted or known)
-        return [known[place - 1] for place in spread(len(known)) if known[place - 1] in chosen]
+        order = [known[place - 1] for place in spread(len(known))]
+        return [size for size in dict.fromkeys((*self.first, *order)) if size in chosen]
 
     def beyond(self) -> tuple[int, ...]:
         """Sizes outside of the range, which must be right as well."""
@@ -156,21 +178,39 @@ _DENSE = """\
 #mk = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> ({b_axes})>
 #mn = affine_map<(m, n, k) -> (m, n)>
+#all = affine_map<(m, n) -> (m, n)>
 module attributes {{ukernel.symbols = {{T = #ukernel.range<{range}>}}}} {{
   func.func @{name}(%a: tensor<?x{k}x{type}> {{ukernel.shape = ["T", {k}]}},
-                    %b: tensor<{b}x{type}>) -> tensor<?x{n}x{type}> {{
+                    %b: tensor<{b}x{type}>) -> tensor<?x{n}x{result}> {{
     %c0 = arith.constant 0 : index
-    %zero = arith.constant 0.0 : {type}
+    %zero = arith.constant {zero} : {result}
     %m = tensor.dim %a, %c0 : tensor<?x{k}x{type}>
-    %empty = tensor.empty(%m) : tensor<?x{n}x{type}>
-    %start = linalg.fill ins(%zero : {type}) outs(%empty : tensor<?x{n}x{type}>) -> tensor<?x{n}x{type}>
+    %empty = tensor.empty(%m) : tensor<?x{n}x{result}>
+    %start = linalg.fill ins(%zero : {result}) outs(%empty : tensor<?x{n}x{result}>) -> tensor<?x{n}x{result}>
     %c = linalg.matmul indexing_maps = [#mk, #b, #mn]
                        ins(%a, %b : tensor<?x{k}x{type}>, tensor<{b}x{type}>)
-                       outs(%start : tensor<?x{n}x{type}>) -> tensor<?x{n}x{type}>
-    return %c : tensor<?x{n}x{type}>
+                       outs(%start : tensor<?x{n}x{result}>) -> tensor<?x{n}x{result}>{after}
+    return %{returned} : tensor<?x{n}x{result}>
   }}
 }}
 """
+
+_GELU = """
+    %g = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}}
+           ins(%c : tensor<?x{n}x{type}>) outs(%empty : tensor<?x{n}x{type}>) {{
+    ^bb0(%x: {type}, %old: {type}):
+      %wide = arith.extf %x : {type} to f32
+      %root = arith.constant 0.70710678118654752 : f32
+      %one = arith.constant 1.0 : f32
+      %half = arith.constant 0.5 : f32
+      %scaled = arith.mulf %wide, %root : f32
+      %erf = math.erf %scaled : f32
+      %sum = arith.addf %erf, %one : f32
+      %part = arith.mulf %wide, %half : f32
+      %result = arith.mulf %part, %sum : f32
+      %narrow = arith.truncf %result : f32 to {type}
+      linalg.yield %narrow : {type}
+    }} -> tensor<?x{n}x{type}>"""
 
 _NT = """\
 #mk = affine_map<(b, m, n, k) -> (b, m, k)>
@@ -258,6 +298,12 @@ TOKENS = (
 # multiples of tiles, and powers of two.
 DENSE_TOKENS = tuple(sorted({*range(1, 137), 257, 1008, 1040, *TOKENS}))
 
+# Rows that come first: the ends, sizes at and beside the heights of tiles, and large ones.
+FIRST_TOKENS = (
+    *(1, 4096, 100, 128, 2048, 16, 48, 53, 64, 8, 97, 129, 257, 1024, 1008, 1040, 32, 33, 104, 4),
+    *(256, 512, 65, 96, 120),
+)
+
 
 def _dense(type: str, factor: int = 1) -> Workload:
     rows, name = ("T", "dense") if factor == 1 else (f"{factor}·T", f"dense{factor}")
@@ -271,7 +317,7 @@ def _llama(
     layer: str, n: int, k: int, type: str = "f16", truncates: bool = False, packs: bool = False
 ) -> Workload:
     """A projection of Llama-2-7B."""
-    sizes = TOKENS if type == "tf32" else DENSE_TOKENS
+    sizes = TOKENS if type in ("tf32", "i8") or packs else DENSE_TOKENS
     name = f"llama_{layer}" + ("" if type == "f16" else f"_{type}")
     title = f"Llama-2-7B {layer} (T, {n}, {k}), {type}"
     if truncates:
@@ -279,20 +325,71 @@ def _llama(
     if packs:
         name, title = f"{name}_packed", f"{title}, packed"
     return Workload(
-        name, title, "linear", 1, 1, n, k, 4096, type, sizes, truncates=truncates, packs=packs
+        name,
+        title,
+        "linear",
+        1,
+        1,
+        n,
+        k,
+        4096,
+        type,
+        sizes,
+        truncates=truncates,
+        packs=packs,
+        first=tuple(size for size in FIRST_TOKENS if size in sizes),
+    )
+
+
+def _bert_up(gelu: bool) -> Workload:
+    """The up-projection of BERT-base, as a model has it."""
+    name, words = ("bert_up_gelu", " and GELU") if gelu else ("bert_up", "")
+    title = f"BERT-base up (T, 3072, 768){words}, f16"
+    return Workload(
+        name,
+        title,
+        "linear",
+        1,
+        1,
+        3072,
+        768,
+        4096,
+        "f16",
+        TOKENS if gelu else DENSE_TOKENS,
+        gelu=gelu,
+        first=tuple(size for size in FIRST_TOKENS if size in TOKENS or not gelu),
     )
 
 
 def _small_linear(
-    name: str, type: str, truncates: bool = False, packs: bool = False
+    name: str,
+    type: str,
+    truncates: bool = False,
+    packs: bool = False,
+    gelu: bool = False,
+    k: int = 64,
 ) -> Workload:
-    title = f"Linear (T, 96, 64), {type}" + (", cut off" if truncates else "")
-    title += ", packed" if packs else ""
-    sizes = (1, 5, 64)
+    title = f"Linear (T, 96, {k}), {type}" + (", cut off" if truncates else "")
+    title += (", packed" if packs else "") + (", GELU" if gelu else "")
     return Workload(
-        name, title, "linear", 1, 1, 96, 64, 64, type, sizes, truncates=truncates, packs=packs
+        name,
+        title,
+        "linear",
+        1,
+        1,
+        96,
+        k,
+        64,
+        type,
+        (1, 5, 64),
+        truncates=truncates,
+        packs=packs,
+        gelu=gelu,
     )
 
+
+# Projections of Llama-2-7B: name, columns and length of the sums.
+LLAMA = (("out", 4096, 4096), ("down", 4096, 11008), ("qkv", 12288, 4096), ("up", 22016, 4096))
 
 # The operators of the paper, and the products of attention of BERT-base with a batch of 16; then
 # those for tensor cores.
@@ -305,18 +402,17 @@ FULL = (
     Workload(
         "linear", "Linear (T, 3072, 768)", "linear", 1, 1, 3072, 768, TOKENS[-3], sizes=TOKENS[:-2]
     ),
-    _dense("f16"),
+    *(_llama(*layer, type) for type in ("f16", "bf16") for layer in LLAMA),
     _dense("f16", 16),
+    _bert_up(False),
+    _bert_up(True),
+    _dense("f16"),
     _dense("bf16"),
     _dense("tf32"),
-    _llama("qkv", 12288, 4096),
-    _llama("out", 4096, 4096),
-    _llama("up", 22016, 4096),
-    _llama("down", 4096, 11008),
-    _llama("out", 4096, 4096, "bf16"),
     _llama("out", 4096, 4096, "tf32"),
     _llama("out", 4096, 4096, "tf32", truncates=True),
     _llama("out", 4096, 4096, packs=True),
+    _llama("out", 4096, 4096, "i8"),
 )
 
 # The same forms, small enough for the emulator: for rehearsals without a GPU.
@@ -332,6 +428,9 @@ SMALL = (
     _small_linear("llama_out", "f16"),
     _small_linear("llama_out_tf32_truncate", "tf32", truncates=True),
     _small_linear("llama_out_packed", "f16", packs=True),
+    _small_linear("llama_out_i8", "i8"),
+    # Its programs have slices of k.
+    _small_linear("bert_up_gelu", "f16", gelu=True, k=256),
 )
 
 

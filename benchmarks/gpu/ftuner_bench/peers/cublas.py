@@ -17,4 +17,5 @@ class Cublas(Peer):
 
     def bind(self, workload: Workload, size: int, buffers: Buffers) -> Call:
         a, b, c = buffers
-        return functools.partial(torch.matmul, a, operand_b(workload, b), out=c)
+        product = torch._int_mm if workload.type == "i8" else torch.matmul
+        return functools.partial(product, a, operand_b(workload, b), out=c)

@@ -30,6 +30,8 @@ class CublasLt(Peer):
         self.plans: dict[tuple[str, int], tuple[int, dict[str, object]]] = {}
 
     def prepare(self, workload: Workload, buffers: Buffers, size: int) -> None:
+        if workload.type not in TYPES:
+            raise ValueError(f"expected one of {', '.join(TYPES)}, but got {workload.type}")
         if self.library is not None:
             return
         library = ctypes.CDLL(str(built(self.session.scratch, "cublaslt", 60)))
