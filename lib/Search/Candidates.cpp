@@ -30,7 +30,8 @@ llvm::Error ftuner::checkKernel(const SearchProblem &problem,
        llvm::zip_equal(family.schedule.fields(), path.scheduleFields()))
     if (value != field.otherwise &&
         llvm::is_contained(problem.options.closedFields, &field))
-      return makeError("expected a family of no gate, but got one of " +
+      return makeError("expected a family without gated fields, but got one "
+                       "with " +
                        Gate{&path, &field}.name());
   if (llvm::Error error = path.check(problem.workload, family, device))
     return error;

@@ -87,7 +87,7 @@ static void makeRelative(ScoreMatrix &scores) {
   }
 }
 
-/// The same scores, where what a shape loses beyond its bound counts several
+/// Returns scores where what a shape loses beyond its bound counts several
 /// times.
 static ScoreMatrix withBounds(const ScoreMatrix &scores,
                               llvm::ArrayRef<double> mostLosses) {

@@ -197,8 +197,8 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-/// Of the sampled shapes, and none for a shape beyond the range. Without
-/// predicted times shares of scores mean nothing.
+/// The sampled shapes have a bound, and a shape beyond the range has none.
+/// Without predicted times shares of scores mean nothing.
 std::vector<double> RangePlanner::mostLosses() const {
   if (!problem.costModel.predictsTime())
     return {};

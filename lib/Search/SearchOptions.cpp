@@ -30,8 +30,8 @@ static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
   return parseCodegenModels(names);
 }
 
-/// What "failed-paths" names: codegen paths and gates. A path stands for all of
-/// its families.
+/// Reads "failed-paths", names of codegen paths and gates. A path stands for all
+/// of its families.
 static llvm::Expected<llvm::SmallVector<Gate>>
 parseFailedPaths(llvm::StringRef names) {
   llvm::SmallVector<Gate> failed, known(codegenGates());

@@ -59,7 +59,7 @@ def compile(  # noqa: A001
     if emulate is None:
         emulate = not runtime.get().has_device()
     names = compiler.cubin_names(cubins)
-    pipeline = compiler.read_options(options, description)
+    pipeline = compiler.read_options(options, description, may_check=not emulate)
 
     def build(folder: Path) -> Mapping[str, Any]:
         library = folder / compile_cache.LIBRARY

@@ -158,7 +158,7 @@ def get(key: str, build: Callable[[Path], Mapping[str, Any]]) -> Entry:
         return entry
     try:
         _entries_folder().mkdir(parents=True, exist_ok=True)
-        with _lock(folder.with_suffix(".lock")):
+        with lock(folder.with_suffix(".lock")):
             entry = _valid_entry(folder)
             if entry is None:
                 entry = _build(folder, build)
@@ -363,7 +363,7 @@ def file_checksum(file: Path) -> str:
 
 
 @contextlib.contextmanager
-def _lock(file: Path) -> Iterator[None]:
+def lock(file: Path) -> Iterator[None]:
     """Waits for other processes and threads that build the same entry; removes the file afterwards.
 
     The system frees the lock of a process that ends. Entries are right without it, too; where the

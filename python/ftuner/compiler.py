@@ -127,12 +127,15 @@ def valued_options(tool: Path) -> frozenset[str]:
     return frozenset(o.name for o in declared_options(tool) if o.type != "switch")
 
 
-def read_options(options: Mapping[str, Any], device: descriptions.Description) -> Options:
+def read_options(
+    options: Mapping[str, Any], device: descriptions.Description, *, may_check: bool = False
+) -> Options:
     """Options of the pipeline by name: `max_kernels=8` is `--max-kernels=8`.
 
     None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
-    family that failed on it are left out (`proof.verdicts`). Raises `TypeError` for
+    family that failed on it are left out (`proof.verdicts`); `may_check`: what has no verdict is
+    checked first, before kernels run on the card. Raises `TypeError` for
     options that do not exist, and `Error` for a calibration that is no built-in one and no file
     that can be read.
     """
@@ -140,7 +143,7 @@ def read_options(options: Mapping[str, Any], device: descriptions.Description) -
     calibration = None
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
-        gates = verdicts.gates_for(device)
+        gates = verdicts.gates_for(device, may_check)
         given["proven_paths"] = ",".join(gates.proven) or None
         given.setdefault("failed_paths", ",".join(gates.failed) or None)
     for name, value in sorted(given.items()):

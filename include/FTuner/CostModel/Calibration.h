@@ -46,7 +46,7 @@ struct Calibration {
   /// The device's chip, such as GH100: the calibration serves other devices of
   /// it. Empty if it serves the one device only.
   std::string die;
-  /// Whether it came from FTuner's own kernels, and not from the vendor's.
+  /// True where it came from FTuner's own kernels, and not from the vendor's.
   bool isOfOwnKernels = false;
   LatencyConstants constants;
   /// Standard deviation of ln(predicted / measured) between kernels for one

@@ -264,7 +264,7 @@ public:
 const CodegenModel *findCodegenModel(llvm::StringRef name);
 /// Every path's model, in the order of CodegenPaths.def.
 llvm::ArrayRef<const CodegenModel *> codegenModels();
-/// Those that compete unless a user names paths.
+/// The models of paths that compete unless a user names paths.
 llvm::SmallVector<const CodegenModel *> defaultCodegenModels();
 
 /// Families that compete only where they were proven on the card, or where a

@@ -21,7 +21,7 @@ static int64_t tilesAlong(const Grid &grid, llvm::ArrayRef<int64_t> shape,
 }
 
 /// The rows of one step of a block. Of an operand as large as the block's tile
-/// or larger all of them lie inside (`moveInside`); of a smaller one the tile
+/// or larger all of them lie inside (`movedInside`); of a smaller one the tile
 /// begins with it.
 static BoxRows rowsOfStep(const WgmmaLayout &layout, unsigned factor,
                           int64_t extent) {

@@ -41,7 +41,7 @@ private:
   int64_t elementBytes;
   /// Whether tensor maps can describe both factors.
   bool canHaveMaps;
-  /// Whether a factor can have fewer elements along m or n than a box.
+  /// True where a factor can have fewer elements along m or n than a box.
   bool canBeSmall;
 };
 

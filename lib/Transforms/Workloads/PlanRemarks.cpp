@@ -122,7 +122,10 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
     if (!llvm::is_contained(paths, gate.path))
       paths.push_back(gate.path);
   problem.paths = paths;
-  problem.options.closedFields = {};
+  llvm::erase_if(problem.options.closedFields, [&](const ScheduleField *field) {
+    return llvm::any_of(waiting,
+                        [&](const Gate &gate) { return gate.field == field; });
+  });
   problem.options.measuring = {};
   llvm::Expected<Plan> other = solve(problem, *setup.strategy);
   if (!other || other->predictions.empty())

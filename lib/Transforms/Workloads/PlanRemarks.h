@@ -17,8 +17,8 @@ namespace ftuner {
 void remarkPlan(ukernel::OperatorOpInterface op, llvm::StringRef symbol,
                 const Plan &plan);
 
-/// What gated paths would gain that nobody has proven on a card: the predicted
-/// time of the shape that takes longest, planned by itself.
+/// Says what families behind gates that nobody has proven on a card would gain:
+/// the predicted time of the shape that takes longest, planned by itself.
 void remarkUnproven(ukernel::OperatorOpInterface op, llvm::StringRef symbol,
                     const Workload &workload, const DeviceSpec &device,
                     const Plan &plan, const SearchSetup &setup);

@@ -133,8 +133,9 @@ WorkloadPlanner::search(const Workload &workload, Paths paths,
       return path->needsExactArchitecture();
     });
   if (allowed.empty())
-    return llvm::createStringError("option 'paths' names none that runs "
-                                   "there");
+    return llvm::createStringError(
+        "options 'paths' and 'failed-paths' leave no codegen path that runs "
+        "there");
   problem.paths = allowed;
   SearchContext context = measuringContext(setup, measurer);
   MeasuringProgress progress(workload.name);

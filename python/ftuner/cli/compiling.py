@@ -122,7 +122,7 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
         compiler.build_library(
             options.source,
             device,
-            compiler.read_options(options.pipeline, device),
+            compiler.read_options(options.pipeline, device, may_check=not options.emulate),
             Path(folder, library.name),
             emulate=options.emulate,
             cubins=compiler.cubin_names(options.cubins),

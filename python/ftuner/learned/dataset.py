@@ -396,7 +396,7 @@ def program_keys(records: Iterable[Mapping[str, int]]) -> Iterator[str]:
 
 
 def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
-    """Microseconds by the latency model, with the constants that the compiler takes."""
+    """Microseconds by the latency model, with the constants of the device's default calibration."""
     figures = np.array([[*loaded.device(device)[1].values()]])
     launches = Launches(figures, np.zeros(len(grids), np.int64), parts, grids)
     return loaded.predict(launches, loaded.default_calibration(device))

@@ -71,7 +71,7 @@ def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]
 def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]:
     """Runs families on a GPU; one that takes longer than `timeout` seconds hangs.
 
-    Where a family hung, or ended the process, others of its path are skipped. Raises `Error` where
+    Where a family hung, or ended the process, others of its set are skipped. Raises `Error` where
     nothing can be run at all.
     """
     with processes.temporary_folder() as folder:
@@ -110,6 +110,12 @@ def run(
                         report(outcomes[family.symbol])
                 todo = [family for family in todo if family.group != broken]
     return outcomes
+
+
+def check_sets(gpu: int, groups: Sequence[str]) -> dict[str, list[Outcome]]:
+    """Checks the named sets on a GPU; outcomes by set, as `check` does."""
+    outcomes = check(gpu, families_for(find_card(gpu), groups), SECONDS_OF_FAMILY)
+    return {group: [one for one in outcomes if one.path == group] for group in groups}
 
 
 def check_and_keep(

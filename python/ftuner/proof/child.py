@@ -94,12 +94,13 @@ def _run(family: Family, library: str, gpu: int) -> dict[str, Any]:
             errors = _run_shape(function, family, sizes, gpu)
         except Error as failure:
             ends = failure.code is not None
-            return {"status": "failed", "words": f"{text}: {failure}", "ends": ends}
+            words = f"{text}: {failure}"
+            return {"status": "failed", "words": words, "ends": ends, "is_wrong": not ends}
         for error, most in errors:
             worst = max(worst, error)
             if not error <= most:
                 words = f"{text}: relative error {error:.3g}, expected at most {most:.3g}"
-                return {"status": "failed", "words": words}
+                return {"status": "failed", "words": words, "is_wrong": True}
     return {"status": "passed", "error": worst}
 
 

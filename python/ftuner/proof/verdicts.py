@@ -1,4 +1,4 @@
-"""Verdicts on codegen paths by card, driver and version, in the folder of the compile cache.
+"""Verdicts on codegen paths and their gates by card, driver and version, in the folder of the compile cache.
 
 A verdict is a JSON file, `verdicts/NAME.json`, of a card with its driver, for one version of FTuner
 and its compiler. What it says of a path holds for the set of families that the path has now.
@@ -70,6 +70,8 @@ class Outcome:
     status: str
     words: str = ""
     error: float | None = None
+    #: Whether a kernel ran and its result was wrong, or it wrote beside it: no chance of the moment.
+    is_wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -206,21 +208,20 @@ class Gates:
 CHECK_VARIABLE = "FTUNER_CHECK_GPU"
 
 
-def gates_for(device: descriptions.Description) -> Gates:
-    """What verdicts say of the card at hand, if that is the device.
+def gates_for(device: descriptions.Description, may_check: bool = False) -> Gates:
+    """Tells a search what verdicts say of the card at hand, if that is the device.
 
-    Sets of families without a verdict are checked first, which takes seconds, once for a card, a
-    driver and a compiler. Warns, once for each card, of what is left out.
+    With `may_check` sets of families without a verdict are checked first, which takes seconds, once
+    for a card, a driver and a compiler. Warns, once for each card, of what is left out.
     """
     card = _card_at_hand(device)
     if card is None:
         return Gates()
     capability = parse_capability(card.card.capability)
     known = [one.group for one in sets().values() if one.applies_to(capability)]
-    found = read(card.card)
-    missing = [group for group in known if group not in found]
-    if missing and os.environ.get(CHECK_VARIABLE) != "0":
-        found = _checked(card, missing)
+    found = {**read(card.card), **_seen.get(card, {})}
+    if may_check and os.environ.get(CHECK_VARIABLE) != "0":
+        found |= _checked(card, known)
     gated = listing.gates(locations.tool("ftuner-translate"))
     for group in known:
         verdict = found.get(group)
@@ -243,21 +244,43 @@ def _called(group: str) -> str:
 
 
 def _checked(card: _CardAtHand, groups: list[str]) -> dict[str, PathVerdict]:
-    """The verdicts on a card once these sets are checked, in one thread at a time."""
+    """The verdicts on a card once sets without one are checked, by one process and thread at a time.
+
+    What may be a chance of the moment (a busy card, memory, the compiler that was killed) is no
+    verdict: it is not tried again in this process. Verdicts that cannot be kept hold for it.
+    """
     from . import check  # It compiles, and the compiler asks for verdicts.
 
-    with _check_lock:
-        found = read(card.card)
-        missing = [group for group in groups if group not in found]
-        if missing and card not in _unchecked:
+    def missing() -> list[str]:
+        found = {**read(card.card), **_seen.get(card, {})}
+        tried = _tried.get(card, set())
+        return [group for group in groups if group not in found and group not in tried]
+
+    if not missing():
+        return _seen.get(card, {})
+    file = file_of(card.card)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_check_lock)
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(cache.lock(file.with_suffix(".lock")))
+        if todo := missing():
+            _tried.setdefault(card, set()).update(todo)
             try:
-                check.check_and_keep(card.index, missing)
-            except Error as error:
-                _unchecked.add(card)
+                outcomes = check.check_sets(card.index, todo)
+                found = {
+                    group: PathVerdict.of(own)
+                    for group, own in outcomes.items()
+                    if all(one.status == "passed" for one in own) or any(one.is_wrong for one in own)
+                }
+                _seen.setdefault(card, {}).update(found)
+                write(card.card, found, [one for group in found for one in outcomes[group]])
+            except (Error, OSError) as error:
                 _warn_once(f"cannot check {card.card.name}: {error}; run ftuner check-gpu")
-        return read(card.card)
+    return _seen.get(card, {})
 
 
+#: The system's lock is for processes; threads wait here, as its waits are not in order.
 _check_lock = threading.Lock()
 
 
@@ -269,8 +292,9 @@ class _CardAtHand:
     index: int
 
 
-#: Cards on which nothing can be run, or whose verdict cannot be kept.
-_unchecked: set[_CardAtHand] = set()
+#: Verdicts that this process found, and sets that it tried.
+_seen: dict[_CardAtHand, dict[str, PathVerdict]] = {}
+_tried: dict[_CardAtHand, set[str]] = {}
 
 
 def _card_at_hand(device: descriptions.Description) -> _CardAtHand | None:

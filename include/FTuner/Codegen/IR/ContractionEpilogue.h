@@ -45,8 +45,8 @@ public:
   struct Place {
     Value row, column;
   };
-  /// Whether the tile stores all elements from one place to another, an i1;
-  /// null if it stores every element that it computes.
+  /// Returns true where the tile stores all elements from one place to another,
+  /// an i1; null if it stores every element that it computes.
   Value areInside(Place first, Place last);
   /// Operands of the epilogue that are the same for all rows, of such a run of
   /// columns; null in place of others. Outside, what is read is not specified.
@@ -56,7 +56,7 @@ public:
   mlir::FloatType roundedSum() const;
 
 private:
-  /// The same along one axis, from an index to another.
+  /// Returns true where it stores all indices of an axis from one to another.
   Value areInside(Value first, Value last, unsigned axis);
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);

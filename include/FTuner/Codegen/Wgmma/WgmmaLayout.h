@@ -80,7 +80,7 @@ struct WgmmaLayout {
   bool isPersistent = false;
   /// Sets of consumer warpgroups: two in ping-pong schedules.
   int64_t consumerSets = 1;
-  /// Whether boxes are fitted to an operand that is smaller than a tile.
+  /// True where boxes are fitted to an operand that is smaller than a tile.
   bool fitsBoxes = false;
   /// Bytes from a stage of lhs and rhs to the next, and of a warp's staging
   /// tile. A persistent block has tiles of both parts of a family: those of the
@@ -170,7 +170,7 @@ struct WgmmaLayout {
     return tileOf(factor).reduceContiguous ? rows / boxesOf(factor) : rows;
   }
 
-  /// Whether one box can bring all that a block's tile of a factor has of an
+  /// True where one box can bring all that a block's tile of a factor has of an
   /// operand with fewer rows than the tile: with rows along the space axis, and
   /// no more than a box may have. Of blocks that share the factor the first
   /// one copies it then.
@@ -178,7 +178,7 @@ struct WgmmaLayout {
     return fitsBoxes && hasTma(factor) && tileOf(factor).reduceContiguous &&
            tileOf(factor).outer <= kMaxTensorMapBox;
   }
-  /// Whether panels that lie outside of an operand are left out.
+  /// True where panels that lie outside of an operand are left out.
   bool fitsPanels(unsigned factor) const {
     return fitsBoxes && hasTma(factor) && !tileOf(factor).reduceContiguous;
   }

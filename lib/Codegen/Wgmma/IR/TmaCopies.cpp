@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace ftuner;
 
 TmaCopies::TmaCopies(const WgmmaTile &of)
-    : b(of.b), math(b), of(of), tile(of.tile), layout(of.layout) {
+    : b(of.b), math(b), of(of), tile(movedInside(b, of.tile)),
+      layout(of.layout) {
   prepareMaps();
   preparePackedRows();
 }
@@ -51,7 +52,8 @@ void TmaCopies::prepareMaps() {
   }
 }
 
-/// The smaller operand's rows, or panels, are whole patterns, or panels.
+/// Of an operand that is smaller than the tile, its rows in whole patterns of
+/// eight, or its panels, come.
 Value TmaCopies::bytesOfBoxes(unsigned factor) {
   const SharedTile &shared = layout.tileOf(factor);
   Value whole = of.constant(layout.stageBytes(shared));

@@ -24,7 +24,8 @@ private:
   /// Bytes of a factor's boxes that arrive at a block in a step, an i32.
   Value bytesOfBoxes(unsigned factor);
   void startBoxes(unsigned factor, Value full, Value stage, Value step);
-  /// Whether the block copies a box, an i1; null where it copies it always.
+  /// The condition on which the block copies a box, an i1; null where it copies
+  /// it always.
   Value isBoxCopied(unsigned factor, int64_t box, Value firstRow);
   void startPackedRows(Value full, Value stage, Value step);
   /// A pointer to a row of a factor's tile in a stage, of any block of a
@@ -41,7 +42,7 @@ private:
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
   const WgmmaTile &of;
-  const ContractionTile &tile;
+  ContractionTile tile;
   const WgmmaLayout &layout;
   /// A tensor map, and the first coordinates of the block's tile in step 0, i32
   /// each, innermost first.
@@ -53,7 +54,7 @@ private:
     /// Elements of the operand along the space axis, an i32; null where boxes
     /// are not fitted to it.
     Value extent;
-    /// Whether the operand has fewer of these than the tile, an i1.
+    /// True where the operand has fewer of these than the tile, an i1.
     Value isSmall;
   };
   /// Of lhs and rhs, where maps copy.

@@ -344,7 +344,6 @@ LogicalResult Pipeline::forEach(Body body) {
   auto emitTile = [&](const TileEmission &emission,
                       ValueRange state) -> FailureOr<Values> {
     ContractionTile tile(emission);
-    moveInside(b, tile);
     WgmmaTile of(b, tile, thread);
     if (state.empty()) {
       body(of, first, zero);

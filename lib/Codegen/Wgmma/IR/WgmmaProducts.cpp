@@ -232,7 +232,8 @@ void WgmmaProducts::store(ValueRange sums, bool hasAsynchronousCopies) {
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
   int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
-  FragmentEpilogue(b, of.tile, fragments, of.schedule.accessBytes,
+  ContractionTile tile = movedInside(b, of.tile);
+  FragmentEpilogue(b, tile, fragments, of.schedule.accessBytes,
                    {of.thread.warp, of.thread.lane, row, column, threads,
                     layout.stagingOffset(), layout.stagingStride})
       .emit(accumulators, hasAsynchronousCopies);

@@ -50,7 +50,9 @@ Value WgmmaTile::emitSteps() const {
   return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
 }
 
-void ftuner::moveInside(ImplicitLocOpBuilder &b, ContractionTile &tile) {
+ContractionTile ftuner::movedInside(ImplicitLocOpBuilder &b,
+                                    const ContractionTile &given) {
+  ContractionTile tile = given;
   WgmmaLayout layout = wgmmaLayout(*tile.described, tile.family, tile.part);
   IndexMath math(b);
   for (unsigned factor : {0, 1}) {
@@ -62,6 +64,7 @@ void ftuner::moveInside(ImplicitLocOpBuilder &b, ContractionTile &tile) {
     Value last = math.sub(tile.extents[axis], layout.sideOf(factor).extent);
     offset = math.minimum(offset, math.maximum(last, math.constant(0)));
   }
+  return tile;
 }
 
 static TileCopy copyOf(const WgmmaTile &of, unsigned factor) {

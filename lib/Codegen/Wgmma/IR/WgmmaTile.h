@@ -46,12 +46,14 @@ struct WgmmaTile {
   ElementType multiplied;
 };
 
-/// Moves a tile back that reaches beyond the tensors, to where all of it lies
-/// inside, or to their beginning if they are smaller than the tile: along m and
-/// n, where tensor maps copy the factor of that axis. A row of a box that lies
-/// outside takes an SM 5 to 10 cycles, one inside 1 to 2
-/// (docs/latency-tensor-cores.md). The tile stores no more than before.
-void moveInside(mlir::ImplicitLocOpBuilder &b, ContractionTile &tile);
+/// Returns a tile that reaches beyond the tensors moved back, to where all of
+/// it lies inside, or to their beginning if they are smaller than the tile:
+/// along m and n, where tensor maps copy the factor of that axis. A row of a
+/// box that lies outside takes an SM 5 to 10 cycles, one inside 1 to 2
+/// (docs/latency-tensor-cores.md). It stores what the tile stores. Each role
+/// moves it where it needs it: positions would take registers in main loops.
+ContractionTile movedInside(mlir::ImplicitLocOpBuilder &b,
+                            const ContractionTile &tile);
 
 /// The copies of both factors into the first stage by threads, which have
 /// numbers below `WgmmaLayout::copyingThreads`.

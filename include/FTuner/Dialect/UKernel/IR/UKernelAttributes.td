@@ -249,8 +249,8 @@ def UKernel_PlanAttr : UKernel_Attr<"Plan", "plan"> {
     alignment, or else by `unaligned_general`. `search` says who made the plan:
     `strategy`, `cost_model`, the `calibration` of the predicted times, the
     `measurer` of measured ones, the `paths`
-    that it could take, and, of these, the `proven_paths` that it could take since
-    they were proven on the card.
+    that it could take, and the gates that were open to it since their families
+    were proven on the card (`proven_paths`).
     `statistics` are figures of the search, `predictions` are times, and
     `rankings` are the best programs of the shapes that it looked at, if
     requested. `unaligned` and these four may be absent.
