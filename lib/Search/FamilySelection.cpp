@@ -87,25 +87,50 @@ static void makeRelative(ScoreMatrix &scores) {
   }
 }
 
-/// Returns scores where what a shape loses beyond its bound counts several
-/// times.
-static ScoreMatrix withBounds(const ScoreMatrix &scores,
-                              llvm::ArrayRef<double> mostLosses) {
-  ScoreMatrix bounded = scores;
-  for (size_t family = 0; family < scores.numFamilies(); ++family)
-    for (size_t shape = 0; shape < mostLosses.size(); ++shape) {
-      double &score = bounded.at(family, shape);
-      score -= tuning::excessCost * std::max(0.0, -score - mostLosses[shape]);
+/// Adds families, up to `limit` in all, for shapes that lose more than their
+/// bounds.
+static void boundLosses(const ScoreMatrix &scores,
+                        llvm::ArrayRef<double> mostLosses, size_t limit,
+                        std::vector<unsigned> &chosen) {
+  size_t numShapes = scores.numShapes();
+  auto excessOf = [&](size_t shape, double score) {
+    return std::max(0.0, -score - mostLosses[shape]);
+  };
+  std::vector<double> excess(numShapes);
+  for (size_t shape = 0; shape < numShapes; ++shape) {
+    double best = -std::numeric_limits<double>::infinity();
+    for (unsigned family : chosen)
+      best = std::max(best, scores.at(family, shape));
+    excess[shape] = excessOf(shape, best);
+  }
+  while (chosen.size() < limit) {
+    double bestGain = 0;
+    unsigned best = 0;
+    for (unsigned family = 0; family < scores.numFamilies(); ++family) {
+      double gain = 0;
+      for (size_t shape = 0; shape < numShapes; ++shape)
+        if (excess[shape] > 0)
+          gain += std::max(0.0, excess[shape] -
+                                    excessOf(shape, scores.at(family, shape)));
+      if (gain > bestGain) {
+        bestGain = gain;
+        best = family;
+      }
     }
-  return bounded;
+    if (bestGain == 0)
+      return;
+    chosen.push_back(best);
+    for (size_t shape = 0; shape < numShapes; ++shape)
+      excess[shape] =
+          std::min(excess[shape], excessOf(shape, scores.at(best, shape)));
+  }
 }
 
-void ftuner::chooseFamilies(ScoreMatrix &relative,
-                            llvm::ArrayRef<double> weights, size_t limit,
-                            double leastGain, llvm::ArrayRef<double> mostLosses,
+void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
+                            size_t limit, double leastGain,
+                            llvm::ArrayRef<double> mostLosses,
                             std::vector<unsigned> &chosen) {
-  makeRelative(relative);
-  ScoreMatrix scores = withBounds(relative, mostLosses);
+  makeRelative(scores);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
   std::vector<double> current(numShapes);
@@ -150,4 +175,6 @@ void ftuner::chooseFamilies(ScoreMatrix &relative,
     for (size_t round = 0; round < tuning::maxExchanges; ++round)
       if (!exchange.step(tuning::leastExchange * totalWeight))
         break;
+  if (!mostLosses.empty())
+    boundLosses(scores, mostLosses, numFixed + limit, chosen);
 }

@@ -35,7 +35,7 @@ private:
   void keepBest(const RankedShape &sample);
   llvm::Error chooseForRange(const KernelFamily &unaligned);
   /// Shares of the best time that shapes may lose, see `chooseFamilies`.
-  std::vector<double> mostLosses() const;
+  std::vector<double> mostLosses(size_t numShapes) const;
   /// Whether there is such a range, and a family to choose for what is beyond.
   bool hasGeneral() const {
     const SizeRange &range = workload.axes[mainAxis].range;
@@ -197,12 +197,21 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-/// The sampled shapes have a bound, and a shape beyond the range has none.
-/// Without predicted times shares of scores mean nothing.
-std::vector<double> RangePlanner::mostLosses() const {
+/// Of the sampled shapes, but for those that hardly weigh anything, and none
+/// for a shape beyond the range. Without predicted times shares of scores mean
+/// nothing.
+std::vector<double> RangePlanner::mostLosses(size_t numShapes) const {
   if (!problem.costModel.predictsTime())
     return {};
-  return std::vector<double>(samples.weights.size(), tuning::mostLoss);
+  std::vector<double> most(numShapes, std::numeric_limits<double>::infinity());
+  double total =
+      std::accumulate(samples.weights.begin(), samples.weights.end(), 0.0);
+  double least = tuning::leastBoundedWeight * total /
+                 static_cast<double>(samples.weights.size());
+  for (auto [number, weight] : llvm::enumerate(samples.weights))
+    if (weight >= least)
+      most[number] = tuning::mostLoss;
+  return most;
 }
 
 llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
@@ -260,7 +269,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
 
   // One kernel is the unaligned general one.
   chooseFamilies(scores, weights, problem.options.maxKernels - 1,
-                 problem.options.leastGain, mostLosses(), chosen);
+                 problem.options.leastGain, mostLosses(columns.size()), chosen);
   auto bestRow = [&](size_t column) {
     return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
       return scores.at(a, column) < scores.at(b, column);

@@ -32,7 +32,7 @@
 // CHECK: .maxntid 512
 // CHECK: elect.sync
 // CHECK: setmaxnreg.inc.sync.aligned.u32 {{.*}}152;
-// CHECK: setmaxnreg.dec.sync.aligned.u32 {{.*}}40;
+// CHECK: setmaxnreg.dec.sync.aligned.u32 {{.*}}48;
 // CHECK: mbarrier.arrive.expect_tx
 // CHECK-COUNT-2: cp.async.bulk.tensor.2d.shared::cta.global
 

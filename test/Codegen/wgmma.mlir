@@ -1,9 +1,10 @@
-// Kernels of the path for Hopper's tensor cores: chosen by an option alone, for
-// sm_90a, with one fence, barrier and group of products in a step.
+// Kernels of the path for Hopper's tensor cores: by default and by an option
+// alone, for sm_90a, with one fence, barrier and group of products in a step.
 
 // RUN: ftuner-translate %s --ftuner-to-ptx --device=h100 --paths=wgmma -o %t.ptx
 // RUN: FileCheck %s --input-file=%t.ptx
 // RUN: ftuner-translate %s --ftuner-to-ptx --device=h100 | FileCheck %s --check-prefix=DEFAULT
+// RUN: ftuner-translate %s --ftuner-to-ptx --device=h100 --failed-paths=wgmma | FileCheck %s --check-prefix=FAILED
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=a100 --paths=wgmma 2>&1 | FileCheck %s --check-prefix=OLDER
 // RUN: not ftuner-translate %s --ftuner-to-ptx --device=h100 --paths=mma,hgmma 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
@@ -15,8 +16,10 @@
 // CHECK: wgmma.wait_group.sync.aligned
 // CHECK: wgmma.wait_group.sync.aligned 0
 
-// DEFAULT: .target sm_90{{$}}
-// DEFAULT-NOT: wgmma
+// DEFAULT: .target sm_90a
+// DEFAULT: wgmma.mma_async
+// FAILED: .target sm_90{{$}}
+// FAILED-NOT: wgmma
 
 // OLDER: wgmma: expected a product of f16, bf16, tf32 or i8 on a device of compute capability 9.0, but got one of bf16 on a100
 // UNKNOWN: error: option 'paths': expected names of codegen paths ({{.*}}wgmma{{.*}}), separated by commas, but got 'hgmma'

@@ -26,7 +26,7 @@
 // WITHOUT-NOT: #ukernel.wgmma
 
 // ALONE-NOT: portable
-// REMARK: @plan_0: no plan for other architectures: option 'paths' names none that runs there
+// REMARK: @plan_0: no plan for other architectures: options 'paths' and 'failed-paths' leave no codegen path that runs there
 
 func.func @f(%a: tensor<?x1024xbf16>, %b: tensor<1024x4096xbf16>, %x: tensor<?x64xf32>, %y: tensor<64x32xf32>, %e: tensor<?x4096xf32>, %g: tensor<?x32xf32>) -> (tensor<?x4096xf32>, tensor<?x32xf32>) {
   %zero = arith.constant 0.0 : f32

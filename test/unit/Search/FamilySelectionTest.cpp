@@ -98,21 +98,25 @@ TEST(ChooseFamilies, ServesALightlyWeighedShapeBeside) {
 }
 
 TEST(ChooseFamilies, BoundsWhatAShapeLoses) {
-  // With one family, the first is best in the mean, and loses a third at the
-  // last shape; the second loses a little everywhere.
-  const double times[2][4] = {{10, 10, 10, 13}, {11, 11, 11, 10}};
-  auto chosenOf = [&](std::vector<double> mostLosses) {
+  // The mean is served by the first two; the last shape, one of many, loses a
+  // tenth. The third family serves it, the fourth one better, but not within
+  // the bound.
+  const double times[4][5] = {{10, 10, 20, 20, 11},
+                              {20, 20, 10, 10, 13},
+                              {30, 30, 30, 30, 10},
+                              {30, 30, 30, 30, 10.5}};
+  auto chosenOf = [&](std::vector<double> mostLosses, size_t limit) {
     std::vector<unsigned> chosen;
     ScoreMatrix scores = negatedTimes(times);
-    chooseFamilies(scores, {1, 1, 1, 0.9}, 1, 0.01, mostLosses, chosen);
-    EXPECT_DOUBLE_EQ(scores.at(0, 3), -0.3);
+    chooseFamilies(scores, {1, 1, 1, 1, 0.02}, limit, 0.01, mostLosses, chosen);
+    llvm::sort(chosen);
     return chosen;
   };
-  EXPECT_EQ(chosenOf({}), std::vector<unsigned>{0});
-  EXPECT_EQ(chosenOf({0.1, 0.1, 0.1, 0.1}), std::vector<unsigned>{1});
-  EXPECT_EQ(chosenOf({0.1, 0.1, 0.1, 0.3}), std::vector<unsigned>{0});
-  // Shapes without a bound.
-  EXPECT_EQ(chosenOf({0.1, 0.1, 0.1}), std::vector<unsigned>{0});
+  std::vector<unsigned> two = {0, 1}, three = {0, 1, 2};
+  EXPECT_EQ(chosenOf({}, 4), two);
+  EXPECT_EQ(chosenOf({0.02, 0.02, 0.02, 0.02, 0.02}, 4), three);
+  EXPECT_EQ(chosenOf({0.02, 0.02, 0.02, 0.02, 0.11}, 4), two);
+  EXPECT_EQ(chosenOf({0.02, 0.02, 0.02, 0.02, 0.02}, 2), two);
 }
 
 TEST(ChooseFamilies, StopsWhereAFamilySavesTooLittle) {
