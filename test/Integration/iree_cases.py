@@ -84,14 +84,14 @@ UPDATE = HEAD + """ {
 
 # Few rows and a long k: families with slices of k, but for more rows than declared, unless these are aligned.
 SLICES = HEAD + """ {
-  func.func @slices(%x: tensor<4096x?xf32> {ukernel.shape = [4096, "T"]}, %w: tensor<4096x24xf32>, %b: tensor<24xf32>, %s: f32, %start: f32) -> tensor<?x24xf32> {
+  func.func @slices(%x: tensor<16384x?xf32> {ukernel.shape = [16384, "T"]}, %w: tensor<16384x24xf32>, %b: tensor<24xf32>, %s: f32, %start: f32) -> tensor<?x24xf32> {
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32
-    %t = tensor.dim %x, %c1 : tensor<4096x?xf32>
+    %t = tensor.dim %x, %c1 : tensor<16384x?xf32>
     %e = tensor.empty(%t) : tensor<?x24xf32>
     %f = linalg.fill ins(%start : f32) outs(%e : tensor<?x24xf32>) -> tensor<?x24xf32>
     %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-        ins(%x, %w : tensor<4096x?xf32>, tensor<4096x24xf32>) outs(%f : tensor<?x24xf32>) -> tensor<?x24xf32>
+        ins(%x, %w : tensor<16384x?xf32>, tensor<16384x24xf32>) outs(%f : tensor<?x24xf32>) -> tensor<?x24xf32>
     %r = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>],
                          iterator_types = ["parallel", "parallel"]}
         ins(%p, %b : tensor<?x24xf32>, tensor<24xf32>) outs(%e : tensor<?x24xf32>) {
@@ -107,15 +107,15 @@ SLICES = HEAD + """ {
 """
 
 SLICES_BATCH = HEAD.replace("T = ", "B = #ukernel.range<1 to 4>, T = ") + """ {
-  func.func @slices_batch(%q: tensor<?x?x4096xf32> {ukernel.shape = ["B", "T", 4096]}, %k: tensor<?x4096x24xf32> {ukernel.shape = ["B", 4096, 24]}) -> tensor<?x?x24xf32> {
+  func.func @slices_batch(%q: tensor<?x?x16384xf32> {ukernel.shape = ["B", "T", 16384]}, %k: tensor<?x16384x24xf32> {ukernel.shape = ["B", 16384, 24]}) -> tensor<?x?x24xf32> {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32
-    %b = tensor.dim %q, %c0 : tensor<?x?x4096xf32>
-    %t = tensor.dim %q, %c1 : tensor<?x?x4096xf32>
+    %b = tensor.dim %q, %c0 : tensor<?x?x16384xf32>
+    %t = tensor.dim %q, %c1 : tensor<?x?x16384xf32>
     %e = tensor.empty(%b, %t) : tensor<?x?x24xf32>
     %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x24xf32>) -> tensor<?x?x24xf32>
-    %r = linalg.batch_matmul ins(%q, %k : tensor<?x?x4096xf32>, tensor<?x4096x24xf32>) outs(%f : tensor<?x?x24xf32>) -> tensor<?x?x24xf32>
+    %r = linalg.batch_matmul ins(%q, %k : tensor<?x?x16384xf32>, tensor<?x16384x24xf32>) outs(%f : tensor<?x?x24xf32>) -> tensor<?x?x24xf32>
     return %r : tensor<?x?x24xf32>
   }
 }
@@ -146,9 +146,9 @@ SLICES_HALF = HEAD.replace("128", "16") + """ {
 
 # Products that add to what is there, by the same kernels, one after the other.
 SLICES_UPDATE = HEAD + """ {
-  func.func @slices_update(%x: tensor<?x4096xf32> {ukernel.shape = ["T", 4096]}, %v: tensor<4096x24xf32>, %w: tensor<4096x24xf32>, %y: tensor<?x24xf32> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf32> {
-    %p = linalg.matmul ins(%x, %v : tensor<?x4096xf32>, tensor<4096x24xf32>) outs(%y : tensor<?x24xf32>) -> tensor<?x24xf32>
-    %r = linalg.matmul ins(%x, %w : tensor<?x4096xf32>, tensor<4096x24xf32>) outs(%p : tensor<?x24xf32>) -> tensor<?x24xf32>
+  func.func @slices_update(%x: tensor<?x16384xf32> {ukernel.shape = ["T", 16384]}, %v: tensor<16384x24xf32>, %w: tensor<16384x24xf32>, %y: tensor<?x24xf32> {ukernel.shape = ["T", 24]}) -> tensor<?x24xf32> {
+    %p = linalg.matmul ins(%x, %v : tensor<?x16384xf32>, tensor<16384x24xf32>) outs(%y : tensor<?x24xf32>) -> tensor<?x24xf32>
+    %r = linalg.matmul ins(%x, %w : tensor<?x16384xf32>, tensor<16384x24xf32>) outs(%p : tensor<?x24xf32>) -> tensor<?x24xf32>
     return %r : tensor<?x24xf32>
   }
 }
@@ -375,12 +375,12 @@ def _update(rng, seed, t):
 
 
 def _slices(rng, seed, t):
-    x, w, b = _floats(rng, (4096, t), (4096, 24), (24,))
+    x, w, b = _floats(rng, (16384, t), (16384, 24), (24,))
     return (x, w, b, 0.75, 0.5), [np.maximum(0.75 * (_wide(x).T @ w + 0.5) + b, 0)]
 
 
 def _slices_batch(rng, seed, b, t):
-    q, k = _floats(rng, (b, t, 4096), (b, 4096, 24))
+    q, k = _floats(rng, (b, t, 16384), (b, 16384, 24))
     return (q, k), [_wide(q) @ k]
 
 
@@ -390,7 +390,7 @@ def _slices_half(rng, seed, t):
 
 
 def _slices_update(rng, seed, t):
-    x, v, w, y = _floats(rng, (t, 4096), (4096, 24), (4096, 24), (t, 24))
+    x, v, w, y = _floats(rng, (t, 16384), (16384, 24), (16384, 24), (t, 24))
     return (x, v, w, y), [_wide(x) @ v + _wide(x) @ w + y]
 
 

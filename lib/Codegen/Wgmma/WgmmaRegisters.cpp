@@ -12,8 +12,10 @@ using namespace ftuner;
 static constexpr int64_t kAddressRegisters = 32, kSlotRegisters = 3;
 /// The same of threads that multiply alone: the epilogue decides. With swapped
 /// operands it writes rows at more distances: of two tiles of up to 256 rows,
-/// 128 accumulators and 40 registers spill by 5.
-static constexpr int64_t kConsumerRegisters = 40, kSwappedRegisters = 16;
+/// 128 accumulators and 40 registers spill by 5. So do tiles of two heights in
+/// ping-pong, where turns and the stages between them are kept beside.
+static constexpr int64_t kConsumerRegisters = 40, kSwappedRegisters = 16,
+                         kTurnRegisters = 8;
 /// Beside an instruction's accumulators, of what a kernel starts with, wherever
 /// more are moved to before it: ptxas 13.0 refuses 104 accumulators with 128
 /// registers and asks for 130, and 56 with 80 and asks for 82.
@@ -74,7 +76,8 @@ ftuner::wgmmaRegisters(const Workload &workload, const KernelFamily &family) {
     bytes = std::max(bytes, layout.sharedMemoryBytes());
     consumer = std::max(consumer,
                         layout.warpTile().accumulators() + kConsumerRegisters +
-                            (schedule.swapOperands ? kSwappedRegisters : 0));
+                            (schedule.swapOperands ? kSwappedRegisters : 0) +
+                            (schedule.pingPong ? kTurnRegisters : 0));
     instruction = std::max(instruction, layout.columns.warpgroupExtent() / 2 +
                                             kInstructionRegisters);
     if (!layout.usesTma)
