@@ -76,7 +76,3 @@ Value IndexMath::less(Value lhs, Value rhs) {
 Value IndexMath::minimum(Value lhs, Value rhs) {
   return arith::MinSIOp::create(b, lhs, rhs);
 }
-
-Value IndexMath::maximum(Value lhs, Value rhs) {
-  return arith::MaxSIOp::create(b, lhs, rhs);
-}

@@ -31,7 +31,6 @@ public:
   Value bitXor(Value lhs, Value rhs);
   Value less(Value lhs, Value rhs);
   Value minimum(Value lhs, Value rhs);
-  Value maximum(Value lhs, Value rhs);
 
 private:
   mlir::ImplicitLocOpBuilder &b;

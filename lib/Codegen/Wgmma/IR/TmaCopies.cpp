@@ -52,8 +52,8 @@ void TmaCopies::prepareMaps() {
   }
 }
 
-/// Of an operand that is smaller than the tile, its rows in whole patterns of
-/// eight, or its panels, come.
+/// An operand that is smaller than the tile brings its rows, in whole patterns
+/// of eight, or its panels.
 Value TmaCopies::bytesOfBoxes(unsigned factor) {
   const SharedTile &shared = layout.tileOf(factor);
   Value whole = of.constant(layout.stageBytes(shared));

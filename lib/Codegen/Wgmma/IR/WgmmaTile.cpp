@@ -50,19 +50,24 @@ Value WgmmaTile::emitSteps() const {
   return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), steps);
 }
 
+/// Computes in 32 bits, which hold the coordinates of boxes.
 ContractionTile ftuner::movedInside(ImplicitLocOpBuilder &b,
                                     const ContractionTile &given) {
   ContractionTile tile = given;
   WgmmaLayout layout = wgmmaLayout(*tile.described, tile.family, tile.part);
-  IndexMath math(b);
+  auto toI32 = [&](Value index) {
+    return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), index);
+  };
   for (unsigned factor : {0, 1}) {
     unsigned axis = tile.axes.space(factor);
     if (!layout.hasTma(factor) || tile.exact[axis])
       continue;
     Value &offset = factor == 0 ? tile.rowOffset : tile.columnOffset;
     tile.firstStored[axis] = offset;
-    Value last = math.sub(tile.extents[axis], layout.sideOf(factor).extent);
-    offset = math.minimum(offset, math.maximum(last, math.constant(0)));
+    Value last = b.createOrFold<arith::SubIOp>(
+        toI32(tile.extents[axis]), createI32(b, layout.sideOf(factor).extent));
+    last = b.createOrFold<arith::MaxSIOp>(last, createI32(b, 0));
+    offset = toIndex(b, b.createOrFold<arith::MinSIOp>(toI32(offset), last));
   }
   return tile;
 }
