@@ -20,6 +20,15 @@ from . import cache as compile_cache
 from . import processes
 from .errors import Error
 
+#: The folder of the headers that several libraries include.
+HEADERS = Path(__file__).parent / "native"
+
+
+def sources_of(folder: Path) -> dict[str, str]:
+    """Returns the texts of a library's sources, those of the common headers among them, by name."""
+    files = [*sorted(HEADERS.iterdir()), *sorted(folder.iterdir())]
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
+
 
 def find_compiler(name: str) -> list[str]:
     """Returns the C++ compiler with its first arguments: `CXX`, or the first one on the path.

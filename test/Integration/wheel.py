@@ -57,6 +57,7 @@ package = pathlib.Path(ftuner.__file__)
 assert package.is_relative_to(sys.prefix), package
 # What is compiled against PyTorch where users have it.
 assert (package.parent / "torch" / "native" / "ftuner_torch.cpp").is_file()
+assert (package.parent / "native" / "Parameters.h").is_file()
 print("own module: right")
 '''
 

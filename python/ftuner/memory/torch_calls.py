@@ -156,6 +156,7 @@ def _library(builds: bool) -> Path | None:
     arguments = [
         *("-std=c++20", "-O2", "-fno-plt", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
+        *("-I", str(native_libraries.HEADERS)),
         *("-isystem", python_headers, "-isystem", str(torch_folder / "include")),
         str(_SOURCES / "torch_calls.cpp"),
         *("-Wl,--no-as-needed", "-L", str(torch_folder / "lib")),
@@ -164,9 +165,7 @@ def _library(builds: bool) -> Path | None:
     ]
     key = native_libraries.key_of(
         {
-            "sources": {
-                file.name: file.read_text(encoding="utf-8") for file in sorted(_SOURCES.iterdir())
-            },
+            "sources": native_libraries.sources_of(_SOURCES),
             "arguments": arguments,
             "machine": platform.machine(),
             "python": sys.version,

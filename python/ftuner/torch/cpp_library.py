@@ -54,7 +54,8 @@ def build_library(
         *compiler,
         *("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        *("-I", str(headers), "-isystem", str(torch_folder / "include")),
+        *("-I", str(headers), "-I", str(native_libraries.HEADERS)),
+        *("-isystem", str(torch_folder / "include")),
         str(_SOURCES / "ftuner_torch.cpp"),
         # What it registers stays, so the library does.
         *(f"-Wl,-soname,{NAME}", "-Wl,-z,nodelete", "-Wl,--no-as-needed"),
@@ -67,10 +68,8 @@ def build_library(
         return target
     key = native_libraries.key_of(
         {
-            "sources": {
-                file.name: file.read_text(encoding="utf-8")
-                for file in (*sorted(_SOURCES.iterdir()), locations.find(_HEADER))
-            },
+            "sources": native_libraries.sources_of(_SOURCES),
+            "runtime": locations.find(_HEADER).read_text(encoding="utf-8"),
             "command": command,
             "compiler": native_libraries.version_of(compiler),
             "machine": platform.machine(),

@@ -2,8 +2,9 @@
 #ifndef FTUNER_MEMORY_COMPILED_H
 #define FTUNER_MEMORY_COMPILED_H
 
-#include "Parameters.h"
 #include "Process.h"
+
+#include <Parameters.h>
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -23,6 +24,7 @@ __attribute__((weak)) int32_t aoti_torch_get_current_cuda_stream(int32_t device,
 }
 
 namespace ftuner_calls {
+using ftuner_native::Parameters;
 
 /// Alignment of a workspace (docs/abi.md).
 constexpr size_t kAlignment = 256;

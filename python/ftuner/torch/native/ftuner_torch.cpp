@@ -16,10 +16,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Interface.h"
-#include "Parameters.h"
 #include "PyTorch.h"
 
 #include <FTuner/Runtime/ftrt.h>
+#include <Parameters.h>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -32,6 +32,7 @@
 #include <shared_mutex>
 
 using namespace ftuner_torch;
+using ftuner_native::Parameters;
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -294,11 +295,24 @@ Tensor Function::operator()(std::vector<Tensor> arguments) const {
   for (size_t i = tensors; i < arguments.size(); ++i)
     numbers.push_back(readScalar(arguments[i]));
 
+  // The pointers of arguments, result, workspace and stream.
+  if (tensors + sizes.size() + 3 > Parameters::kMaxIntegers)
+    fail("expected at most " + std::to_string(Parameters::kMaxIntegers) +
+         " pointers and sizes");
+  if (numbers.size() > Parameters::kMaxScalars)
+    fail("expected at most " + std::to_string(Parameters::kMaxScalars) +
+         " scalars");
+  auto addNumbers = [&](Parameters &parameters) {
+    for (int64_t size : sizes)
+      parameters.add(size);
+    for (float number : numbers) {
+      uint32_t bits;
+      std::memcpy(&bits, &number, sizeof(bits));
+      parameters.addScalar(bits);
+    }
+  };
   Parameters asked;
-  for (int64_t size : sizes)
-    asked.add(size);
-  for (float number : numbers)
-    asked.add(number);
+  addNumbers(asked);
   std::vector<int64_t> resultShape(interface.result.dimensions.size());
   Parameters resultAsked = asked;
   resultAsked.add(resultShape.data());
@@ -325,10 +339,7 @@ Tensor Function::operator()(std::vector<Tensor> arguments) const {
   for (size_t i = 0; i < tensors; ++i)
     given.add(arguments[i].data());
   given.add(result.data());
-  for (int64_t size : sizes)
-    given.add(size);
-  for (float number : numbers)
-    given.add(number);
+  addNumbers(given);
   given.add(static_cast<int64_t>(workspaceAddress));
   given.add(stream);
   if (given.call<int32_t>(run) != FTRT_SUCCESS)

@@ -1,13 +1,13 @@
 //===- Parameters.h - Calls of C functions ----------------------*- C++ -*-===//
-#ifndef FTUNER_MEMORY_PARAMETERS_H
-#define FTUNER_MEMORY_PARAMETERS_H
+#ifndef FTUNER_NATIVE_PARAMETERS_H
+#define FTUNER_NATIVE_PARAMETERS_H
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-namespace ftuner_calls {
+namespace ftuner_native {
 
 /// Parameters of a function of docs/abi.md: pointers and integers of 64 bits,
 /// and floating-point scalars. The two kinds are passed apart from each other,
@@ -15,7 +15,8 @@ namespace ftuner_calls {
 /// first eight scalars are in registers, of which a callee reads the low bits
 /// of its type, and so are the first integers; further integers lie one behind
 /// the other, 8 bytes each. A callee reads those that it has, so one type of
-/// functions with many parameters serves all with fewer.
+/// functions with many parameters serves all with fewer. The caller adds no
+/// more than there is room for.
 class Parameters {
 public:
   static constexpr size_t kMaxScalars = 8, kMaxIntegers = 128;
@@ -37,7 +38,7 @@ public:
   }
 
 private:
-  static constexpr size_t kFewIntegers = 16;
+  static constexpr size_t kFewIntegers = 24;
 
   template <typename Type, size_t>
   using Repeated = Type;
@@ -49,12 +50,12 @@ private:
     return reinterpret_cast<Pointer>(function)(scalars[S]..., integers[I]...);
   }
 
-  // What was not added is passed, too, but not read.
+  // The callee reads those alone that were added.
   double scalars[kMaxScalars];
   int64_t integers[kMaxIntegers];
   size_t scalarCount = 0, integerCount = 0;
 };
 
-} // namespace ftuner_calls
+} // namespace ftuner_native
 
-#endif // FTUNER_MEMORY_PARAMETERS_H
+#endif // FTUNER_NATIVE_PARAMETERS_H
