@@ -316,11 +316,9 @@ def prepare(
 
 
 def measure(session: Session) -> bool:
-    files = session.bundle.devices[session.device]["files"]
-    if session.part.name not in files:
-        session.write("note", text=f"the bundle was made without {session.part.name}")
+    folder = session.folder(session.part.name)
+    if folder is None:
         return True
-    folder = session.bundle.folder / files[session.part.name]
     passed = True
     every = cases(session.part.name, session.machine.rehearsal)
     with torch.no_grad():

@@ -144,11 +144,9 @@ def _compile_alone(source: pathlib.Path, module: pathlib.Path) -> None:
 
 
 def measure(session: Session) -> bool:
-    files = session.bundle.devices[session.device]["files"]
-    if "iree" not in files:
-        session.write("note", text="the bundle was made without iree")
+    folder = session.folder("iree")
+    if folder is None:
         return True
-    folder = session.bundle.folder / files["iree"]
     programs = {}
     for name in PROGRAMS:
         programs[name] = bundle.unpack_to_file(folder / f"{name}.xz")

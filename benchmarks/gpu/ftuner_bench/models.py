@@ -31,7 +31,7 @@ SAMPLE_MICROSECONDS = 3000.0
 LENGTHS = (128, 2, 53, 16, 97, 32, 64, 7, 113, 24, 80, 48)
 LONGEST = 128
 # Options of the backend by how a record names them. The bundle has the functions of the graphs of each.
-# What take="faster" asks the cost model is recorded with them.
+# The questions that take="faster" asks the cost model are recorded with them.
 BACKENDS: dict[str, dict[str, Any]] = {
     "torch_ftuner": {"host": "eager", "take": "all"},
     "torch_ftuner_faster": {"host": "inductor", "take": "faster"},
@@ -150,7 +150,7 @@ def record(
                 torch._dynamo.mark_dynamic(example, 1, min=2, max=LONGEST)
                 torch.compile(module, backend=trace, dynamic=True)(example)
                 taken[f"{model.name}, batch {batch}"] = report().taken
-                # Where PyTorch keeps a product, what is around it may become another function.
+                # Where PyTorch keeps a product, its neighbours may become another function.
                 for take in ("faster",) if small else ("all", "faster"):
                     torch._dynamo.reset()
                     trace_with_inductor(module, example, inductor_pass(device=device, take=take))
@@ -161,10 +161,9 @@ def record(
 def measure(session: Session) -> bool:
     from .recorded import Predictions, Recorded, replaced
 
-    if "models" not in session.bundle.devices[session.device]["files"]:
-        session.write("note", text="the bundle was made without models")
+    folder = session.folder("models")
+    if folder is None:
         return True
-    folder = session.bundle.folder / session.bundle.devices[session.device]["files"]["models"]
     recorded = Recorded(folder)
     known = json.loads((folder / PREDICTIONS).read_text(encoding="utf-8"))
     predictions = Predictions(known)

@@ -19,11 +19,11 @@ CALL_SECONDS = {"first": 275.0, "second": 405.0}
 class Part:
     """A part of a run, in a process of its own.
 
-    call: the call that it belongs to. seconds: what it needs, its start included. module: of this
-    package, if it is not named as the part. groups: those of the workloads that it takes
-    (workloads.py). workloads: names of others that it takes; without both, all. needs_torch: whether
-    its process loads PyTorch. always: it has its seconds whatever is left of the run's. own_files:
-    the bundle holds files for this part alone.
+    call: the call that it belongs to. seconds: the seconds that it needs, its start included.
+    module: its module of this package, by default that of its name. groups: the groups of workloads
+    (workloads.py) and workloads: the names of further ones that it takes; without both, all.
+    needs_torch: whether its process loads PyTorch. always: it has its seconds whatever is left of
+    the run's. own_files: the bundle holds files for this part alone.
     """
 
     name: str

@@ -112,7 +112,7 @@ def sample(programs: list[dict[str, Any]], seed: int) -> list[tuple[int, dict[st
     return sorted(kept.items())
 
 
-# Programs that are taken apart: those of the best blocks, with operands as they are and swapped.
+# The best blocks whose programs are varied, with operands as they are and swapped.
 BASES = 4
 SWAPPED_BASES = 3
 CLUSTERS = ((1, 1), (2, 1), (1, 2))

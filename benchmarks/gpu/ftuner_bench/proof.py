@@ -47,10 +47,9 @@ def measure(session: Session) -> bool:
     from ftuner.proof.families import sets
     from ftuner.proof.verdicts import Outcome
 
-    if "proof" not in session.bundle.devices[session.device]["files"]:
-        session.write("note", text="the bundle was made without proof")
+    packed = session.folder("proof")
+    if packed is None:
         return True
-    packed = session.bundle.folder / session.bundle.devices[session.device]["files"]["proof"]
     libraries = {path.name.split(".")[0]: path for path in sorted(packed.iterdir())}
     families = [
         family

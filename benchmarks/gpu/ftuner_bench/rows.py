@@ -143,11 +143,9 @@ def prepare(
 
 
 def measure(session: Session) -> bool:
-    files = session.bundle.devices[session.device]["files"]
-    if "rows" not in files:
-        session.write("note", text="the bundle was made without rows")
+    folder = session.folder("rows")
+    if folder is None:
         return True
-    folder = session.bundle.folder / files["rows"]
     every, sizes = cases(session.machine.rehearsal), grid(session.machine.rehearsal)
     passed = True
     with torch.no_grad():

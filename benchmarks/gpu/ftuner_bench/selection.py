@@ -29,7 +29,7 @@ def measure(session: Session) -> bool:
     workloads = [
         workload
         for workload in session.workloads
-        if "selection_" + workload.name in session.bundle.devices[session.device]["files"]
+        if "selection_" + workload.name in session.files
     ]
     pool = Pool(session.machine, workloads, session.seed)
     listings = {
@@ -74,7 +74,7 @@ class Programs:
         self.addresses = self.library.kernels()
         self.kernels = {kernel["entry"]: kernel for kernel in manifest["kernels"]}
         self.families = manifest["workloads"][0]["families"]
-        files = session.bundle.devices[session.device]["files"]
+        files = session.files
         self.slices: Library | None = None
         if "slices_" + workload.name in files:
             self.slices = self._open("slices_")

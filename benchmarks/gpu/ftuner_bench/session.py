@@ -51,9 +51,21 @@ class Session:
     def grid(self, workload: Workload) -> list[int]:
         return workload.grid(self.sizes)
 
+    @property
+    def files(self) -> dict[str, str]:
+        """Files and folders of the bundle for the described device, by their names."""
+        return self.bundle.devices[self.device]["files"]
+
     def artefact(self, name: str) -> pathlib.Path:
         """A file of the bundle for the described device."""
-        return unpack_to_file(self.bundle.folder / self.bundle.devices[self.device]["files"][name])
+        return unpack_to_file(self.bundle.folder / self.files[name])
+
+    def folder(self, name: str) -> pathlib.Path | None:
+        """A folder of the bundle; None, with a note, if the bundle was made without it."""
+        if name not in self.files:
+            self.write("note", text=f"the bundle was made without {name}")
+            return None
+        return self.bundle.folder / self.files[name]
 
     def library(self, workload: Workload) -> Library:
         """The compiled function of a workload, its kernels loaded."""

@@ -34,7 +34,7 @@ class Workload:
           "nn", A [batch, T, T] and B [batch, T, N]: the product with the values.
     type: how operands are multiplied, a key of ELEMENTS.
     sizes: the T that are measured, of the range up to `largest`; empty: all.
-    first: those of them that come first, in their order.
+    first: the sizes that are measured before the others, in their order.
     paths: codegen paths whose kernels compete, with commas between; empty: the compiler's.
     truncates: of tf32, whether FTuner may cut factors off in place of rounding them.
     packs: whether FTuner is passed B in the order in which blocks of `wgmma` read it
@@ -158,8 +158,8 @@ class Workload:
         return options
 
     def grid(self, wanted: Sequence[int] | None = None) -> list[int]:
-        """The sizes that are measured, or of them those that are wanted: those of `first`, and the
-        others in the order of `spread`."""
+        """Returns the sizes to measure, those of `wanted` alone if it is given: first the sizes of
+        `first`, then the others in the order of `spread`."""
         known = sorted(self.sizes) or range(1, self.largest + 1)
         chosen = set(wanted or known)
         order = [known[place - 1] for place in spread(len(known))]
