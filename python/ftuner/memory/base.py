@@ -68,9 +68,9 @@ class Memory(abc.ABC):
         address."""
 
     def fast(self, function: Function) -> Any:
-        """What serves common calls of a function with this kind of memory, by `torch_calls`.
+        """Returns the object of `torch_calls` that serves common calls with this kind of memory.
 
-        None: nothing does yet; False: nothing will.
+        None: there is none yet; False: there will be none.
         """
         return None
 

@@ -112,22 +112,22 @@ def run(
     return outcomes
 
 
-def check_sets(gpu: int, groups: Sequence[str]) -> dict[str, list[Outcome]]:
-    """Checks the named sets on a GPU; outcomes by set, as `check` does."""
-    outcomes = check(gpu, families_for(find_card(gpu), groups), SECONDS_OF_FAMILY)
-    return {group: [one for one in outcomes if one.path == group] for group in groups}
+def check_sets(
+    gpu: int, groups: Sequence[str] | None = None, timeout: float = SECONDS_OF_FAMILY
+) -> dict[str, list[Outcome]]:
+    """Checks the named sets, or all, on a GPU; the outcomes of each, as `check` has them."""
+    outcomes: dict[str, list[Outcome]] = {}
+    for outcome in check(gpu, families_for(find_card(gpu), groups), timeout):
+        outcomes.setdefault(outcome.path, []).append(outcome)
+    return outcomes
 
 
-def check_and_keep(
-    gpu: int, paths: Sequence[str] | None = None, timeout: float = SECONDS_OF_FAMILY
-) -> Report:
+def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Report:
     """Checks the named sets, or all, on a GPU, and keeps the verdict."""
     card = find_card(gpu)
-    outcomes = check(gpu, families_for(card, paths), timeout)
-    found = {
-        path: PathVerdict.of(outcome for outcome in outcomes if outcome.path == path)
-        for path in dict.fromkeys(outcome.path for outcome in outcomes)
-    }
+    by_set = check_sets(gpu, paths, timeout)
+    found = {path: PathVerdict.of(own) for path, own in by_set.items()}
+    outcomes = [one for own in by_set.values() for one in own]
     return Report(card, outcomes, found, verdicts.write(card, found, outcomes))
 
 

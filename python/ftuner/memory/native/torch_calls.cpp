@@ -269,8 +269,8 @@ struct GraphCall {
   size_t argumentCount = 0;
   /// True if the results are a list even if there is one.
   bool asList = false;
-  /// Gives the function, or None where there is none for this call; null once
-  /// it was asked.
+  /// A callable that returns the function, or None where there is none for this
+  /// call; null after it was called.
   Reference resolve;
   /// Serves whatever is declined here, with the same arguments.
   Reference otherwise;
