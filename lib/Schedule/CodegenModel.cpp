@@ -43,24 +43,24 @@ std::string ftuner::namesOf(llvm::ArrayRef<Gate> gates,
 }
 
 llvm::Expected<llvm::SmallVector<Gate>>
-ftuner::parseGates(llvm::StringRef names) {
-  llvm::SmallVector<Gate> gates;
+ftuner::parseGates(llvm::StringRef names, llvm::ArrayRef<Gate> known,
+                   llvm::StringRef what) {
+  llvm::SmallVector<Gate> named;
   llvm::SmallVector<llvm::StringRef> given;
   if (!names.empty())
     llvm::append_range(given, llvm::split(names, ","));
-  for (llvm::StringRef name : given)
-    if (llvm::none_of(codegenGates(), [&](const Gate &gate) {
-          return gate.name() == name.trim();
-        }))
+  for (llvm::StringRef name : given) {
+    const Gate *found = llvm::find_if(
+        known, [&](const Gate &gate) { return gate.name() == name.trim(); });
+    if (found == known.end())
       return llvm::createStringError(
-          "expected names of gates (" + namesOf(codegenGates(), ", ") +
+          "expected names of " + what + " (" + namesOf(known, ", ") +
           "), separated by commas, but got '" + name.trim() + "'");
-  return llvm::to_vector(
-      llvm::make_filter_range(codegenGates(), [&](const Gate &gate) {
-        return llvm::any_of(given, [&](llvm::StringRef name) {
-          return gate.name() == name.trim();
-        });
-      }));
+    named.push_back(*found);
+  }
+  return llvm::to_vector(llvm::make_filter_range(known, [&](const Gate &gate) {
+    return llvm::is_contained(named, gate);
+  }));
 }
 
 llvm::Expected<llvm::SmallVector<const CodegenModel *>>

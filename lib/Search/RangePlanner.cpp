@@ -197,9 +197,9 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-/// Of the sampled shapes, but for those that hardly weigh anything, and none
-/// for a shape beyond the range. Without predicted times shares of scores mean
-/// nothing.
+/// Sampled shapes have a bound, but for those that hardly weigh anything; a
+/// shape beyond the range has none. Without predicted times shares of scores
+/// mean nothing.
 std::vector<double> RangePlanner::mostLosses(size_t numShapes) const {
   if (!problem.costModel.predictsTime())
     return {};

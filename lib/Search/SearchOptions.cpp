@@ -30,26 +30,15 @@ static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
   return parseCodegenModels(names);
 }
 
-/// Reads "failed-paths", names of codegen paths and gates. A path stands for all
-/// of its families.
+/// Reads "failed-paths", names of codegen paths and gates. A path stands for
+/// all of its families.
 static llvm::Expected<llvm::SmallVector<Gate>>
 parseFailedPaths(llvm::StringRef names) {
-  llvm::SmallVector<Gate> failed, known(codegenGates());
+  llvm::SmallVector<Gate> known(codegenGates());
   for (const CodegenModel *model : codegenModels())
     if (!llvm::is_contained(known, Gate{model}))
       known.push_back({model});
-  if (names.empty())
-    return failed;
-  for (llvm::StringRef name : llvm::split(names, ",")) {
-    const auto *found = llvm::find_if(
-        known, [&](const Gate &gate) { return gate.name() == name.trim(); });
-    if (found == known.end())
-      return llvm::createStringError(
-          "expected names of codegen paths and gates (" + namesOf(known, ", ") +
-          "), separated by commas, but got '" + name.trim() + "'");
-    failed.push_back(*found);
-  }
-  return failed;
+  return parseGates(names, known, "codegen paths and gates");
 }
 
 llvm::Expected<ChosenPaths> ftuner::readPaths(const SearchChoice &choice) {

@@ -283,8 +283,12 @@ struct Gate {
 };
 /// Every gate, in the order of CodegenPaths.def and of the fields.
 llvm::ArrayRef<Gate> codegenGates();
-/// Reads names of gates, separated by commas; the gates in their order.
-llvm::Expected<llvm::SmallVector<Gate>> parseGates(llvm::StringRef names);
+/// Reads names of some of the known gates, separated by commas, or of none; the
+/// gates in their order. An error says which name is of none of them, and which
+/// there are; `what` they are, in the plural.
+llvm::Expected<llvm::SmallVector<Gate>>
+parseGates(llvm::StringRef names, llvm::ArrayRef<Gate> known = codegenGates(),
+           llvm::StringRef what = "gates");
 std::string namesOf(llvm::ArrayRef<Gate> gates, llvm::StringRef separator);
 /// Reads names separated by commas: the models, in the order of
 /// CodegenPaths.def. An error says which name is of no path, and which there

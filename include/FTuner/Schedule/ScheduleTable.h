@@ -218,8 +218,8 @@ constexpr auto makeFields(std::index_sequence<I...>) {
   return fields;
 }
 
-/// Whether numbers of 32 bits hold all values, defaults are legal, what may be
-/// left out stands behind the rest, and what is gated may be left out.
+/// Returns true where numbers of 32 bits hold all values, defaults are legal,
+/// optional fields stand behind the others, and gated ones are optional.
 template <size_t N>
 constexpr bool areFields(const std::array<ScheduleField, N> &fields) {
   bool isBehindOptional = false;

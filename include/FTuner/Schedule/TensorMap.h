@@ -45,7 +45,7 @@ struct TensorMapBox {
   /// For each dimension: the boxes of an operand that has fewer elements along
   /// it are fitted to these (`fittedBox`); 0 for no such dimension. Empty where
   /// all are 0.
-  llvm::SmallVector<int64_t, kMaxTensorMapRank> fitBelow;
+  llvm::SmallVector<int64_t, kMaxTensorMapRank> fitBelow = {};
 
   bool operator==(const TensorMapBox &other) const {
     return sizes == other.sizes && swizzleBytes == other.swizzleBytes &&

@@ -33,10 +33,10 @@ int64_t smallestSize(const Axis &axis);
 int64_t largestSize(const Axis &axis);
 
 /// Ascending sizes ≥ 1 of the axis: all if there are at most `limit` (≥ 2),
-/// else at most `limit`, with the smallest and the largest among them, and
-/// those of the declared histogram if it has at most `limit` - 2, or else up to
-/// a third of them common sizes: powers of two, their neighbours, and multiples
-/// of 128, from 128 on.
+/// else at most `limit`. The smallest and the largest are among these, and the
+/// sizes of the declared histogram if it has at most `limit` - 2. Otherwise up
+/// to a third of them are common sizes: powers of two, their neighbours, and
+/// multiples of 128, from 128 on.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
 /// Sizes of a constant ratio (as far as the step allows) from one end of an

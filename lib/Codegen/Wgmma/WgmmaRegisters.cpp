@@ -20,10 +20,10 @@ static constexpr int64_t kConsumerRegisters = 40, kSwappedRegisters = 16,
 /// more are moved to before it: ptxas 13.0 refuses 104 accumulators with 128
 /// registers and asks for 130, and 56 with 80 and asks for 82.
 static constexpr int64_t kInstructionRegisters = 26;
-/// Of a thread that has boxes copied: with tiles of two heights that are moved
-/// inside of operands of any size, 40 spill by 1. And beside accumulators where
-/// the threads that multiply do: 42 with 128 accumulators by ptxas 13.0, 32 with
-/// 64.
+/// Registers of a thread that has boxes copied: with tiles of two heights that
+/// are moved inside of operands of any size, 40 spill by 1. Registers beside
+/// accumulators where the threads that multiply have them copied: 42 with 128
+/// accumulators by ptxas 13.0, 32 with 64.
 static constexpr int64_t kMapRegisters = 48, kMapSharedRegisters = 42;
 /// Numbers of registers that a warpgroup may have are multiples of the unit,
 /// from the least on (PTX ISA, setmaxnreg). The most of threads that multiply:

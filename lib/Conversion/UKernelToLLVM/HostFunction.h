@@ -37,8 +37,8 @@ public:
   mlir::Value getString(mlir::ImplicitLocOpBuilder &b, llvm::StringRef text);
   /// Pointer to the static ftrt_kernel of a kernel.
   mlir::Value getKernel(mlir::ImplicitLocOpBuilder &b, llvm::StringRef name);
-  /// ftrt_tensor_map: the names of the kernel and the parameter, and numbers,
-  /// among which those of the box begin at `kTensorMapBox`.
+  /// The type of ftrt_tensor_map: the names of the kernel and the parameter,
+  /// and numbers. The box begins with field `kTensorMapBox`.
   mlir::LLVM::LLVMStructType getTensorMapType();
   static constexpr unsigned kTensorMapBox = 4;
   /// Pointer to the static ftrt_tensor_map of a kernel's parameter.
