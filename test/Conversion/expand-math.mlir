@@ -24,6 +24,31 @@ gpu.module @a {
 
 // -----
 
+// A series and a power, without a division.
+// CHECK-LABEL: gpu.func @tanh(
+// CHECK-SAME: %[[X:.*]]: f32,
+// CHECK-NOT: arith.divf
+// CHECK: %[[MAGNITUDE:.*]] = llvm.call_intrinsic "llvm.fabs"(%[[X]])
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[MAGNITUDE]], %[[MAGNITUDE]]
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[SQUARE]],
+// CHECK: %[[SMALL:.*]] = llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[MAGNITUDE]], %[[MAGNITUDE]])
+// CHECK: %[[POWER:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%{{.*}}) : (f32) -> f32
+// CHECK: %[[SUM:.*]] = arith.addf %[[POWER]]
+// CHECK: %[[RECIPROCAL:.*]] = nvvm.rcp.approx.ftz.f %[[SUM]]
+// CHECK: %[[LARGE:.*]] = llvm.call_intrinsic "llvm.fma"(%{{.*}}, %[[RECIPROCAL]],
+// CHECK: %[[CHOSEN:.*]] = arith.select %{{.*}}, %[[LARGE]], %[[SMALL]] : f32
+// CHECK: %[[Y:.*]] = llvm.call_intrinsic "llvm.copysign"(%[[CHOSEN]], %[[X]])
+// CHECK-NEXT: memref.store %[[Y]]
+gpu.module @a {
+  gpu.func @tanh(%x: f32, %o: memref<f32>) kernel {
+    %y = math.tanh %x : f32
+    memref.store %y, %o[] : memref<f32>
+    gpu.return
+  }
+}
+
+// -----
+
 // CHECK-LABEL: gpu.func @erf_of_vector(
 // CHECK-COUNT-11: llvm.call_intrinsic "llvm.fma"({{.*}}) : (vector<4xf32>,
 // CHECK: vector.to_elements

@@ -49,8 +49,8 @@ def UKernelExpandMathPass : Pass<"ukernel-expand-math", "::mlir::gpu::GPUModuleO
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
-    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"];
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def UKernelExpandAccessesPass : Pass<"ukernel-expand-accesses", "::mlir::gpu::GPUModuleOp"> {

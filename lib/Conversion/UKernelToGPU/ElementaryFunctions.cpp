@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -19,19 +20,30 @@ Value ftuner::createFloat(OpBuilder &b, Location loc, Type type,
   return arith::ConstantOp::create(b, loc, attribute);
 }
 
-Value ftuner::createApproximateExp2(ImplicitLocOpBuilder &b, Value x) {
-  auto scalar = [&](Value element) -> Value {
-    return LLVM::CallIntrinsicOp::create(
-               b, b.getF32Type(), b.getStringAttr("llvm.nvvm.ex2.approx.ftz"),
-               element)
-        .getResult(0);
-  };
+/// Applies an instruction that knows no vectors to each element of one.
+static Value forEachElement(ImplicitLocOpBuilder &b, Value x,
+                            llvm::function_ref<Value(Value)> scalar) {
   auto type = dyn_cast<VectorType>(x.getType());
   if (!type)
     return scalar(x);
   auto elements = vector::ToElementsOp::create(b, x);
   return vector::FromElementsOp::create(
       b, type, llvm::map_to_vector(elements.getResults(), scalar));
+}
+
+Value ftuner::createApproximateExp2(ImplicitLocOpBuilder &b, Value x) {
+  return forEachElement(b, x, [&](Value element) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               b, b.getF32Type(), b.getStringAttr("llvm.nvvm.ex2.approx.ftz"),
+               element)
+        .getResult(0);
+  });
+}
+
+Value ftuner::createApproximateReciprocal(ImplicitLocOpBuilder &b, Value x) {
+  return forEachElement(b, x, [&](Value element) -> Value {
+    return NVVM::RcpApproxFtzF32Op::create(b, b.getF32Type(), element);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,6 +211,30 @@ static Value expandSinh(const FloatMath &f, ValueRange x) {
   Value small = f.fma(x[0], series, x[0]);
   Value isLarge = f.compare(arith::CmpFPredicate::OGT, magnitude, f.number(1));
   return f.select(isLarge, f.signedAs(large, x[0]), small);
+}
+
+/// x + x³ · S(x²) up to |x| = 3/4, and 1 - 2e / (1 + e) beyond, where
+/// e = exp(-2|x|). Both are computed and one is chosen, without a division,
+/// which would be a branch. The error is at most 1.5 ulp, and 3.4 if the power
+/// is off by 2^-22 of itself and the reciprocal by 1 ulp. NaN counts as small.
+/// tools/fit_tanh.py derives the coefficients and measures the error.
+static Value expandTanh(const FloatMath &f, ValueRange x) {
+  static constexpr float coefficients[] = {-0.333330691f, 0.133265302f,
+                                           -0.0533906445f, 0.0196655951f,
+                                           -0.00476991618f};
+  constexpr float minusTwoLog2E = -2.88539004f;
+  Value magnitude = f.abs(x[0]);
+  Value square = f.mul(magnitude, magnitude);
+  Value series = f.mul(f.polynomial(square, coefficients), square);
+  Value small = f.fma(series, magnitude, magnitude);
+  Value power =
+      createApproximateExp2(f.b, f.mul(magnitude, f.number(minusTwoLog2E)));
+  Value one = f.number(1);
+  Value reciprocal = createApproximateReciprocal(f.b, f.add(power, one));
+  Value large = f.fma(f.mul(power, f.number(-2)), reciprocal, one);
+  Value isLarge =
+      f.compare(arith::CmpFPredicate::OGT, magnitude, f.number(0.75f));
+  return f.signedAs(f.select(isLarge, large, small), x[0]);
 }
 
 static Value expandCosh(const FloatMath &f, ValueRange x) {
@@ -571,6 +607,7 @@ static ArrayRef<NamedExpansion> namedExpansions() {
       {math::Log10Op::getOperationName(), expandLog10},
       {math::SinOp::getOperationName(), expandSin},
       {math::SinhOp::getOperationName(), expandSinh},
+      {math::TanhOp::getOperationName(), expandTanh},
       {math::TanOp::getOperationName(), expandTan}};
   return expansions;
 }

@@ -16,9 +16,12 @@ namespace ftuner {
 mlir::Value createFloat(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type,
                         const llvm::APFloat &value);
 
-/// Creates 2^x of f32 as the GPU's instruction, which knows no vectors; a
-/// result below the normal floats becomes 0.
+/// Create 2^x and 1/x of f32 as the GPU's instructions; a result below the
+/// normal floats becomes 0. The error is at most 2^-22 of the power, and 1 ulp
+/// of the reciprocal.
 mlir::Value createApproximateExp2(mlir::ImplicitLocOpBuilder &b, mlir::Value x);
+mlir::Value createApproximateReciprocal(mlir::ImplicitLocOpBuilder &b,
+                                        mlir::Value x);
 
 /// Creates |x|^y of f32. The logarithm has 48 bits, so that large exponents do
 /// not magnify its error.
