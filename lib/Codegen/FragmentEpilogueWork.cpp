@@ -19,12 +19,43 @@ static constexpr int64_t kAccessBytes = 16;
 /// columns of its own; addresses of a tile.
 static constexpr double kInstructionsOfRun = 7, kInstructionsOfColumn = 6,
                         kInstructionsOfTile = 20;
-/// Of a staging tile: two waits of the warp's lanes.
-static constexpr double kInstructionsOfStaging = 2;
+/// Instructions of a filling of a staging tile: two waits of the warp's lanes.
+static constexpr double kInstructionsOfFilling = 2;
+/// More of one in a loop: the loop's own, and a branch to the sums it stores.
+static constexpr double kInstructionsOfTurn = 10;
+/// Instructions of machine code that a special function is taken to have: erf
+/// has 20, tanh 45.
+static constexpr double kCodeOfSpecial = 24;
+/// Trips together, and instructions at most that compute them.
+static constexpr int64_t kTripsTogether = 4;
+static constexpr double kMostCodeTogether = 192;
+/// Instructions of fillings one behind the other at most, of 16 bytes: on
+/// Volta, a partition of an SM has 12 KiB of cache for instructions, and the SM
+/// 128 KiB behind them (Jia et al., "Dissecting the NVIDIA Volta GPU
+/// Architecture via Microbenchmarking", 2018). Fillings of fewer than these
+/// would become slower by more than 5 % in a loop.
+static constexpr double kMostCodeOfFillings = 1024,
+                        kLeastCodeOfFilling = 20 * kInstructionsOfTurn;
 
-double ftuner::fragmentEpilogueInstructions(const Workload &workload,
-                                            const FragmentTile &tile,
-                                            int64_t accessBytes) {
+namespace {
+/// How an epilogue takes the sums of a warp.
+struct EpilogueRuns {
+  /// Sums of a lane, the runs of the staging tile, and its fillings.
+  int64_t sums;
+  StagingRuns staging;
+  int64_t fillings;
+  /// Instructions of a run, those of its machine code, and those that write all
+  /// sums to staging tiles.
+  double ofRun, codeOfRun, ofSums;
+  /// Whether runs read memory for their rows.
+  bool readsRows;
+
+  double runs() const { return double(sums) / double(staging.width); }
+};
+} // namespace
+
+static EpilogueRuns runsOf(const Workload &workload, const FragmentTile &tile,
+                           int64_t accessBytes) {
   ContractionView view(workload);
   int64_t leastBytes = FragmentTile::kAccumulatorBytes;
   auto isElementwise = [](const Operand &operand) {
@@ -37,29 +68,75 @@ double ftuner::fragmentEpilogueInstructions(const Workload &workload,
       leastBytes = std::min(leastBytes, operand.elementBytes);
   int64_t width = FragmentTile::runColumns(accessBytes, leastBytes);
 
-  auto sums = double(tile.accumulators());
-  double runs = sums / double(width);
   auto accessesOf = [&](int64_t elementBytes) {
     return double(ceilDiv(width * elementBytes, kAccessBytes));
   };
+  double ofRun =
+      accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun;
+  StagingRuns staging{tile.stagingRows(), tile.stagingColumns(), width};
+  if (!staging.haveColumnOfLane())
+    ofRun += kInstructionsOfColumn;
+  bool readsRows = false;
+  for (const Operand &operand : workload.operands) {
+    if (!isElementwise(operand) || operand.rank() == 0)
+      continue;
+    bool isOutput = operand.role == OperandRole::Output;
+    bool isOfRow = llvm::is_contained(operand.axes, view.m);
+    if (isOutput || isOfRow)
+      ofRun += accessesOf(operand.elementBytes);
+    readsRows |= isOfRow && !isOutput;
+  }
+  double codeOfRun = ofRun;
+  for (const Operations &operations : view.epilogueOperations()) {
+    ofRun += double(width) * instructionsOf(operations);
+    codeOfRun +=
+        double(width) * operations.count *
+        (operations.unit() == OperationUnit::Special ? kCodeOfSpecial : 1);
+  }
   // Pairs, or fours, are written to the staging tile, or single sums.
   double together = tile.isSwapped ? 1 : 2;
   if (tile.hasEvenColumnsFirst)
     together *= 2;
-  double ofRun =
-      accessesOf(FragmentTile::kAccumulatorBytes) + kInstructionsOfRun;
-  if (!StagingRuns{tile.stagingRows(), tile.stagingColumns(), width}
-           .haveColumnOfLane())
-    ofRun += kInstructionsOfColumn;
-  double instructions = kInstructionsOfTile + sums / together + runs * ofRun;
-  instructions += kInstructionsOfStaging *
-                  double(ceilDiv(tile.outputRows(), tile.stagingRows()));
-  for (const Operand &operand : workload.operands)
-    if (isElementwise(operand) && operand.rank() > 0 &&
-        (operand.role == OperandRole::Output ||
-         llvm::is_contained(operand.axes, view.m)))
-      instructions += runs * accessesOf(operand.elementBytes);
-  for (const Operations &operations : view.epilogueOperations())
-    instructions += sums * instructionsOf(operations);
-  return instructions;
+  return {tile.accumulators(),
+          staging,
+          tile.fillings(),
+          ofRun,
+          codeOfRun,
+          double(tile.accumulators()) / together,
+          readsRows};
+}
+
+static EpilogueCode codeOf(const EpilogueRuns &epilogue) {
+  bool isLong = kTripsTogether * epilogue.codeOfRun > kMostCodeTogether;
+  // Only loads gain by trips that are computed one by one.
+  int64_t together = isLong && !epilogue.readsRows ? 1 : kTripsTogether;
+  // Trips in a loop, those behind it, and one of some lanes.
+  int64_t whole = epilogue.staging.wholeTrips(), rest = whole % together;
+  int64_t trips = whole < together ? 0 : isLong ? 1 : together;
+  trips += isLong ? rest > 0 : rest;
+  trips += epilogue.staging.lanesOfRest() > 0;
+  auto fillings = double(epilogue.fillings);
+  double ofFilling =
+      epilogue.ofSums / fillings + double(trips) * epilogue.codeOfRun;
+  return {together, isLong,
+          epilogue.fillings > 1 && ofFilling > kLeastCodeOfFilling &&
+              fillings * ofFilling > kMostCodeOfFillings};
+}
+
+EpilogueCode ftuner::epilogueCode(const Workload &workload,
+                                  const FragmentTile &tile,
+                                  int64_t accessBytes) {
+  return codeOf(runsOf(workload, tile, accessBytes));
+}
+
+double ftuner::fragmentEpilogueInstructions(const Workload &workload,
+                                            const FragmentTile &tile,
+                                            int64_t accessBytes) {
+  EpilogueRuns epilogue = runsOf(workload, tile, accessBytes);
+  double ofFilling = kInstructionsOfFilling;
+  if (codeOf(epilogue).hasLoopOfFillings)
+    ofFilling += kInstructionsOfTurn;
+  return kInstructionsOfTile + epilogue.ofSums +
+         epilogue.runs() * epilogue.ofRun +
+         double(epilogue.fillings) * ofFilling;
 }

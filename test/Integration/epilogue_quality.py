@@ -3,7 +3,8 @@
 
 y[M, 4096] = x[M, 4096] · w[4096, 4096]ᵀ + bias in f16: sums and bias of f32, and sums that are rounded to f16 before a
 bias of f16 is added, which lie in 16 bits in shared memory. Each family is given, assembled by ptxas, and read in
-machine code (sass.epilogue). benchmarks/tensor_cores/epilogues.py prints what this test counts.
+machine code (sass.epilogue). Epilogues that compute much, GELU, SiLU with a gate, and a bias with a residual, stay
+small and hardly spill. benchmarks/tensor_cores/epilogues.py prints what this test counts.
 """
 
 import sys
@@ -56,37 +57,136 @@ UNALIGNED = {"HMMA": "<#ukernel.mma<warps = [1, 1], stages = 2, access = 1>, axi
              "HGMMA": "<#ukernel.wgmma<warpgroups = [2, 1], stages = 2, access = 1>, axis = 0, tiles = [[128, 16, 64]]>"}
 
 
-def module(bias):
-    """The product with a bias that is added to sums of a type."""
-    body = {"f32": """
-      %s = arith.addf %a, %v : f32
-      %h = arith.truncf %s : f32 to f16""", "f16": """
-      %s = arith.truncf %a : f32 to f16
-      %h = arith.addf %s, %v : f16"""}[bias]
+def module(operands, body, n=N, k=K):
+    """The product of these columns and k with an epilogue of its sum `%a` and of elements `%v0`, `%v1` of operands, which ends in `%h`."""
+    types = [f"tensor<{'?x' * operand.is_tensor}{n}x{operand.type}>" for operand in operands]
+    shapes = [f' {{ukernel.shape = ["T", {n}]}}' * operand.is_tensor for operand in operands]
+    arguments = "".join(f", %e{i}: {type}{shape}" for i, (type, shape) in enumerate(zip(types, shapes)))
+    names = "".join(f", %e{i}" for i in range(len(operands)))
+    maps = "".join(f"affine_map<(m, n) -> {'(m, n)' if operand.is_tensor else '(n)'}>, " for operand in operands)
+    values = "".join(f", %v{i}: {operand.type}" for i, operand in enumerate(operands))
     return f"""
 module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
-  func.func @layer(%x: tensor<?x{K}xf16> {{ukernel.shape = ["T", {K}]}}, %w: tensor<{N}x{K}xf16>,
-                   %bias: tensor<{N}x{bias}>) -> tensor<?x{N}xf16> {{
+  func.func @layer(%x: tensor<?x{k}xf16> {{ukernel.shape = ["T", {k}]}}, %w: tensor<{n}x{k}xf16>{arguments})
+      -> tensor<?x{n}xf16> {{
     %c0 = arith.constant 0 : index
     %zero = arith.constant 0.0 : f32
-    %t = tensor.dim %x, %c0 : tensor<?x{K}xf16>
-    %e = tensor.empty(%t) : tensor<?x{N}xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%e : tensor<?x{N}xf32>) -> tensor<?x{N}xf32>
+    %t = tensor.dim %x, %c0 : tensor<?x{k}xf16>
+    %empty = tensor.empty(%t) : tensor<?x{n}xf32>
+    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
     %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
                                         affine_map<(m, n, k) -> (m, n)>]
-        ins(%x, %w : tensor<?x{K}xf16>, tensor<{N}x{K}xf16>) outs(%init : tensor<?x{N}xf32>) -> tensor<?x{N}xf32>
-    %o = tensor.empty(%t) : tensor<?x{N}xf16>
-    %r = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>,
-                                          affine_map<(m, n) -> (m, n)>],
+        ins(%x, %w : tensor<?x{k}xf16>, tensor<{n}x{k}xf16>) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
+    %o = tensor.empty(%t) : tensor<?x{n}xf16>
+    %y = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, {maps}affine_map<(m, n) -> (m, n)>],
                          iterator_types = ["parallel", "parallel"]}}
-        ins(%p, %bias : tensor<?x{N}xf32>, tensor<{N}x{bias}>) outs(%o : tensor<?x{N}xf16>) {{
-    ^bb0(%a: f32, %v: {bias}, %old: f16):{body}
+        ins(%p{names} : tensor<?x{n}xf32>{"".join(f", {type}" for type in types)}) outs(%o : tensor<?x{n}xf16>) {{
+    ^bb0(%a: f32{values}, %old: f16):{body}
       linalg.yield %h : f16
-    }} -> tensor<?x{N}xf16>
-    return %r : tensor<?x{N}xf16>
+    }} -> tensor<?x{n}xf16>
+    return %y : tensor<?x{n}xf16>
   }}
 }}
 """
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What an epilogue reads beside the sum: of the result's shape, or an element for each column."""
+    type: str = "f16"
+    is_tensor: bool = False
+
+
+BIAS, RESIDUAL = Operand(), Operand(is_tensor=True)
+#: Bodies that add a bias of a type to sums.
+BIASES = {"f32": """
+      %s = arith.addf %a, %v0 : f32
+      %h = arith.truncf %s : f32 to f16""", "f16": """
+      %s = arith.truncf %a : f32 to f16
+      %h = arith.addf %s, %v0 : f16"""}
+GELU = """
+      %b = arith.extf %v0 : f16 to f32
+      %x0 = arith.addf %a, %b : f32{inner}
+      %one = arith.constant 1.0 : f32
+      %half = arith.constant 0.5 : f32
+      %g1 = arith.addf %g, %one : f32
+      %x1 = arith.mulf %x0, %half : f32
+      %r = arith.mulf %x1, %g1 : f32
+      %h = arith.truncf %r : f32 to f16"""
+#: Epilogues that compute much: operands beside the sum, and bodies.
+FUSED = {
+    "gelu_erf": ([BIAS], GELU.format(inner="""
+      %c = arith.constant 0.70710678 : f32
+      %q = arith.mulf %x0, %c : f32
+      %g = math.erf %q : f32""")),
+    "gelu_tanh": ([BIAS], GELU.format(inner="""
+      %cubic = arith.constant 0.044715 : f32
+      %c = arith.constant 0.79788456 : f32
+      %x2 = arith.mulf %x0, %x0 : f32
+      %x3 = arith.mulf %x2, %x0 : f32
+      %x4 = arith.mulf %x3, %cubic : f32
+      %x5 = arith.addf %x4, %x0 : f32
+      %q = arith.mulf %x5, %c : f32
+      %g = math.tanh %q : f32""")),
+    "silu_gate": ([RESIDUAL], """
+      %gate = arith.extf %v0 : f16 to f32
+      %one = arith.constant 1.0 : f32
+      %minus = arith.negf %a : f32
+      %power = math.exp %minus : f32
+      %below = arith.addf %power, %one : f32
+      %s = arith.divf %a, %below : f32
+      %r = arith.mulf %s, %gate : f32
+      %h = arith.truncf %r : f32 to f16"""),
+    "bias_residual": ([BIAS, RESIDUAL], """
+      %b = arith.extf %v0 : f16 to f32
+      %y0 = arith.extf %v1 : f16 to f32
+      %s = arith.addf %a, %b : f32
+      %r = arith.addf %s, %y0 : f32
+      %h = arith.truncf %r : f32 to f16"""),
+}
+#: Most bytes of machine code of a kernel with one of them.
+MOST_CODE = 40 * 1024
+
+
+#: Families of 128 x 256 tiles: rows of the output by both warpgroups, one block a tile or one behind the other, and
+#: operands swapped.
+FUSED_TILES = {
+    "whole": f"<#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}>, axis = 0, tiles = [[128, 256, 64]]>",
+    "persistent": f"<#ukernel.wgmma<warpgroups = [2, 1], stages = 3, access = 16, {PRODUCERS}, persistent = 132>, "
+                  "axis = 0, tiles = [[128, 256, 64]]>",
+    "swapped": f"<#ukernel.wgmma<warpgroups = [1, 2], stages = 3, access = 16, swap_operands = true, {PRODUCERS}, "
+               "persistent = 132>, axis = 0, tiles = [[128, 256, 64]]>",
+}
+
+
+def measure_fused(tests, name, tile):
+    """Bytes of machine code of a kernel with an epilogue of FUSED, and accesses to registers that spill."""
+    label = f"{name}_{tile}"
+    planned, problems = kernel_families.form(
+        tests, label, module(*FUSED[name]),
+        f"<families = [{FUSED_TILES[tile]}, {UNALIGNED['HGMMA']}], choices = [], general = 0, unaligned_general = 1>")
+    if problems:
+        raise RuntimeError(problems[0])
+    text, manifest = tests.translate(planned, "--device=h100")
+    entry = manifest["workloads"][0]["families"][0]["kernel"]
+    (function,) = [function for function in sass.assembled(text, tests.path(label)) if function.name == entry]
+    spills = sum(instruction.name in ("LDL", "STL") for instruction in function.instructions)
+    return 16 * len(function.instructions), spills
+
+
+#: Accesses to registers that spill, where there are any: quotients beside 128 accumulators.
+SPILLS = {("silu_gate", "persistent"): 38}
+
+
+def check_fused(tests, name, tile):
+    size, spills = measure_fused(tests, name, tile)
+    tests.describe(f"{name} {tile}", f"{size} bytes, {spills} spills")
+    problems = []
+    if spills > SPILLS.get((name, tile), 0):
+        problems.append(f"{spills} accesses to registers that spill")
+    if size > MOST_CODE:
+        problems.append(f"{size} bytes of machine code, expected at most {MOST_CODE}")
+    return problems
 
 
 def measure(tests, tile, bias):
@@ -94,7 +194,7 @@ def measure(tests, tile, bias):
     name = f"{tile.label}_{bias}"
     families = [f"<{tile.schedule}, axis = 0, tiles = [{list(tile.tile)}]>", UNALIGNED[tile.product]]
     planned, problems = kernel_families.form(
-        tests, name, module(bias),
+        tests, name, module([Operand(bias)], BIASES[bias]),
         f"<families = [{', '.join(families)}], choices = [], general = 0, unaligned_general = 1>")
     if problems:
         raise RuntimeError(problems[0])
@@ -121,6 +221,9 @@ def main():
     for tile in TILES:
         for bias in MOST:
             tests.add(f"{tile.label} bias of {bias}", check, tests, tile, bias)
+    for name in FUSED:
+        for tile in FUSED_TILES:
+            tests.add(f"{name} {tile}", check_fused, tests, name, tile)
     tests.finish()
 
 

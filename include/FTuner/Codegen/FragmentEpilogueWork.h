@@ -13,6 +13,22 @@ double fragmentEpilogueInstructions(const Workload &workload,
                                     const FragmentTile &tile,
                                     int64_t accessBytes);
 
+/// The form of an epilogue's machine code, which stays small where it computes
+/// much: a kernel with GELU had 182 KiB, and took 56.8 µs on an H200 where its
+/// product alone takes 17.
+struct EpilogueCode {
+  /// Trips of a warp over a staging tile whose loads come before their stores,
+  /// where none of them lies outside or where they read memory, and whether a
+  /// loop computes them one by one.
+  int64_t tripsTogether;
+  bool computesInLoop;
+  /// Whether fillings of the staging tile are a loop. Else they come one behind
+  /// the other.
+  bool hasLoopOfFillings;
+};
+EpilogueCode epilogueCode(const Workload &workload, const FragmentTile &tile,
+                          int64_t accessBytes);
+
 } // namespace ftuner
 
 #endif // FTUNER_CODEGEN_FRAGMENTEPILOGUEWORK_H

@@ -87,6 +87,11 @@ struct FragmentTile {
   int64_t stagingColumns() const {
     return stagingFragments ? stagingFragments * kColumns : outputColumns();
   }
+  /// Fillings of the staging tile with the same columns, and with all.
+  int64_t fillingsOfColumns() const { return outputRows() / stagingRows(); }
+  int64_t fillings() const {
+    return fillingsOfColumns() * ceilDiv(outputColumns(), stagingColumns());
+  }
   /// Distance of a staging tile's rows, in accumulators.
   int64_t stagingPitch() const {
     int64_t width = stagingColumns();

@@ -186,28 +186,47 @@ ContractionEpilogue::Inputs ContractionEpilogue::loadInputsIf(Value inside,
   return inputs;
 }
 
-void ContractionEpilogue::emitRuns(ArrayRef<Run> runs, bool areAllInside) {
-  SmallVector<Value> insides;
-  SmallVector<Inputs> inputs;
-  for (const Run &run : runs) {
-    Place place{run.index, run.column};
-    insides.push_back(areAllInside ? Value() : areInside(place, place));
-    inputs.push_back(loadInputsIf(insides.back(), run));
-  }
-  bool computesAlways = isSpeculatable();
-  for (auto [run, inside, ofRun] : llvm::zip_equal(runs, insides, inputs)) {
-    Value result;
-    if (computesAlways)
-      result = compute(run.accumulator, ofRun);
-    auto store = [&, &run = run, &ofRun = ofRun] {
-      storeOutput(run.index, run.column,
-                  result ? result : compute(run.accumulator, ofRun));
+Value ContractionEpilogue::isInside(const Run &run, bool areInside) {
+  Place place{run.index, run.column};
+  return areInside ? Value() : this->areInside(place, place);
+}
+
+ContractionEpilogue::Inputs ContractionEpilogue::loadRun(const Run &run,
+                                                         bool areInside) {
+  return loadInputsIf(isInside(run, areInside), run);
+}
+
+/// Computes without a branch what it may compute of any numbers.
+void ContractionEpilogue::storeRun(const Run &run, const Inputs &inputs,
+                                   bool areInside) {
+  Value inside = isInside(run, areInside), result;
+  if (isSpeculatable())
+    result = compute(run.accumulator, inputs);
+  auto store = [&] {
+    storeOutput(run.index, run.column,
+                result ? result : compute(run.accumulator, inputs));
+  };
+  if (inside)
+    emitIf(b, inside, store);
+  else
+    store();
+}
+
+ContractionEpilogue::Inputs ContractionEpilogue::select(ArrayRef<Inputs> inputs,
+                                                        Value number) {
+  Inputs chosen = inputs.front();
+  for (auto [index, other] : llvm::enumerate(inputs.drop_front())) {
+    Value isOther = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number,
+                                          math.constant(int64_t(index) + 1));
+    auto take = [&](Value &value, Value others) {
+      if (value != others)
+        value = arith::SelectOp::create(b, isOther, others, value);
     };
-    if (inside)
-      emitIf(b, inside, store);
-    else
-      store();
+    take(chosen.start, other.start);
+    for (auto [value, others] : llvm::zip_equal(chosen.extras, other.extras))
+      take(value, others);
   }
+  return chosen;
 }
 
 FloatType ContractionEpilogue::roundedSum() const {

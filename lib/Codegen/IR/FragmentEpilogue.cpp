@@ -22,13 +22,8 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Trips of a warp over a staging tile whose loads come before their stores.
-static constexpr int64_t kTripsTogether = 4;
-
 /// Some columns of the warp tile, as a staging tile holds them.
 struct FragmentEpilogue::Columns {
-  /// Their fragments: the first one, and how many.
-  int64_t fragment, count;
   StagingRuns runs;
   /// Index of the first one in the tensor.
   Value first;
@@ -203,34 +198,18 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   Value staging = memref::ViewOp::create(b, stagingType, tile.sharedMemory,
                                          stagingOffset(), ValueRange());
 
-  // A staging tile holds some rows, and all fragments of their columns or some.
-  SmallVector<Columns> groups;
-  int64_t all = fragments.isSwapped ? 1 : fragments.columns;
-  int64_t ofStaging =
-      fragments.stagingFragments ? fragments.stagingFragments : all;
-  for (int64_t fragment = 0; fragment < all; fragment += ofStaging) {
-    int64_t count = std::min(ofStaging, all - fragment);
-    groups.push_back(
-        {fragment,
-         count,
-         {fragments.stagingRows(),
-          fragments.isSwapped ? fragments.outputColumns() : count * kColumns,
-          width},
-         math.add(math.add(tile.columnOffset, warp.column),
-                  fragment * kColumns),
-         {}});
-  }
+  Columns first = columnsFrom(math.constant(0), fragmentsOfStaging());
   if (warp.isActive) {
     awaitStaging(hasAsynchronousCopies);
     return emitIf(b, allLanes(warp.isActive), [&] {
-      loadOfLane(epilogue, groups.front());
-      emitColumns(epilogue, staging, accumulators, groups);
+      loadOfLane(epilogue, first);
+      emitColumns(epilogue, staging, accumulators, first);
     });
   }
   // These are read while the staging tile is awaited and filled.
-  loadOfLane(epilogue, groups.front());
+  loadOfLane(epilogue, first);
   awaitStaging(hasAsynchronousCopies);
-  emitColumns(epilogue, staging, accumulators, groups);
+  emitColumns(epilogue, staging, accumulators, first);
 }
 
 /// A vote, so that the assembler knows that the warp's lanes stay together.
@@ -239,48 +218,148 @@ Value FragmentEpilogue::allLanes(Value condition) {
                                   NVVM::VoteSyncKind::all);
 }
 
+int64_t FragmentEpilogue::fragmentsAlongColumns() const {
+  return fragments.isSwapped ? 1 : fragments.columns;
+}
+
+int64_t FragmentEpilogue::fragmentsOfStaging() const {
+  return fragments.stagingFragments ? fragments.stagingFragments
+                                    : fragmentsAlongColumns();
+}
+
+FragmentEpilogue::Columns FragmentEpilogue::columnsFrom(Value fragment,
+                                                        int64_t count) {
+  int64_t columns =
+      fragments.isSwapped ? fragments.outputColumns() : count * kColumns;
+  return {{fragments.stagingRows(), columns, runColumns()},
+          math.add(math.add(tile.columnOffset, warp.column),
+                   math.mul(fragment, kColumns)),
+          {}};
+}
+
+Value FragmentEpilogue::isInside(ContractionEpilogue &epilogue,
+                                 const Columns &first) {
+  int64_t ofStaging = fragmentsOfStaging(), all = fragmentsAlongColumns();
+  int64_t lastFragment = (ceilDiv(all, ofStaging) - 1) * ofStaging;
+  Columns last = columnsFrom(math.constant(lastFragment), all - lastFragment);
+  Value zero = math.constant(0);
+  return epilogue.areInside(
+      {indexOfRow(zero, firstRowOf(zero)), indexOf(first, zero)},
+      {indexOfRow(math.constant(fragments.stagingRows() - 1),
+                  firstRowOf(math.constant(fragments.fillingsOfColumns() - 1))),
+       indexOf(last, math.constant(last.runs.columns - 1))});
+}
+
 void FragmentEpilogue::emitColumns(ContractionEpilogue &epilogue, Value staging,
                                    ValueRange accumulators,
-                                   MutableArrayRef<Columns> groups) {
+                                   const Columns &first) {
+  auto emit = [&](Finish finish) {
+    emitFillings(epilogue, staging, accumulators, first, finish);
+  };
+  auto finish = [&](const Columns &columns, Value row, bool areInside) {
+    emitTrips(epilogue, staging, columns, row, areInside);
+  };
   // Runs that are known to be inside are read, computed and stored together,
   // without a branch between them.
-  Value first = math.constant(0);
-  Value isInside = epilogue.areInside(
-      {indexOfRow(first, firstRowOf(0)), indexOf(groups.front(), first)},
-      {indexOfRow(math.constant(fragments.stagingRows() - 1),
-                  firstRowOf(steps() - 1)),
-       indexOf(groups.back(), math.constant(groups.back().runs.columns - 1))});
-  auto emitStaging = [&](bool areInside) {
-    for (auto [number, columns] : llvm::enumerate(groups)) {
-      if (number > 0)
-        loadOfLane(epilogue, columns);
-      for (int64_t step = 0; step < steps(); ++step) {
-        if (number + step > 0)
-          awaitLanes();
-        storeToStaging(staging, accumulators, step, columns.fragment,
-                       columns.count);
-        awaitLanes();
-        emitTrips(epilogue, staging, columns, firstRowOf(step), areInside);
-      }
-    }
+  Value inside = isInside(epilogue, first);
+  if (!inside)
+    return emit([&](const Columns &columns, Value row) {
+      finish(columns, row, /*areInside=*/true);
+    });
+  inside = allLanes(inside);
+  auto emitEither = [&](llvm::function_ref<void(bool areInside)> body) {
+    auto ifOp = scf::IfOp::create(b, inside, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifOp.thenBlock());
+    body(/*areInside=*/true);
+    b.setInsertionPointToStart(ifOp.elseBlock());
+    body(/*areInside=*/false);
   };
-  if (!isInside)
-    return emitStaging(true);
-  auto ifOp = scf::IfOp::create(b, allLanes(isInside), /*withElseRegion=*/true);
+  if (code.hasLoopOfFillings)
+    return emit([&](const Columns &columns, Value row) {
+      emitEither([&](bool areInside) { finish(columns, row, areInside); });
+    });
+  emitEither([&](bool areInside) {
+    emit([&](const Columns &columns, Value row) {
+      finish(columns, row, areInside);
+    });
+  });
+}
+
+void FragmentEpilogue::forEach(int64_t count,
+                               llvm::function_ref<void(Value)> body) {
+  if (!code.hasLoopOfFillings || count == 1) {
+    for (int64_t number = 0; number < count; ++number)
+      body(math.constant(number));
+    return;
+  }
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, math.constant(count), 1, ValueRange());
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  emitStaging(true);
-  b.setInsertionPointToStart(ifOp.elseBlock());
-  emitStaging(false);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
 }
 
-int64_t FragmentEpilogue::steps() const {
-  return fragments.outputRows() / fragments.stagingRows();
+void FragmentEpilogue::emitFillings(ContractionEpilogue &epilogue,
+                                    Value staging, ValueRange accumulators,
+                                    const Columns &first, Finish finish) {
+  int64_t ofStaging = fragmentsOfStaging(), all = fragmentsAlongColumns();
+  int64_t ofColumns = fragments.fillingsOfColumns();
+  bool isFirst = true;
+  // Columns of the warp tile that are number `group` of those that the staging
+  // tile holds at once: `count` fragments, as all from `least` to `most` have.
+  auto emitGroup = [&](Value group, int64_t least, int64_t most,
+                       int64_t count) {
+    Columns columns = first;
+    if (!isConstantIntValue(group, 0)) {
+      columns = columnsFrom(math.mul(group, ofStaging), count);
+      loadOfLane(epilogue, columns);
+    }
+    forEach(ofColumns, [&](Value filling) {
+      // Lanes may still read the filling before.
+      if (code.hasLoopOfFillings || !isFirst)
+        awaitLanes();
+      isFirst = false;
+      // Sums lie in registers, which have constant numbers.
+      Value number = math.add(math.mul(group, ofColumns), filling);
+      emitSwitch(number, least * ofColumns, most * ofColumns + ofColumns - 1,
+                 [&](int64_t constant) {
+                   storeToStaging(staging, accumulators, constant % ofColumns,
+                                  constant / ofColumns * ofStaging, count);
+                 });
+      awaitLanes();
+      finish(columns, firstRowOf(filling));
+    });
+  };
+  int64_t whole = all / ofStaging;
+  forEach(whole,
+          [&](Value group) { emitGroup(group, 0, whole - 1, ofStaging); });
+  if (int64_t rest = all % ofStaging)
+    emitGroup(math.constant(whole), whole, whole, rest);
 }
 
-int64_t FragmentEpilogue::firstRowOf(int64_t step) const {
-  return step * (fragments.isSwapped ? fragments.stagingRows()
-                                     : fragments.rowDistance);
+void FragmentEpilogue::emitSwitch(Value number, int64_t least, int64_t most,
+                                  llvm::function_ref<void(int64_t)> body) {
+  if (std::optional<int64_t> constant = getConstantIntValue(number))
+    return body(*constant);
+  auto cases = llvm::to_vector(llvm::seq(least, most));
+  auto switchOp = scf::IndexSwitchOp::create(b, TypeRange(), number, cases,
+                                             unsigned(cases.size()));
+  auto emitRegion = [&](Region &region, int64_t constant) {
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&region);
+    body(constant);
+    scf::YieldOp::create(b);
+  };
+  for (auto [constant, region] :
+       llvm::zip_equal(cases, switchOp.getCaseRegions()))
+    emitRegion(region, constant);
+  emitRegion(switchOp.getDefaultRegion(), most);
+}
+
+Value FragmentEpilogue::firstRowOf(Value filling) {
+  return math.mul(filling, fragments.isSwapped ? fragments.stagingRows()
+                                               : fragments.rowDistance);
 }
 
 void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
@@ -293,25 +372,40 @@ void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
 }
 
 void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value staging,
-                                 const Columns &columns, int64_t firstRow,
+                                 const Columns &columns, Value firstRow,
                                  bool areInside) {
   const StagingRuns &runs = columns.runs;
+  auto runAt = [&](Value trip) {
+    ContractionEpilogue::Run run = readRun(staging, columns, trip, firstRow);
+    run.rowInvariant =
+        runs.haveColumnOfLane()
+            ? columns.ofLane
+            : epilogue.loadRowInvariant(insideColumn(run.column, runs.width),
+                                        runs.width);
+    return run;
+  };
   auto emitTogether = [&](Value trip, int64_t count) {
     SmallVector<ContractionEpilogue::Run> together;
+    SmallVector<ContractionEpilogue::Inputs> inputs;
     for (int64_t number = 0; number < count; ++number) {
-      ContractionEpilogue::Run run =
-          readRun(staging, columns, math.add(trip, number), firstRow);
-      run.rowInvariant =
-          runs.haveColumnOfLane()
-              ? columns.ofLane
-              : epilogue.loadRowInvariant(insideColumn(run.column, runs.width),
-                                          runs.width);
-      together.push_back(std::move(run));
+      together.push_back(runAt(math.add(trip, number)));
+      inputs.push_back(epilogue.loadRun(together.back(), areInside));
     }
-    epilogue.emitRuns(together, areInside);
+    if (!code.computesInLoop || count == 1) {
+      for (auto [run, ofRun] : llvm::zip_equal(together, inputs))
+        epilogue.storeRun(run, ofRun, areInside);
+      return;
+    }
+    scf::ForOp loop =
+        createLoop(b, Unrolling::Never, math.constant(count), 1, ValueRange());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value number = loop.getInductionVar();
+    epilogue.storeRun(runAt(math.add(trip, number)),
+                      epilogue.select(inputs, number), areInside);
   };
   // Behind branches only what is read for rows gains by it.
-  int64_t together = areInside || epilogue.readsRows() ? kTripsTogether : 1;
+  int64_t together = areInside || epilogue.readsRows() ? code.tripsTogether : 1;
   int64_t whole = runs.wholeTrips(), rest = whole % together;
   if (whole > together) {
     scf::ForOp loop =
@@ -332,8 +426,7 @@ void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value staging,
 
 ContractionEpilogue::Run FragmentEpilogue::readRun(Value staging,
                                                    const Columns &columns,
-                                                   Value trip,
-                                                   int64_t firstRow) {
+                                                   Value trip, Value firstRow) {
   const StagingRuns &runs = columns.runs;
   Value row, column;
   if (runs.haveColumnOfLane()) {
@@ -359,7 +452,7 @@ ContractionEpilogue::Run FragmentEpilogue::readRun(Value staging,
   return run;
 }
 
-Value FragmentEpilogue::indexOfRow(Value inStaging, int64_t firstRow) {
+Value FragmentEpilogue::indexOfRow(Value inStaging, Value firstRow) {
   return math.add(math.add(tile.rowOffset, warp.row),
                   math.add(fragments.stagingRow(math, inStaging), firstRow));
 }

@@ -35,10 +35,19 @@ public:
     Value column;
     Values rowInvariant;
   };
-  /// Emits runs of whole width or of one column, which may lie outside but
-  /// where all are known to be inside. What they read is read before any is
-  /// stored, and computed on without a branch.
-  void emitRuns(llvm::ArrayRef<Run> runs, bool areAllInside);
+  /// What a run is computed of beside its accumulator: where the sum starts,
+  /// null if that is not in memory, and the epilogue's operands.
+  struct Inputs {
+    Value start;
+    Values extras;
+  };
+  /// Read what a run of whole width or of one column is computed of, and
+  /// compute and store it. It may lie outside but where runs are known to be
+  /// inside.
+  Inputs loadRun(const Run &run, bool areInside);
+  void storeRun(const Run &run, const Inputs &inputs, bool areInside);
+  /// The inputs of one of several runs: of the number that a value has.
+  Inputs select(llvm::ArrayRef<Inputs> inputs, Value number);
   /// Whether they read memory for their rows.
   bool readsRows() const;
   /// The indices of an element in the tensor.
@@ -58,6 +67,8 @@ public:
 private:
   /// Returns true where it stores all indices of an axis from one to another.
   Value areInside(Value first, Value last, unsigned axis);
+  /// Returns true where it stores the run; null where runs are inside.
+  Value isInside(const Run &run, bool areInside);
   void ifInside(Value index, unsigned axis, bool exact,
                 llvm::function_ref<void()> body);
   bool isWhole(int64_t width) const {
@@ -68,12 +79,6 @@ private:
   /// The tensor whose elements sums start from; null if they start from a
   /// scalar.
   Value startOfSum() const;
-  /// What a row's run is computed of beside its accumulator: where the sum
-  /// starts, null if that is not in memory, and the epilogue's operands.
-  struct Inputs {
-    Value start;
-    Values extras;
-  };
   /// Inputs that are not among `rowInvariant` are read.
   Inputs loadInputs(Value row, Value column, int64_t width,
                     ValueRange rowInvariant);

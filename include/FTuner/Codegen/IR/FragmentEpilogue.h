@@ -2,7 +2,7 @@
 #ifndef FTUNER_CODEGEN_IR_FRAGMENTEPILOGUE_H
 #define FTUNER_CODEGEN_IR_FRAGMENTEPILOGUE_H
 
-#include "FTuner/Codegen/FragmentTile.h"
+#include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/ContractionEpilogue.h"
 #include "FTuner/Codegen/IR/IndexMath.h"
@@ -36,7 +36,8 @@ public:
                    const FragmentTile &fragments, int64_t accessBytes,
                    const Warp &warp)
       : b(b), math(b), tile(tile), fragments(fragments),
-        accessBytes(accessBytes), warp(warp) {}
+        accessBytes(accessBytes), warp(warp),
+        code(epilogueCode(*tile.described, fragments, accessBytes)) {}
 
   /// Emits it for the lane's accumulators: four for each fragment, row by row
   /// of the instructions. Asynchronous copies into shared memory may be
@@ -67,27 +68,45 @@ private:
   /// A column whose run of `width` lies inside: the given one, where its does.
   Value insideColumn(Value column, int64_t width);
   struct Columns;
+  /// Fragments of columns of the warp tile, and of the staging tile.
+  int64_t fragmentsAlongColumns() const;
+  int64_t fragmentsOfStaging() const;
+  /// Columns that the staging tile holds at once, from a number of fragments
+  /// on.
+  Columns columnsFrom(Value fragment, int64_t count);
   /// Reads what all runs of the lane use for their columns.
   void loadOfLane(ContractionEpilogue &epilogue, Columns &columns);
-  /// Finishes all columns, whose lane's values are read of the first ones.
+  /// Whether all elements of the warp tile are stored, an i1; null if they are
+  /// always.
+  Value isInside(ContractionEpilogue &epilogue, const Columns &first);
+  /// Finishes all columns. `first`: the first ones that the staging tile holds,
+  /// with what the lane reads of them.
   void emitColumns(ContractionEpilogue &epilogue, Value staging,
-                   ValueRange accumulators,
-                   mlir::MutableArrayRef<Columns> groups);
-  /// Staging tiles with the same columns, and the first row of one in the warp
-  /// tile.
-  int64_t steps() const;
-  int64_t firstRowOf(int64_t step) const;
+                   ValueRange accumulators, const Columns &first);
+  /// Fills the staging tile again and again, and finishes each filling: its
+  /// columns, and its first row in the warp tile.
+  using Finish = llvm::function_ref<void(const Columns &columns, Value row)>;
+  void emitFillings(ContractionEpilogue &epilogue, Value staging,
+                    ValueRange accumulators, const Columns &first,
+                    Finish finish);
+  /// Emits a body for each number from 0 on, in a loop or one behind the other.
+  void forEach(int64_t count, llvm::function_ref<void(Value number)> body);
+  /// Emits a body for the number that a value is found to be, of these.
+  void emitSwitch(Value number, int64_t least, int64_t most,
+                  llvm::function_ref<void(int64_t constant)> body);
+  /// The first row in the warp tile of a filling of some columns.
+  Value firstRowOf(Value filling);
   /// Finishes the runs of a filled staging tile, whose first row is number
   /// `firstRow` of the warp tile. `areInside`: all are known to lie inside.
   void emitTrips(ContractionEpilogue &epilogue, Value staging,
-                 const Columns &columns, int64_t firstRow, bool areInside);
+                 const Columns &columns, Value firstRow, bool areInside);
   /// The lane's run of a trip over the staging tile.
   ContractionEpilogue::Run readRun(Value staging, const Columns &columns,
-                                   Value trip, int64_t firstRow);
+                                   Value trip, Value firstRow);
   /// The lane's column in the staging tile, where all its runs have the same.
   Value columnOfLane(const StagingRuns &runs);
   /// The index in the tensor of a row, or of a column, in the staging tile.
-  Value indexOfRow(Value inStaging, int64_t firstRow);
+  Value indexOfRow(Value inStaging, Value firstRow);
   Value indexOf(const Columns &columns, Value inStaging);
   /// Rows or columns of instructions behind the warp's first, for an element of
   /// its fragments.
@@ -99,6 +118,7 @@ private:
   const FragmentTile &fragments;
   int64_t accessBytes;
   Warp warp;
+  EpilogueCode code;
 };
 
 } // namespace ftuner
