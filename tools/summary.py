@@ -19,7 +19,7 @@ def tile(ukernel):
 
 
 # Values of fields that say nothing.
-DEFAULTS = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0, "warps_batch": 1}
+DEFAULTS = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0, "threads_k": 1, "warps_batch": 1}
 
 
 def schedule(family):

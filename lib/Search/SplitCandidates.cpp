@@ -6,6 +6,9 @@
 // looked for where blocks without slices fill less than about one wave, and
 // where a kernel takes clearly longer than the second one would.
 //
+// Slices within a block (`CodegenModel::slicedVariants`) cost no second kernel.
+// They give few blocks more threads, which copy more at once.
+//
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
 #include "FTuner/Schedule/Grid.h"
@@ -15,7 +18,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
-#include <set>
+#include <tuple>
+#include <vector>
 
 using namespace ftuner;
 
@@ -31,12 +35,16 @@ static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
 /// be several, which the score of a choice has.
 static constexpr double kLeastRowsTime = 1;
 
+/// How many times the time of the fastest candidate one may take without slices
+/// within its blocks: these hardly double its speed.
+static constexpr double kMostTimeOfSliced = 2;
+
 namespace {
 /// A candidate with slices, for one shape.
 struct SplitChoice {
   double score;
   unsigned candidate;
-  int64_t split;
+  KernelFamily family;
 };
 
 class SplitFinder {
@@ -47,12 +55,24 @@ public:
 
   /// Notes the best choices for a shape, if slices pay.
   void visit(const Shape &shape);
-  /// By candidate and split-K factor.
-  std::set<std::pair<unsigned, int64_t>> chosen;
+  /// Families with slices, by candidate, split-K factor, and schedule with the
+  /// step along the reduce axis.
+  using Key = std::tuple<unsigned, int64_t, std::vector<int64_t>>;
+  std::map<Key, KernelFamily> chosen;
 
 private:
   bool isWorthLooking(const KernelFamily &best, double score,
                       const Shape &shape) const;
+  bool hasFewBlocks(const KernelFamily &best, const Shape &shape) const {
+    return blocksOf(best, shape) <
+           tuning::mostSliceWaves * problem.device.smCount;
+  }
+  /// Add choices for a shape whose fastest candidate has this score: with
+  /// slices by several blocks, or within them.
+  void addSplit(const Shape &shape, double best,
+                std::vector<SplitChoice> &choices) const;
+  void addSliced(const Shape &shape, double best,
+                 std::vector<SplitChoice> &choices) const;
   int64_t blocksOf(const KernelFamily &family, const Shape &shape) const {
     NumberArithmetic math;
     return launchOf(math, gridOf(family), llvm::ArrayRef<int64_t>(shape))
@@ -74,9 +94,7 @@ bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
   double least = best.path().sharesOutSlices() ? kLeastRowsTime
                  : isTensor                    ? kLeastTensorTime
                                                : kLeastTime;
-  return microseconds > least * constants.secondKernel &&
-         blocksOf(best, shape) <
-             tuning::mostSliceWaves * problem.device.smCount;
+  return microseconds > least * constants.secondKernel;
 }
 
 void SplitFinder::visit(const Shape &shape) {
@@ -92,10 +110,31 @@ void SplitFinder::visit(const Shape &shape) {
     best = score;
     fastest = &candidate.family;
   }
-  if (!fastest || !isWorthLooking(*fastest, best, shape))
+  if (!fastest || !hasFewBlocks(*fastest, shape))
     return;
-
   std::vector<SplitChoice> choices;
+  if (isWorthLooking(*fastest, best, shape))
+    addSplit(shape, best, choices);
+  addSliced(shape, best, choices);
+  llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
+    return a.score > b.score;
+  });
+  size_t taken = 0;
+  for (const SplitChoice &choice : choices) {
+    const KernelFamily &family = choice.family;
+    if (problem.isRejected(family) || !isFeasible(problem, family))
+      continue;
+    std::vector<int64_t> fields(family.schedule.fields().begin(),
+                                family.schedule.fields().end());
+    fields.push_back(family.tiles.front()[gridOf(family).reduceAxis()]);
+    chosen.insert({Key(choice.candidate, family.reduceSplit, fields), family});
+    if (++taken == tuning::slicesPerShape)
+      break;
+  }
+}
+
+void SplitFinder::addSplit(const Shape &shape, double best,
+                           std::vector<SplitChoice> &choices) const {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     KernelFamily family = candidate.family;
     unsigned axis = gridOf(family).reduceAxis();
@@ -117,21 +156,26 @@ void SplitFinder::visit(const Shape &shape) {
         continue;
       double score = problem.score(family, shape);
       if (score > best * (1 - tuning::leastSliceGain))
-        choices.push_back({score, static_cast<unsigned>(index), split});
+        choices.push_back({score, static_cast<unsigned>(index), family});
     }
   }
-  llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
-    return a.score > b.score;
-  });
-  size_t taken = 0;
-  for (const SplitChoice &choice : choices) {
-    KernelFamily family = set.candidates[choice.candidate].family;
-    family.reduceSplit = choice.split;
-    if (problem.isRejected(family) || !isFeasible(problem, family))
+}
+
+void SplitFinder::addSliced(const Shape &shape, double best,
+                            std::vector<SplitChoice> &choices) const {
+  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    const KernelFamily &family = candidate.family;
+    if (!hasFewBlocks(family, shape) ||
+        problem.score(family, shape) < kMostTimeOfSliced * best)
       continue;
-    chosen.insert({choice.candidate, choice.split});
-    if (++taken == tuning::slicesPerShape)
-      break;
+    for (KernelFamily &variant : family.path().slicedVariants(family)) {
+      if (!isFeasible(problem, variant))
+        continue;
+      double score = problem.score(variant, shape);
+      if (score > best * (1 - tuning::leastSliceGain))
+        choices.push_back(
+            {score, static_cast<unsigned>(index), std::move(variant)});
+    }
   }
 }
 
@@ -149,9 +193,9 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
     for (const SizeSample &sample :
          sampleSizes(problem.workload.axes[mainAxis], tuning::maxSliceShapes))
       finder.visit(shapeAt(problem.workload, cell, mainAxis, sample.size));
-  for (auto [index, split] : finder.chosen) {
-    Candidate candidate = set.candidates[index];
-    candidate.family.reduceSplit = split;
+  for (auto &[key, family] : finder.chosen) {
+    Candidate candidate = set.candidates[std::get<0>(key)];
+    candidate.family = family;
     candidate.ukernel = candidate.family.ukernel(0);
     set.candidates.push_back(std::move(candidate));
     ++set.numSplit;

@@ -44,7 +44,7 @@ def text_of(program):
     fields = dict(program["schedule"])
     schedule = {"threads": [fields.pop("threads_m"), fields.pop("threads_n")], "stages": fields.pop("stages"),
                 "vector": fields.pop("vector_width")}
-    schedule |= {name: value for name, value in fields.items() if value != (1 if name == "threads_batch" else 0)}
+    schedule |= {name: value for name, value in fields.items() if value != (name in ("threads_batch", "threads_k"))}
     tiles = [ukernel["block_tile"] for ukernel in program["ukernels"]]
     return (f"<#ukernel.simt<{', '.join(f'{name} = {value}' for name, value in schedule.items())}>, "
             f"axis = {program['axis']}, tiles = {tiles}"

@@ -84,8 +84,8 @@ def test_programs_have_fields_of_their_path() -> None:
         fields = model().program_fields(path)
         assert len(set(fields)) == len(fields)
         assert fields[:4] == ("batch", "m", "n", "k")
-    assert model().program_fields("simt")[-7:-3] == ("threads_m", "threads_n", "stages", "vector_width")
-    optional = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0}
+    assert model().program_fields("simt")[-8:-4] == ("threads_m", "threads_n", "stages", "vector_width")
+    optional = {"threads_batch": 1, "virtual_threads_m": 0, "virtual_threads_n": 0, "threads_k": 1}
     assert model().program_defaults("simt") == optional
     with pytest.raises(ftuner.Error, match="unknown codegen path 'none': expected one of .*simt"):
         model().program_fields("none")

@@ -173,6 +173,13 @@ public:
                      std::array<int64_t, 2> strips) const {
     return std::nullopt;
   }
+  /// The family with several times its threads, which share the elements of a
+  /// step along the reduce axis and add up their sums; none where the path has
+  /// no such blocks. Whether they can be emitted, `check` says.
+  virtual llvm::SmallVector<KernelFamily>
+  slicedVariants(const KernelFamily &family) const {
+    return {};
+  }
   /// The family of a block whose threads have these tiles, one for each axis of
   /// the workload; none where the path's workers are no threads. Accesses are
   /// as wide as operands aligned to `alignment` bytes allow. Whether it can be

@@ -15,38 +15,39 @@ namespace ftuner {
 /// Reduce elements that a thread reads at once where they are contiguous.
 constexpr int64_t kQuad = 4;
 
-/// Coordinates of a thread among the layout's gm × gn, and the group of these;
-/// nothing where there is one.
+/// Coordinates of a thread among the layout's gm × gn, and the group of these,
+/// along batches or k; nothing where there is one.
 template <typename Math>
 struct ThreadCoordinates {
   typename Math::Index m, n;
-  std::optional<typename Math::Index> batch;
+  std::optional<typename Math::Index> batch, slice;
 };
 
 template <typename Math>
 ThreadCoordinates<Math> threadCoordinates(Math &math, const SimtLayout &layout,
                                           typename Math::Index thread) {
   if (layout.wn == 0)
-    return {math.div(thread, layout.gn), math.rem(thread, layout.gn), {}};
+    return {math.div(thread, layout.gn), math.rem(thread, layout.gn), {}, {}};
   auto warp = math.div(thread, 32);
   auto lane = math.rem(thread, 32);
   int64_t warpsAlongN = layout.gn / layout.wn;
-  std::optional<typename Math::Index> batch;
-  if (layout.gb > 1) {
+  std::optional<typename Math::Index> group;
+  if (layout.groups() > 1) {
     int64_t warpsOfGroup = layout.gm / layout.wm * warpsAlongN;
-    batch = math.mul(math.div(warp, warpsOfGroup), layout.wb);
+    group = math.mul(math.div(warp, warpsOfGroup), layout.wg);
     warp = math.rem(warp, warpsOfGroup);
-    if (layout.wb > 1) {
+    if (layout.wg > 1) {
       int64_t lanes = layout.wm * layout.wn;
-      batch = math.add(*batch, math.div(lane, lanes));
+      group = math.add(*group, math.div(lane, lanes));
       lane = math.rem(lane, lanes);
     }
   }
+  std::optional<typename Math::Index> none;
   return {math.add(math.mul(math.div(warp, warpsAlongN), layout.wm),
                    math.div(lane, layout.wn)),
           math.add(math.mul(math.rem(warp, warpsAlongN), layout.wn),
                    math.rem(lane, layout.wn)),
-          batch};
+          layout.gk > 1 ? none : group, layout.gk > 1 ? group : none};
 }
 
 /// Number of the `number`th element of the batch tile that a thread owns.
@@ -56,6 +57,14 @@ typename Math::Index batchElement(Math &math, const SimtLayout &layout,
                                   int64_t number) {
   auto element = math.constant(number * layout.gb);
   return thread.batch ? math.add(*thread.batch, element) : element;
+}
+
+/// First element in a step of the run along k that a thread multiplies.
+template <typename Math>
+typename Math::Index firstOfSlice(Math &math, const SimtLayout &layout,
+                                  const ThreadCoordinates<Math> &thread) {
+  return thread.slice ? math.mul(*thread.slice, layout.sliceDepth())
+                      : math.constant(0);
 }
 
 /// First of the neighbours that the thread with coordinate `lane` owns.

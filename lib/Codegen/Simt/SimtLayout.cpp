@@ -70,28 +70,29 @@ int64_t SimtLayout::unrolledDepth(const DeviceSpec &device) const {
   int64_t most = isAlone && threads() >= kLeastWarpsAlone * kWarpSize
                      ? kMostUnrolledAlone
                      : kMostUnrolled;
-  if (bk % 4 != 0)
-    return bk;
-  int64_t quads = bk / 4;
+  int64_t depth = sliceDepth();
+  if (depth % 4 != 0)
+    return depth;
+  int64_t quads = depth / 4;
   int64_t unrolled = std::clamp<int64_t>(most / (4 * points()), 1, quads);
   while (quads % unrolled != 0)
     --unrolled;
   return 4 * unrolled;
 }
 
-/// Sets the lanes of a warp along m, n and batches: as few groups as have a
-/// warp.
+/// Sets the lanes of a warp along m and n and their groups: as few groups as
+/// have a warp.
 static void setWarpShape(SimtLayout &layout) {
-  for (int64_t wb : {1, 2, 4, 8, 16, 32})
+  for (int64_t wg : {1, 2, 4, 8, 16, 32})
     // Eight lanes along n read 128 contiguous bytes of the rhs in one phase.
     for (int64_t wn : {8, 16, 4, 32, 2, 1}) {
-      int64_t wm = kWarpSize / wb / wn;
-      if (wm == 0 || layout.gb % wb != 0 || layout.gm % wm != 0 ||
+      int64_t wm = kWarpSize / wg / wn;
+      if (wm == 0 || layout.groups() % wg != 0 || layout.gm % wm != 0 ||
           layout.gn % wn != 0)
         continue;
       layout.wm = wm;
       layout.wn = wn;
-      layout.wb = wb;
+      layout.wg = wg;
       return;
     }
 }
@@ -139,6 +140,7 @@ SimtLayout ftuner::simtLayout(const ContractionAxes &axes,
   layout.rm = layout.bm / layout.gm;
   layout.rn = layout.bn / layout.gn;
   layout.gb = schedule.threadsBatch;
+  layout.gk = schedule.threadsK;
   layout.stages = schedule.stages;
   layout.virtualM = schedule.virtualThreadsM;
   layout.virtualN = schedule.virtualThreadsN;
@@ -163,7 +165,7 @@ SimtLayout ftuner::simtLayout(const Workload &workload, const BlockTile &tile,
   layout.rb = layout.batch.elements() / layout.gb;
   layout.lhs.matrices = layout.batch.matrices(0);
   layout.rhs.matrices = layout.batch.matrices(1);
-  if (layout.wb > 1) {
+  if (layout.wg > 1) {
     spreadMatrices(layout.lhs, layout.wm, layout.rowChunks().front().stride);
     spreadMatrices(layout.rhs, layout.wn, layout.columnChunks().front().stride);
   }

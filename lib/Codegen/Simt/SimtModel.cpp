@@ -37,6 +37,11 @@ constexpr int64_t kWidestVector = 4;
 /// from: less to copy in a step.
 constexpr int64_t kScalarSteps[] = {16, 8};
 
+/// Of blocks with slices of k that the path suggests: most threads, most
+/// elements of a step along k, and least of a slice.
+constexpr int64_t kMostSlicedThreads = 512, kMostSlicedDepth = 256,
+                  kLeastSliceDepth = 8;
+
 /// Whether factors of the type are multiplied in the accumulator's type.
 bool isFactorType(ElementType type, ElementType accumulator) {
   switch (type) {
@@ -82,11 +87,12 @@ public:
   unalignedVariants(const KernelFamily &family) const override {
     unsigned k = family.contractionAxes().k;
     llvm::SmallVector<KernelFamily> variants = {withAlignment(family, 1)};
+    int64_t slices = SimtSchedule::of(family.schedule).threadsK;
     for (int64_t step : kScalarSteps)
-      if (step < variants.back().tiles.front()[k]) {
+      if (step * slices < variants.back().tiles.front()[k]) {
         KernelFamily variant = variants.back();
         for (BlockTile &tile : variant.tiles)
-          tile[k] = step;
+          tile[k] = step * slices;
         variants.push_back(std::move(variant));
       }
     return variants;
@@ -143,6 +149,30 @@ public:
     simt.virtualThreadsM = strips[0];
     simt.virtualThreadsN = strips[1];
     return simt.pack();
+  }
+
+  llvm::SmallVector<KernelFamily>
+  slicedVariants(const KernelFamily &family) const override {
+    SimtSchedule simt = SimtSchedule::of(family.schedule);
+    unsigned k = family.contractionAxes().k;
+    llvm::SmallVector<KernelFamily> variants;
+    if (simt.threadsK > 1 || simt.threadsBatch > 1)
+      return variants;
+    int64_t threads = simt.threads(), depth = family.tiles.front()[k];
+    for (int64_t slices = 2; slices * threads <= kMostSlicedThreads;
+         slices *= 2) {
+      simt.threadsK = slices;
+      for (int64_t ofSlice : {depth / slices, depth / 2, depth}) {
+        if (ofSlice % kQuad != 0 || ofSlice * slices > kMostSlicedDepth ||
+            ofSlice < kLeastSliceDepth)
+          continue;
+        KernelFamily &variant = variants.emplace_back(family);
+        variant.schedule = simt.pack();
+        for (BlockTile &tile : variant.tiles)
+          tile[k] = ofSlice * slices;
+      }
+    }
+    return variants;
   }
 
   std::optional<KernelFamily> threadFamily(const Workload &workload,
@@ -255,8 +285,9 @@ private:
     const SizeRange &range = workload.axes[family.contractionAxes().k].range;
     if (!range.isFixed() || range.min > layout.bk)
       return 0;
-    return std::min(kMostRegisters, kAddressRegisters + layout.points() +
-                                        layout.bk * (layout.rm + layout.rn));
+    return std::min(kMostRegisters,
+                    kAddressRegisters + layout.points() +
+                        layout.sliceDepth() * (layout.rm + layout.rn));
   }
 
   /// Registers of a part as the model expects them: more than the kernel needs,
@@ -391,6 +422,18 @@ llvm::Error SimtModel::checkPart(const Workload &workload,
                                  const SimtSchedule &simt) const {
   const BlockTile &tile = family.tiles[part];
   ContractionAxes axes = family.contractionAxes();
+  if (simt.threadsK > 1) {
+    int64_t depth = tile[axes.k];
+    if (depth % (kQuad * simt.threadsK) != 0)
+      return invalid("expected steps of multiples of " +
+                     llvm::Twine(kQuad * simt.threadsK) +
+                     " elements along k for " + llvm::Twine(simt.threadsK) +
+                     " slices, but got " + llvm::Twine(depth));
+    if (!BatchTile::of(workload, tile).sides.empty())
+      return invalid("expected one element along batch axes for blocks with "
+                     "slices of k, but got " +
+                     family.ukernel(part).str());
+  }
   for (unsigned factor : {0, 1}) {
     unsigned axis = axes.space(factor);
     int64_t ofThread = tile[axis] / simt.workersAlong(factor);
@@ -449,10 +492,13 @@ ContractionLoops SimtModel::contractionLoops(const Workload &workload,
   };
   addAlong(axes.m, layout.gm, layout.rm, layout.rowChunks());
   addAlong(axes.n, layout.gn, layout.rn, layout.columnChunks());
-  int64_t run = layout.unrolledDepth(device);
-  if (run < layout.bk)
-    loops.depth.push_back({"run", layout.bk / run, LoopBinding::Serial, axes.k,
-                           run, /*isReduction=*/true});
+  int64_t depth = layout.sliceDepth(), run = layout.unrolledDepth(device);
+  if (layout.gk > 1)
+    loops.depth.push_back({"slice", layout.gk, LoopBinding::Thread, axes.k,
+                           depth, /*isReduction=*/true});
+  if (run < depth)
+    loops.depth.push_back({"run", depth / run, LoopBinding::Serial, axes.k, run,
+                           /*isReduction=*/true});
   loops.depth.push_back(
       {"k", run, LoopBinding::Unrolled, axes.k, 1, /*isReduction=*/true});
   for (unsigned factor : {0, 1})

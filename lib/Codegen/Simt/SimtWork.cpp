@@ -14,12 +14,12 @@ namespace {
 
 constexpr int64_t kLanes = 32;
 
-/// Threads of a warp along one axis, how many warps lie beside each other, and
-/// the matrix that each lane reads.
+/// Threads of a warp along one axis, how many warps lie beside each other, the
+/// matrix that each lane reads, and its first element of a step along k.
 struct WarpSpan {
   std::array<uint32_t, kLanes> lanes;
   int64_t threads, warps;
-  std::array<uint32_t, kLanes> matrices = {};
+  std::array<uint32_t, kLanes> matrices = {}, firsts = {};
 };
 
 class WorkCounter {
@@ -34,6 +34,7 @@ private:
                      const WarpSpan &span, double count);
   void countCopies(const SharedTile &tile, unsigned factor);
   double overheadInstructions() const;
+  double sliceInstructions() const;
 
   const SimtLayout &layout;
   const SimtCode &code;
@@ -87,8 +88,9 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   if (!tile.reduceContiguous) {
     for (int64_t lane = 0; lane < kLanes; ++lane)
       address[lane] = span.matrices[lane] * tile.matrixPitch() +
+                      span.firsts[lane] * tile.pitch +
                       firstOfChunk(math, chunk, span.lanes[lane]);
-    double loads = count * double(layout.bk);
+    double loads = count * double(layout.sliceDepth());
     addAccess(work, WarpAccess::Kind::SharedLoad, chunk.width, address, loads);
     fragmentLoads += loads;
     work.loadedRegisters += loads * double(chunk.width);
@@ -96,14 +98,15 @@ void WorkCounter::countFragment(const SharedTile &tile, const LaneChunk &chunk,
   }
   // Each quad of each row of the chunk is a load; the quad's low bits decide
   // the pattern.
-  int64_t quads = chunk.width * ceilDiv(layout.bk, kQuad);
+  int64_t quads = chunk.width * ceilDiv(layout.sliceDepth(), kQuad);
   double loads = count * double(quads);
   for (int64_t quad = 0; quad < tile.swizzle; ++quad) {
     for (int64_t lane = 0; lane < kLanes; ++lane) {
       uint32_t first = firstOfChunk(math, chunk, span.lanes[lane]);
       address[lane] = span.matrices[lane] * tile.matrixPitch() +
                       int64_t(first) * tile.pitch +
-                      reduceElementInRow(math, tile, first, kQuad * quad);
+                      reduceElementInRow(math, tile, first,
+                                         span.firsts[lane] + kQuad * quad);
     }
     addAccess(work, WarpAccess::Kind::SharedLoad, kQuad, address,
               loads / double(tile.swizzle));
@@ -142,10 +145,19 @@ double WorkCounter::overheadInstructions() const {
   return ofLoop + ofSlot * double(layout.copySlots(code.vectorWidth));
 }
 
+/// Instructions that add up the sums of slices: those of each slice but the
+/// first are stored, loaded and added.
+double WorkCounter::sliceInstructions() const {
+  int64_t vectors =
+      layout.rb * layout.rm * int64_t(layout.columnChunks().size());
+  return double(warps) * double(layout.gk - 1) / double(layout.gk) *
+         double(2 * vectors + layout.points());
+}
+
 BlockWork WorkCounter::count() {
   work.warps = warps;
   work.kTile = layout.bk;
-  work.fma = double(warps * layout.bk * layout.points());
+  work.fma = double(warps * layout.sliceDepth() * layout.points());
   WarpSpan rows{{}, layout.wm, layout.gm / layout.wm};
   WarpSpan columns{{}, layout.wn, layout.gn / layout.wn};
   for (int64_t lane = 0; lane < kLanes; ++lane) {
@@ -153,6 +165,8 @@ BlockWork WorkCounter::count() {
         threadCoordinates(math, layout, lane);
     rows.lanes[lane] = thread.m;
     columns.lanes[lane] = thread.n;
+    rows.firsts[lane] = columns.firsts[lane] =
+        firstOfSlice(math, layout, thread);
     if (!thread.batch)
       continue;
     rows.matrices[lane] = matrixOf(math, layout.batch, 0, *thread.batch);
@@ -179,6 +193,7 @@ BlockWork WorkCounter::count() {
   work.globalBytes =
       double(layout.bk * (bytesOf(0) * layout.bm * layout.lhs.matrices +
                           bytesOf(1) * layout.bn * layout.rhs.matrices));
+  work.epilogueInstructions = sliceInstructions();
   work.stepsAhead = double(code.isAsynchronous ? layout.stages - 1 : 1);
   return std::move(work);
 }

@@ -199,6 +199,25 @@ TEST_F(SimtEmittedWork, OfGivenTiles) {
   expectMedians(1.11, 1.47);
 }
 
+TEST_F(SimtEmittedWork, OfSlices) {
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true})
+      for (int64_t threadsM : {1, 2, 4}) {
+        EmittedCase emitted;
+        emitted.device = "h200";
+        emitted.transposeLhs = transposeLhs;
+        emitted.transposeRhs = transposeRhs;
+        emitted.n = 256;
+        emitted.k = 512;
+        SimtSchedule schedule{threadsM, 8, 3, 4};
+        schedule.threadsK = 8;
+        emitted.family = simtFamily(schedule, {4}, 4, 128);
+        ASSERT_TRUE(isLegal(emitted)) << emitted.str();
+        compare(emitted);
+      }
+  expectMedians(1.47, 2.10);
+}
+
 TEST_F(SimtEmittedWork, OfPairsWithScalarStores) {
   // Equal blocks of both parts, if upstream merges them, never end to compile.
   EmittedCase emitted;

@@ -93,7 +93,8 @@ TEST_F(SimtModelTest, SaysWhatAScheduleMakesOfATile) {
                        {"vector_width", 4},
                        {"threads_batch", 1},
                        {"virtual_threads_m", 0},
-                       {"virtual_threads_n", 0}}));
+                       {"virtual_threads_n", 0},
+                       {"threads_k", 1}}));
 }
 
 TEST_F(SimtModelTest, RelaxesVectorsWhereOperandsAreNotAligned) {
@@ -185,6 +186,39 @@ TEST_F(SimtModelTest, ComputesSeveralElementsOfABatch) {
   family.combineAxis = 3;
   EXPECT_EQ(error(family), "");
   EXPECT_EQ(model.heightGranule(family), 3);
+}
+
+TEST_F(SimtModelTest, SharesStepsOutAmongSlices) {
+  KernelFamily whole = simtFamily({2, 16, 3, 4}, {2}, 4, 16);
+  llvm::SmallVector<KernelFamily> variants = model.slicedVariants(whole);
+  EXPECT_TRUE(llvm::any_of(variants, [&](const KernelFamily &variant) {
+    return error(variant).empty();
+  }));
+  for (const KernelFamily &variant : variants) {
+    EXPECT_GT(model.threads(variant), model.threads(whole));
+    EXPECT_TRUE(model.slicedVariants(variant).empty());
+  }
+  SimtSchedule schedule{2, 16, 3, 4};
+  schedule.threadsK = 4;
+  KernelFamily sliced = simtFamily(schedule, {2}, 4, 64);
+  EXPECT_EQ(error(sliced), "");
+  EXPECT_EQ(model.threads(sliced), 128);
+  // The same products, and sums of three slices more.
+  BlockWork work = model.work(workload, sliced, 0, device);
+  KernelFamily deep = simtFamily({2, 16, 3, 4}, {2}, 4, 64);
+  EXPECT_EQ(work.fma, model.work(workload, deep, 0, device).fma);
+  EXPECT_EQ(work.epilogueInstructions, 3 * (2 * 2 + 8));
+
+  sliced.tiles[0][2] = 24;
+  EXPECT_NE(error(sliced).find("expected steps of multiples of 16 elements "
+                               "along k for 4 slices, but got 24"),
+            std::string::npos);
+  // Sums of 15 slices take more than stages do.
+  schedule = {2, 16, 2, 4};
+  schedule.threadsK = 16;
+  sliced = simtFamily(schedule, {8}, 4, 64);
+  EXPECT_EQ(model.resources(workload, sliced).sharedMemoryBytes,
+            15 * 32 * 32 * 4);
 }
 
 TEST_F(SimtModelTest, TakesVirtualThreadsThatDivideTheTile) {

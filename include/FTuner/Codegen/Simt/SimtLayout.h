@@ -13,6 +13,12 @@
 // tb, tb + gb, …, rb of them. A warp covers wb groups where one has less than a
 // warp.
 //
+// Slices. gk groups of such threads may share the elements of a step along k:
+// group s multiplies the s-th of gk equal runs of them. Behind the main loop
+// the groups but the first write their sums to shared memory, and the first one
+// adds them up in the order of the groups. A block has several elements of a
+// batch or several slices, not both.
+//
 // Rows and columns of a thread. Along an axis that is contiguous in shared
 // memory, a thread owns strips of up to four neighbours, read by one vector
 // load; strip c of width w starts at base(c) + t·w (`LaneChunk`). Rows of an
@@ -47,6 +53,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Workload/Workload.h"
 #include "llvm/ADT/SmallVector.h"
+#include <algorithm>
 
 namespace ftuner {
 
@@ -65,16 +72,22 @@ constexpr int64_t kSharedElementBytes = 4;
 struct SimtLayout {
   int64_t gm, gn, rm, rn, bm, bn, bk;
   int64_t gb = 1, rb = 1;
+  int64_t gk = 1;
   int64_t stages;
   /// Strips of a thread along m and n; 0: as many as suit.
   int64_t virtualM = 0, virtualN = 0;
-  /// Threads of a warp along m, n and batches; 0 where a warp is a run of
-  /// linear threads.
-  int64_t wm = 0, wn = 0, wb = 1;
+  /// Threads of a warp along m and n, and groups of these, along batches or k;
+  /// 0 where a warp is a run of linear threads.
+  int64_t wm = 0, wn = 0, wg = 1;
   BatchTile batch;
   SharedTile lhs, rhs;
 
-  int64_t threads() const { return gb * gm * gn; }
+  /// Threads of a group, groups, and threads.
+  int64_t groupThreads() const { return gm * gn; }
+  int64_t groups() const { return gb * gk; }
+  int64_t threads() const { return groups() * groupThreads(); }
+  /// Elements of a step along k that a thread multiplies.
+  int64_t sliceDepth() const { return bk / gk; }
   /// Elements of the output whose sums a thread keeps.
   int64_t points() const { return rb * rm * rn; }
   const SharedTile &factor(unsigned number) const {
@@ -82,8 +95,14 @@ struct SimtLayout {
   }
   /// Elements of one pipeline stage.
   int64_t stageElements() const { return lhs.elements() + rhs.elements(); }
+  /// Bytes of the sums of a slice. Those of all slices but the first take the
+  /// place of stages in the end.
+  int64_t bytesOfSlice() const {
+    return kSharedElementBytes * points() * groupThreads();
+  }
   int64_t sharedMemoryBytes() const {
-    return kSharedElementBytes * stages * stageElements();
+    return std::max(kSharedElementBytes * stages * stageElements(),
+                    (gk - 1) * bytesOfSlice());
   }
 
   /// Rows of a thread; interleaved ones are chunks of width 1.
@@ -91,8 +110,8 @@ struct SimtLayout {
   llvm::SmallVector<LaneChunk> columnChunks() const;
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
-  /// Elements of a step along the reduce axis whose products are one run of
-  /// code; a loop goes over the runs of a step. Code of more than some 40 KiB
+  /// Elements of a slice of a step whose products are one run of code; a loop
+  /// goes over the runs. Code of more than some 40 KiB
   /// does not stay in the instruction cache of an SM, nor does that of two
   /// blocks of different height if both are long.
   int64_t unrolledDepth(const DeviceSpec &device) const;

@@ -11,13 +11,14 @@ const CodegenModel &simtModel();
 
 /// What a schedule means to the SIMT path. A thread computes bm / threadsM rows
 /// and bn / threadsN columns of a block tile, of each of the tile's elements
-/// along batch axes / threadsBatch.
+/// along batch axes / threadsBatch, from bk / threadsK elements of a step.
 struct SimtSchedule {
   int64_t threadsM = 1, threadsN = 32;
   int64_t stages = 2;
   int64_t vectorWidth = 4;
   int64_t threadsBatch = 1;
   int64_t virtualThreadsM = 0, virtualThreadsN = 0;
+  int64_t threadsK = 1;
 
   static constexpr auto rows() {
     using S = SimtSchedule;
@@ -48,14 +49,22 @@ struct SimtSchedule {
             .label("vm"),
         virtualThreadsRow("virtual_threads_n", &S::virtualThreadsN,
                           "the same of columns; 0: strips of 4, 2 and 1")
-            .label("vn")};
+            .label("vn"),
+        ScheduleRow("threads_k", &S::threadsK,
+                    "threads of a block along k, whose sums the block adds up "
+                    "in shared memory (CUTLASS: sliced-K)")
+            .label("slices")
+            .range(1, kMaxThreads)
+            .optional()};
   }
   static SimtSchedule of(const Schedule &schedule) {
     return unpackSchedule<SimtSchedule>(schedule);
   }
   Schedule pack() const { return packSchedule(simtModel(), *this); }
 
-  int64_t threads() const { return threadsM * threadsN * threadsBatch; }
+  int64_t threads() const {
+    return threadsM * threadsN * threadsBatch * threadsK;
+  }
   /// Whatever the elements, for vectors of the widest.
   int64_t alignment() const {
     constexpr int64_t widestElementBytes = 4;

@@ -3,6 +3,11 @@
 #include "../SimtAddresses.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 using namespace ftuner;
 
@@ -19,11 +24,73 @@ LogicalResult SimtTileEmitter::emit() {
       threadCoordinates(math, layout, tile.threadId);
   tm = thread.m;
   tn = thread.n;
+  firstOfStep = firstOfSlice(math, layout, thread);
   if (!layout.batch.sides.empty())
     for (int64_t number = 0; number < layout.rb; ++number)
       batchElements.push_back(batchElement(math, layout, thread, number));
-  emitEpilogue(emitMainLoop());
+  if (!thread.slice) {
+    emitEpilogue(emitMainLoop());
+    return success();
+  }
+  slice = *thread.slice;
+  Values sums = emitMainLoop();
+  // Sums take the place of stages, which other threads may still read.
+  if (isAsynchronous)
+    NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  gpu::BarrierOp::create(b);
+  Value zero = math.constant(0), one = math.constant(1);
+  emitIf(b, math.less(zero, slice), [&] { storeSlice(sums); });
+  gpu::BarrierOp::create(b);
+  emitIf(b, math.less(slice, one), [&] { emitEpilogue(withSlices(sums)); });
   return success();
+}
+
+/// Bytes of a vector in shared memory, to which it is aligned there.
+static int64_t bytesOfVector(Value vector) {
+  return kSharedElementBytes *
+         cast<VectorType>(vector.getType()).getNumElements();
+}
+
+Values SimtTileEmitter::sumPointers(ValueRange accumulators) {
+  Value thread = math.add(math.mul(tm, layout.gn), tn);
+  Value memory = sharedPointer(b, tile.sharedMemory, 0);
+  Values pointers;
+  int64_t first = 0;
+  for (Value accumulator : accumulators) {
+    int64_t bytes = bytesOfVector(accumulator);
+    pointers.push_back(
+        offsetPointer(b, memory, math.add(math.mul(thread, bytes), first)));
+    first += bytes * layout.groupThreads();
+  }
+  return pointers;
+}
+
+void SimtTileEmitter::storeSlice(ValueRange accumulators) {
+  Value distance = math.mul(math.sub(slice, 1), layout.bytesOfSlice());
+  for (auto [sums, pointer] :
+       llvm::zip_equal(accumulators, sumPointers(accumulators)))
+    LLVM::StoreOp::create(b, sums, offsetPointer(b, pointer, distance),
+                          bytesOfVector(sums));
+}
+
+Values SimtTileEmitter::withSlices(ValueRange accumulators) {
+  Values all;
+  for (auto [sums, pointer] :
+       llvm::zip_equal(accumulators, sumPointers(accumulators))) {
+    Value sum = sums;
+    for (int64_t other = 0; other + 1 < layout.gk; ++other) {
+      Value next = LLVM::LoadOp::create(
+          b, sum.getType(),
+          offsetPointer(b, pointer, other * layout.bytesOfSlice()),
+          bytesOfVector(sum));
+      if (isa<FloatType>(elementType))
+        sum = arith::AddFOp::create(b, sum, next);
+      else
+        sum = arith::AddIOp::create(b, sum, next);
+    }
+    all.push_back(sum);
+  }
+  return all;
 }
 
 void SimtTileEmitter::emitEpilogue(ValueRange accumulators) {

@@ -19,9 +19,9 @@ private:
   /// Main loop (SimtMainLoop.cpp). Returns one vector for each row and column
   /// chunk of the thread, of one element of the batch after the other.
   Values emitMainLoop();
-  /// Multiplies a step that lies in a stage.
+  /// Multiplies the thread's slice of a step that lies in a stage.
   Values multiply(Value stage, ValueRange accumulators);
-  /// Multiplies the part of a step that is unrolled, from `first` on.
+  /// Multiplies the part of a slice that is unrolled, from `first` on.
   Values multiplyUnrolled(Value stage, Value first, ValueRange accumulators);
   /// Multiplies the `count` reduce elements, up to four, from `reduce` on, of
   /// all elements of the batch.
@@ -38,6 +38,13 @@ private:
   Values loadSpaceVectors(Value memory, Value stage, Value reduce,
                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
 
+  /// Where vectors of the thread's sums lie in shared memory, of the second
+  /// slice: those of one number of all threads of a group are neighbours.
+  Values sumPointers(ValueRange accumulators);
+  /// Stores the sums of a slice that is not the first, and adds those of all
+  /// others to the first one's.
+  void storeSlice(ValueRange accumulators);
+  Values withSlices(ValueRange accumulators);
   void emitEpilogue(ValueRange accumulators);
   /// Of an element of the batch.
   void emitEpilogue(const ContractionTile &tile, ValueRange accumulators);
@@ -56,6 +63,10 @@ private:
   llvm::SmallVector<LaneChunk> rowChunks, columnChunks;
   /// Coordinates of the thread in the block.
   Value tm, tn;
+  /// The thread's slice of k; null where there is one. Its first element in a
+  /// step.
+  Value slice, firstOfStep;
+  bool isAsynchronous = false;
   /// Numbers of the elements of the batch tile that the thread owns; none of
   /// one product.
   Values batchElements;

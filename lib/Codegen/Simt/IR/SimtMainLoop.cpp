@@ -28,6 +28,11 @@ Value SimtTileEmitter::broadcast(Value scalar, int64_t width) {
 
 Values SimtTileEmitter::emitMainLoop() {
   Value scalarInit = tile.scalarStart(b, elementType);
+  // The first slice alone starts from it.
+  if (scalarInit && slice)
+    scalarInit = arith::SelectOp::create(
+        b, math.less(slice, math.constant(1)), scalarInit,
+        arith::ConstantOp::create(b, elementType, b.getZeroAttr(elementType)));
   Values accumulators;
   for (int64_t row = 0; row < layout.rb * layout.rm; ++row)
     for (const LaneChunk &chunk : columnChunks) {
@@ -64,8 +69,8 @@ Values SimtTileEmitter::emitMainLoop() {
             prologueOf(b, tile, /*factor=*/copy == &rhsCopy, elementType,
                        vectorWidth, kSharedElementBytes * vectorWidth))
       copy->convertBy(std::move(*conversion));
-  bool isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
-                        !rhsCopy.isConverted();
+  isAsynchronous = tile.device.hasAsyncCopy() && !lhsCopy.isConverted() &&
+                   !rhsCopy.isConverted();
   prepareCopies(tile, lhsCopy, rhsCopy, isAsynchronous);
   MainLoop loop{lhsCopy,
                 rhsCopy,
@@ -144,14 +149,16 @@ void SimtTileEmitter::multiplyChunk(ArrayRef<Value> rows, size_t chunk,
 
 Values SimtTileEmitter::multiply(Value stage, ValueRange accumulators) {
   int64_t depth = layout.unrolledDepth(tile.device);
-  if (depth == layout.bk)
-    return multiplyUnrolled(stage, math.constant(0), accumulators);
-  scf::ForOp loop = createLoop(b, Unrolling::Never, math.constant(layout.bk),
-                               depth, accumulators);
+  if (depth == layout.sliceDepth())
+    return multiplyUnrolled(stage, firstOfStep, accumulators);
+  scf::ForOp loop =
+      createLoop(b, Unrolling::Never, math.constant(layout.sliceDepth()), depth,
+                 accumulators);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(b, multiplyUnrolled(stage, loop.getInductionVar(),
-                                           loop.getRegionIterArgs()));
+  scf::YieldOp::create(
+      b, multiplyUnrolled(stage, math.add(firstOfStep, loop.getInductionVar()),
+                          loop.getRegionIterArgs()));
   return Values(loop.getResults());
 }
 
