@@ -38,7 +38,7 @@ llvm::Expected<CandidateSet> ftuner::enumerateConstructibleTiles(
                                  : *findCostModel("sia-program");
   SearchProblem aligned{problem.workload, problem.device,  problem.paths,
                         ofDepth,          problem.options, problem.rejected};
-  aligned.options.batchTiles = false;
+  aligned.options.batchTiles = aligned.options.slicedK = false;
   llvm::Expected<CandidateSet> set = enumerateCandidates(aligned);
   if (!set)
     return set.takeError();

@@ -159,6 +159,10 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
           "Whether kernels of products with few blocks may split k into "
           "slices, which a second kernel adds up, and those of few long rows "
           "a row, where the cost model predicts that to be faster"),
+      option("sliced-k", &Options::slicedK,
+             "Whether threads of a block may share out the steps along k of "
+             "products with few blocks, where the cost model predicts that to "
+             "be faster"),
   };
   return table;
 }

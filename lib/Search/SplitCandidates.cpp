@@ -113,9 +113,10 @@ void SplitFinder::visit(const Shape &shape) {
   if (!fastest || !hasFewBlocks(*fastest, shape))
     return;
   std::vector<SplitChoice> choices;
-  if (isWorthLooking(*fastest, best, shape))
+  if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
     addSplit(shape, best, choices);
-  addSliced(shape, best, choices);
+  if (problem.options.slicedK)
+    addSliced(shape, best, choices);
   llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
     return a.score > b.score;
   });
@@ -182,7 +183,7 @@ void SplitFinder::addSliced(const Shape &shape, double best,
 void ftuner::addSplitCandidates(const SearchProblem &problem,
                                 CandidateSet &set) {
   const SearchOptions &options = problem.options;
-  if (!options.splitK || !problem.costModel.predictsTime() ||
+  if ((!options.splitK && !options.slicedK) || !problem.costModel.predictsTime() ||
       options.pool == ProgramPool::Exact ||
       (!problem.workload.isContraction() && !problem.workload.asRowReduction()))
     return;

@@ -388,7 +388,7 @@ def main():
                 flags.append("--precision=tf32")
             h.add(f"{path} {element} {lhs}{rhs} {seed}", run_product, h, f"{path}_{element}_{turn}",
                   (element, total, lhs, rhs, device, flags))
-    h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8", [
+    h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8 sliced-k=false", [
         ("heights", {"M": 300, "N": 300, "K": 32}, lambda launch: len(launch["trees"]) == 2),
         ("slices", {"M": 64, "N": 64, "K": 1024}, lambda launch: launch["family"]["reduce_split"] > 1)])
     h.add("operations", run_operations, h)

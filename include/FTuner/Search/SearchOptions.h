@@ -47,7 +47,7 @@ const OptionTable<SearchOptions> &commonOptions();
 /// Which tiles candidates have: tile-rule.
 const OptionTable<SearchOptions> &tileRuleOptions();
 /// What else makes HardwareAlign's candidates and the programs of them: pool,
-/// main-axis, batch-tiles, split-k.
+/// main-axis, batch-tiles, split-k, sliced-k.
 const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.

@@ -100,6 +100,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
       {"batch-tiles", false},
       {"main-axis", std::string("largest")},
       {"split-k", false},
+      {"sliced-k", false},
       {"tensor-maps", false},
       {"zeta", int64_t(4)},
       {"epsilon-min", 0.11},
@@ -145,6 +146,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.psiCount, 7);
   EXPECT_EQ(options.psiCountShared, 8);
   EXPECT_FALSE(options.splitK);
+  EXPECT_FALSE(options.slicedK);
   EXPECT_FALSE(options.tensorMaps);
   EXPECT_EQ(options.measuring.top, 10);
   EXPECT_EQ(options.measuring.set, MeasuredSet::Filter);

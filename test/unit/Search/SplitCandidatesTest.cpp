@@ -11,7 +11,7 @@ namespace {
 
 class SplitCandidatesTest : public DeviceTest {
 protected:
-  SplitCandidatesTest() : DeviceTest("a100-80gb") {}
+  SplitCandidatesTest() : DeviceTest("a100-80gb") { options.slicedK = false; }
 
   /// f16, the rhs contiguous along k.
   static Workload productOf(SizeRange rows, int64_t columns, int64_t depth) {
@@ -117,6 +117,44 @@ TEST_F(SplitCandidatesTest, AreNotLookedForWhereTheyCannotPay) {
   options.pool = ProgramPool::Tight;
   options.splitK = false;
   EXPECT_EQ(numSplit(workload), 0);
+}
+
+TEST_F(SplitCandidatesTest, ShareStepsOutWithinFewBlocks) {
+  options.splitK = false;
+  options.slicedK = true;
+  // f32, on the CUDA cores: too short for a second kernel.
+  Workload workload =
+      Workload::matmul({1, 64}, SizeRange::fixed(2304), SizeRange::fixed(768));
+  SearchProblem problem = problemOf(workload);
+  auto hasSlices = [&](const KernelFamily &family) {
+    return family.path().slicedVariants(family).empty() &&
+           family.path().threads(family) > family.ukernel(0).workers;
+  };
+  CandidateSet set = candidatesOf(problem);
+  EXPECT_GT(set.numSplit, 0);
+  size_t first = set.candidates.size() - set.numSplit;
+  for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
+    SCOPED_TRACE(candidate.family.str());
+    EXPECT_EQ(candidate.family.reduceSplit, 1);
+    EXPECT_EQ(hasSlices(candidate.family), index >= first);
+    EXPECT_TRUE(isFeasible(problem, candidate.family));
+  }
+  Shape shape = {4, 2304, 768};
+  KernelFamily chosen = familyOf(problem, shape);
+  EXPECT_TRUE(hasSlices(chosen)) << chosen.str();
+  options.slicedK = false;
+  SearchProblem without = problemOf(workload);
+  KernelFamily whole = familyOf(without, shape);
+  EXPECT_FALSE(hasSlices(whole)) << whole.str();
+  EXPECT_GT(problem.predict(chosen, shape).score,
+            problem.predict(whole, shape).score);
+  // Enough blocks.
+  options.slicedK = true;
+  EXPECT_EQ(candidatesOf(
+                problemOf(Workload::matmul({2048, 4096}, SizeRange::fixed(4096),
+                                           SizeRange::fixed(768))))
+                .numSplit,
+            0);
 }
 
 } // namespace
