@@ -2,7 +2,8 @@
 """What the epilogues of given tensor-core tiles execute, beside Triton's.
 
 The products, the tiles and what is counted are those of test/Integration/epilogue_quality.py: of a warp and a whole
-tile, all instructions behind the products, and the sum of the stall counts that ptxas encodes for them.
+tile, all instructions behind the products, and the sum of the stall counts that ptxas encodes for them. Of epilogues
+that compute much, bytes of machine code of the kernel, and accesses to registers that spill.
 
 Prints a table. --write FILE writes it with the date, the compiler's commit and the version of ptxas. Needs ptxas and
 nvdisasm (tools/setup.sh).
@@ -38,6 +39,12 @@ def main():
             lines.append(f"| {tile.label} | {bias} | {registers} | {found.instructions} | {instructions} | "
                          f"{found.instructions / instructions:.2f} | {found.stalls} | {stalls} | "
                          f"{found.stalls / stalls:.2f} |")
+    lines += ["", "| epilogue on 128 x 256 tiles | " + " | ".join(epilogue_quality.FUSED_TILES) + " |",
+              "|" + " --- |" * (len(epilogue_quality.FUSED_TILES) + 1)]
+    for name in epilogue_quality.FUSED:
+        found = [epilogue_quality.measure_fused(tests, name, tile) for tile in epilogue_quality.FUSED_TILES]
+        lines.append(f"| {name} | " + " | ".join(f"{size:,} bytes" + (f", {spills} spills" if spills else "")
+                                                 for size, spills in found) + " |")
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if options.write:

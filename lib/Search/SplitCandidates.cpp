@@ -7,7 +7,8 @@
 // where a kernel takes clearly longer than the second one would.
 //
 // Slices within a block (`CodegenModel::slicedVariants`) cost no second kernel.
-// They give few blocks more threads, which copy more at once.
+// They give few blocks more threads, which copy more at once: where not every
+// SM has a block.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
@@ -63,9 +64,10 @@ public:
 private:
   bool isWorthLooking(const KernelFamily &best, double score,
                       const Shape &shape) const;
-  bool hasFewBlocks(const KernelFamily &best, const Shape &shape) const {
-    return blocksOf(best, shape) <
-           tuning::mostSliceWaves * problem.device.smCount;
+  /// Whether blocks fill the SMs no more than so many times.
+  bool hasFewBlocks(const KernelFamily &family, const Shape &shape,
+                    int64_t waves) const {
+    return blocksOf(family, shape) < waves * problem.device.smCount;
   }
   /// Add choices for a shape whose fastest candidate has this score: with
   /// slices by several blocks, or within them.
@@ -110,12 +112,12 @@ void SplitFinder::visit(const Shape &shape) {
     best = score;
     fastest = &candidate.family;
   }
-  if (!fastest || !hasFewBlocks(*fastest, shape))
+  if (!fastest || !hasFewBlocks(*fastest, shape, tuning::mostSliceWaves))
     return;
   std::vector<SplitChoice> choices;
   if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
     addSplit(shape, best, choices);
-  if (problem.options.slicedK)
+  if (problem.options.slicedK && hasFewBlocks(*fastest, shape, 1))
     addSliced(shape, best, choices);
   llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
     return a.score > b.score;
@@ -166,7 +168,7 @@ void SplitFinder::addSliced(const Shape &shape, double best,
                             std::vector<SplitChoice> &choices) const {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const KernelFamily &family = candidate.family;
-    if (!hasFewBlocks(family, shape) ||
+    if (!hasFewBlocks(family, shape, 1) ||
         problem.score(family, shape) < kMostTimeOfSliced * best)
       continue;
     for (KernelFamily &variant : family.path().slicedVariants(family)) {
@@ -183,8 +185,8 @@ void SplitFinder::addSliced(const Shape &shape, double best,
 void ftuner::addSplitCandidates(const SearchProblem &problem,
                                 CandidateSet &set) {
   const SearchOptions &options = problem.options;
-  if ((!options.splitK && !options.slicedK) || !problem.costModel.predictsTime() ||
-      options.pool == ProgramPool::Exact ||
+  if ((!options.splitK && !options.slicedK) ||
+      !problem.costModel.predictsTime() || options.pool == ProgramPool::Exact ||
       (!problem.workload.isContraction() && !problem.workload.asRowReduction()))
     return;
   SplitFinder finder(problem, set);

@@ -183,7 +183,7 @@ def main():
                 if not is_whole and part != transpose_b:
                     continue
                 label = f"{device} {rows} {'NT' if transpose_b else 'NN'}"
-                flags = () if rows == "16M" and device == TIGHT_DEVICES[-1] else few
+                flags = () if rows == "16M" and device in TIGHT_DEVICES else few
                 h.add(label, check_device, h, label, device, chip, rows, SIZES, transpose_b, *flags)
         if device in (ODD_DEVICES if is_whole else ODD_PART):
             label = f"{device} M NT, odd sizes"

@@ -38,9 +38,13 @@ constexpr int64_t kWidestVector = 4;
 constexpr int64_t kScalarSteps[] = {16, 8};
 
 /// Of blocks with slices of k that the path suggests: most threads, most
-/// elements of a step along k, and least of a slice.
+/// elements of a step along k, and least of a slice. Threads have columns that
+/// whole vectors hold.
 constexpr int64_t kMostSlicedThreads = 512, kMostSlicedDepth = 256,
                   kLeastSliceDepth = 8;
+
+/// Registers for addresses of a slice of k.
+constexpr int64_t kSliceRegisters = 12;
 
 /// Whether factors of the type are multiplied in the accumulator's type.
 bool isFactorType(ElementType type, ElementType accumulator) {
@@ -156,7 +160,10 @@ public:
     SimtSchedule simt = SimtSchedule::of(family.schedule);
     unsigned k = family.contractionAxes().k;
     llvm::SmallVector<KernelFamily> variants;
-    if (simt.threadsK > 1 || simt.threadsBatch > 1)
+    int64_t columns =
+        family.ukernel(0).registerTile[family.contractionAxes().n];
+    if (simt.threadsK > 1 || simt.threadsBatch > 1 ||
+        !llvm::isPowerOf2_64(columns))
       return variants;
     int64_t threads = simt.threads(), depth = family.tiles.front()[k];
     for (int64_t slices = 2; slices * threads <= kMostSlicedThreads;
@@ -383,6 +390,9 @@ int64_t SimtModel::spillMargin(const Workload &workload,
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
+  // Where the slice begins in a step is known to no thread before it runs.
+  if (layout.gk > 1)
+    margin += kSliceRegisters;
   // Of slices of k and of batches, whose places each tile works out, ptxas
   // reads all quads ahead where neither k nor n has a rest: it spilled 4 bytes
   // of kernels with 18 and 19 of them that had room for 35 and 21 registers
