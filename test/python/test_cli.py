@@ -426,6 +426,7 @@ def test_values_of_compiler_options(source: Path) -> None:
         "perfect-tiles",
         "ptxas-feedback",
         "scale-out",
+        "sliced-k",
         "split-k",
         "tensor-maps",
         "virtual-threads",

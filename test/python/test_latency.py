@@ -217,9 +217,9 @@ def test_wrong_constants(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("programs", "message"),
     [
-        (np.ones((2, 3), int), "programs: expected an array of n × 22, but got 2 × 3"),
-        (np.ones(22, int), "programs: expected an array of n × 22, but got 22"),
-        (np.full((2, 22), 1.5), "programs: expected numbers of type int64, but got float64"),
+        (np.ones((2, 3), int), "programs: expected an array of n × 23, but got 2 × 3"),
+        (np.ones(23, int), "programs: expected an array of n × 23, but got 23"),
+        (np.full((2, 23), 1.5), "programs: expected numbers of type int64, but got float64"),
     ],
 )
 def test_wrong_programs(programs: Any, message: str) -> None:
