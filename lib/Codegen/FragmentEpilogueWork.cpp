@@ -24,7 +24,7 @@ static constexpr double kInstructionsOfFilling = 2;
 /// More of one in a loop: the loop's own, and a branch to the sums it stores.
 static constexpr double kInstructionsOfTurn = 10;
 /// Instructions of machine code that a special function is taken to have: erf
-/// has 20, tanh 45.
+/// and tanh have some 20, a quotient 12 and a branch.
 static constexpr double kCodeOfSpecial = 24;
 /// Trips together, and instructions at most that compute them.
 static constexpr int64_t kTripsTogether = 4;
