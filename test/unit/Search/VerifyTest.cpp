@@ -226,7 +226,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
   const CodegenModel *simt = findCodegenModel("simt");
   auto useSimt = [&](Plan &p) {
     // 4 × 32 threads in two stages with vectors of four elements.
-    p.families[0].schedule = Schedule(*simt, {4, 32, 2, 4, 1, 0, 0});
+    p.families[0].schedule = Schedule(*simt, {4, 32, 2, 4, 1, 0, 0, 1});
   };
   expectError(useSimt, "expected a family of the paths stub, but got simt");
   // Where both may serve, each is checked by its own path.
@@ -235,7 +235,7 @@ TEST_F(VerifyTest, RefusesFamiliesOfOtherPaths) {
   const CodegenModel *paths[] = {simt, path};
   SearchProblem wide{workload, device, paths, *findCostModel("sia"), options};
   EXPECT_EQ(llvm::toString(wide.verify(both)), "");
-  both.families[0].schedule = Schedule(*simt, {4, 32, 2, 3, 1, 0, 0});
+  both.families[0].schedule = Schedule(*simt, {4, 32, 2, 3, 1, 0, 0, 1});
   std::string error = llvm::toString(wide.verify(both));
   EXPECT_NE(error.find("simt: expected vector_width of 1 or 4, but got 3"),
             std::string::npos)
