@@ -8,7 +8,7 @@
 //
 // Slices within a block (`CodegenModel::slicedVariants`) cost no second kernel.
 // They give few blocks more threads, which copy more at once: where not every
-// SM has a block.
+// SM has a block, and a path that has such blocks is the fastest without.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
@@ -70,10 +70,10 @@ private:
     return blocksOf(family, shape) < waves * problem.device.smCount;
   }
   /// Add choices for a shape whose fastest candidate has this score: with
-  /// slices by several blocks, or within them.
+  /// slices by several blocks, or within those of a path.
   void addSplit(const Shape &shape, double best,
                 std::vector<SplitChoice> &choices) const;
-  void addSliced(const Shape &shape, double best,
+  void addSliced(const Shape &shape, const CodegenModel &path, double best,
                  std::vector<SplitChoice> &choices) const;
   int64_t blocksOf(const KernelFamily &family, const Shape &shape) const {
     NumberArithmetic math;
@@ -118,7 +118,7 @@ void SplitFinder::visit(const Shape &shape) {
   if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
     addSplit(shape, best, choices);
   if (problem.options.slicedK && hasFewBlocks(*fastest, shape, 1))
-    addSliced(shape, best, choices);
+    addSliced(shape, fastest->path(), best, choices);
   llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
     return a.score > b.score;
   });
@@ -164,14 +164,15 @@ void SplitFinder::addSplit(const Shape &shape, double best,
   }
 }
 
-void SplitFinder::addSliced(const Shape &shape, double best,
+void SplitFinder::addSliced(const Shape &shape, const CodegenModel &path,
+                            double best,
                             std::vector<SplitChoice> &choices) const {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const KernelFamily &family = candidate.family;
-    if (!hasFewBlocks(family, shape, 1) ||
+    if (&family.path() != &path || !hasFewBlocks(family, shape, 1) ||
         problem.score(family, shape) < kMostTimeOfSliced * best)
       continue;
-    for (KernelFamily &variant : family.path().slicedVariants(family)) {
+    for (KernelFamily &variant : path.slicedVariants(family)) {
       if (!isFeasible(problem, variant))
         continue;
       double score = problem.score(variant, shape);

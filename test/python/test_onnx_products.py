@@ -90,7 +90,7 @@ def test_integer_products_of_symmetric_weights(rng: np.random.Generator) -> None
     lhs = (u8, ["batch", "rows", 40])
     model = integer_product(lhs, (s8, [40, 24]), {"p": (u8, []), "q": (s8, [])}, values)
     call = {"a": integers(rng, u8, 2, 19, 40), "p": integers(rng, u8)}
-    compiled = check(model, call, device="h100")
+    compiled = check(model, call, device="a100")
     assert "s32.u8.s8.s32" in instructions_of(compiled)
     report = compiled.function.report
     # The zero point times the sums over columns, which the epilogue subtracts.
@@ -177,7 +177,7 @@ def test_dequantized_products(rng: np.random.Generator, operator: str) -> None:
     model = model_of(
         nodes, {"a": (u8, ["rows", 40])}, {"y": (f32, ["rows", 24])}, values, version=21
     )
-    compiled = check(model, {"a": integers(rng, u8, 33, 40)}, device="h100")
+    compiled = check(model, {"a": integers(rng, u8, 33, 40)}, device="a100")
     assert "s32.u8.s8.s32" in instructions_of(compiled)
     report = compiled.function.report
     assert (report.products, report.fallback_kernels) == (1, 0)
