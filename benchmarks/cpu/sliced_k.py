@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What slices of k within a block are predicted to gain for f32 products of few rows, beside measurements on an H200.
+"""Predicts the gain of slices of k within a block for f32 products of few rows, beside measurements on an H200.
 
 Dense (T, 2304, 768) and linear (T, 3072, 768; weights [N, K]): predicted times of the plans without slices and with
 them, FTuner's time on the card, whose plans had none, and the faster of cuBLAS and cuBLASLt (cold caches, graphs;
@@ -49,7 +49,7 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to {most}>}}}} {{
 
 
 def predict(options, folder, product, rows, *flags):
-    """The explained workload: its `shapes` are those of the numbers of rows."""
+    """Returns the explanation of the product's workload, with an entry of `shapes` for each number of rows."""
     path = os.path.join(folder, product + ".mlir")
     with open(path, "w", encoding="utf-8") as file:
         file.write(module(*PRODUCTS[product]))

@@ -44,10 +44,10 @@ struct EpilogueRuns {
   int64_t sums;
   StagingRuns staging;
   int64_t fillings;
-  /// Instructions of a run, those of its machine code, and those that write all
-  /// sums to staging tiles.
+  /// Instructions that a run executes, instructions of its machine code, and
+  /// instructions that write all sums to staging tiles.
   double ofRun, codeOfRun, ofSums;
-  /// Whether runs read memory for their rows.
+  /// True where the epilogue has operands that differ from row to row.
   bool readsRows;
 
   double runs() const { return double(sums) / double(staging.width); }

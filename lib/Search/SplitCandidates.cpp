@@ -64,13 +64,13 @@ public:
 private:
   bool isWorthLooking(const KernelFamily &best, double score,
                       const Shape &shape) const;
-  /// Whether blocks fill the SMs no more than so many times.
+  /// Returns true where the family has fewer blocks than `waves` for each SM.
   bool hasFewBlocks(const KernelFamily &family, const Shape &shape,
                     int64_t waves) const {
     return blocksOf(family, shape) < waves * problem.device.smCount;
   }
-  /// Add choices for a shape whose fastest candidate has this score: with
-  /// slices by several blocks, or within those of a path.
+  /// Add choices for a shape whose fastest candidate has the score `best`: with
+  /// slices of several blocks, or with slices within the blocks of a path.
   void addSplit(const Shape &shape, double best,
                 std::vector<SplitChoice> &choices) const;
   void addSliced(const Shape &shape, const CodegenModel &path, double best,

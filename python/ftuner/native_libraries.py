@@ -25,7 +25,7 @@ HEADERS = Path(__file__).parent / "native"
 
 
 def sources_of(folder: Path) -> dict[str, str]:
-    """Returns the texts of a library's sources, those of the common headers among them, by name."""
+    """Returns the texts of a library's sources and of the common headers, by name."""
     files = [*sorted(HEADERS.iterdir()), *sorted(folder.iterdir())]
     return {file.name: file.read_text(encoding="utf-8") for file in files}
 

@@ -92,7 +92,7 @@ module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to 4096>}}}} {{
 
 @dataclass(frozen=True)
 class Operand:
-    """What an epilogue reads beside the sum: of the result's shape, or an element for each column."""
+    """An operand of an epilogue: a tensor of the result's shape, or an element for each column."""
     type: str = "f16"
     is_tensor: bool = False
 

@@ -22,8 +22,8 @@ struct EpilogueCode {
   /// loop computes them one by one.
   int64_t tripsTogether;
   bool computesInLoop;
-  /// Whether fillings of the staging tile are a loop. Else they come one behind
-  /// the other.
+  /// True where a loop fills the staging tile; else its fillings follow each
+  /// other in the code.
   bool hasLoopOfFillings;
 };
 EpilogueCode epilogueCode(const Workload &workload, const FragmentTile &tile,

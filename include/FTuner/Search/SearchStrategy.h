@@ -90,7 +90,8 @@ struct SearchOptions {
   MainAxis mainAxis = MainAxis::Dynamic;
   /// Whether families may split the reduce axis into slices.
   bool splitK = true;
-  /// Whether threads of a block may share out the steps along it.
+  /// True where threads of a block may share out the steps along the reduce
+  /// axis.
   bool slicedK = true;
   bool batchTiles = true;
   /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no

@@ -37,9 +37,9 @@ constexpr int64_t kWidestVector = 4;
 /// from: less to copy in a step.
 constexpr int64_t kScalarSteps[] = {16, 8};
 
-/// Of blocks with slices of k that the path suggests: most threads, most
-/// elements of a step along k, and least of a slice. Threads have columns that
-/// whole vectors hold.
+/// Bounds of the blocks with slices of k that the path suggests: the most
+/// threads, the most elements of a step along k, and the least of a slice.
+/// Threads have columns that whole vectors hold.
 constexpr int64_t kMostSlicedThreads = 512, kMostSlicedDepth = 256,
                   kLeastSliceDepth = 8;
 
@@ -390,7 +390,8 @@ int64_t SimtModel::spillMargin(const Workload &workload,
   int64_t quads = fragmentQuads(layout);
   if (quads > kMostQuadsAtOnce)
     margin += quads * kQuad / 2;
-  // Where the slice begins in a step is known to no thread before it runs.
+  // The first element of a slice is no constant, so its addresses take
+  // registers.
   if (layout.gk > 1)
     margin += kSliceRegisters;
   // Of slices of k and of batches, whose places each tile works out, ptxas

@@ -145,8 +145,8 @@ double WorkCounter::overheadInstructions() const {
   return ofLoop + ofSlot * double(layout.copySlots(code.vectorWidth));
 }
 
-/// Instructions that add up the sums of slices: those of each slice but the
-/// first are stored, loaded and added.
+/// Instructions that add up the sums of slices: each slice but the first stores
+/// its sums, and the first slice loads and adds them.
 double WorkCounter::sliceInstructions() const {
   int64_t vectors =
       layout.rb * layout.rm * int64_t(layout.columnChunks().size());

@@ -35,18 +35,17 @@ public:
     Value column;
     Values rowInvariant;
   };
-  /// What a run is computed of beside its accumulator: where the sum starts,
-  /// null if that is not in memory, and the epilogue's operands.
+  /// The operands of a run beside its accumulator: where the sum starts, null
+  /// if that is not in memory, and the epilogue's operands.
   struct Inputs {
     Value start;
     Values extras;
   };
-  /// Read what a run of whole width or of one column is computed of, and
-  /// compute and store it. It may lie outside but where runs are known to be
-  /// inside.
+  /// Load the inputs of a run of whole width or of one column, and compute and
+  /// store the run. `areInside`: it is known to lie inside.
   Inputs loadRun(const Run &run, bool areInside);
   void storeRun(const Run &run, const Inputs &inputs, bool areInside);
-  /// The inputs of one of several runs: of the number that a value has.
+  /// The inputs of the run whose number is the value of `number`.
   Inputs select(llvm::ArrayRef<Inputs> inputs, Value number);
   /// Whether they read memory for their rows.
   bool readsRows() const;

@@ -76,8 +76,8 @@ private:
   Columns columnsFrom(Value fragment, int64_t count);
   /// Reads what all runs of the lane use for their columns.
   void loadOfLane(ContractionEpilogue &epilogue, Columns &columns);
-  /// Whether all elements of the warp tile are stored, an i1; null if they are
-  /// always.
+  /// Returns true, an i1, where the warp stores all elements of its tile; null
+  /// if it always does.
   Value isInside(ContractionEpilogue &epilogue, const Columns &first);
   /// Finishes all columns. `first`: the first ones that the staging tile holds,
   /// with what the lane reads of them.
@@ -91,7 +91,8 @@ private:
                     Finish finish);
   /// Emits a body for each number from 0 on, in a loop or one behind the other.
   void forEach(int64_t count, llvm::function_ref<void(Value number)> body);
-  /// Emits a body for the number that a value is found to be, of these.
+  /// Emits a body for each number from `least` to `most`, and a switch to that
+  /// of the value of `number`.
   void emitSwitch(Value number, int64_t least, int64_t most,
                   llvm::function_ref<void(int64_t constant)> body);
   /// The first row in the warp tile of a filling of some columns.

@@ -10,7 +10,7 @@
 //
 // Batches. A block may compute several elements of batch axes (BatchTile.h),
 // which gb groups of such threads share equally: group tb owns the elements
-// tb, tb + gb, …, rb of them. A warp covers wb groups where one has less than a
+// tb, tb + gb, …, rb of them. A warp covers wg groups where one has less than a
 // warp.
 //
 // Slices. gk groups of such threads may share the elements of a step along k:
@@ -111,9 +111,9 @@ struct SimtLayout {
   /// Vectors of `vectorWidth` elements that a thread copies in a step.
   int64_t copySlots(int64_t vectorWidth) const;
   /// Elements of a slice of a step whose products are one run of code; a loop
-  /// goes over the runs. Code of more than some 40 KiB
-  /// does not stay in the instruction cache of an SM, nor does that of two
-  /// blocks of different height if both are long.
+  /// goes over the runs. Code of more than some 40 KiB does not stay in the
+  /// instruction cache of an SM, nor does that of two blocks of different
+  /// height if both are long.
   int64_t unrolledDepth(const DeviceSpec &device) const;
 };
 

@@ -38,11 +38,12 @@ private:
   Values loadSpaceVectors(Value memory, Value stage, Value reduce,
                           llvm::ArrayRef<LaneChunk> chunks, Value lane);
 
-  /// Where vectors of the thread's sums lie in shared memory, of the second
-  /// slice: those of one number of all threads of a group are neighbours.
+  /// The places of the thread's vectors of sums in shared memory, for the
+  /// second slice. Vectors of equal number of all threads of a group are
+  /// neighbours.
   Values sumPointers(ValueRange accumulators);
-  /// Stores the sums of a slice that is not the first, and adds those of all
-  /// others to the first one's.
+  /// Store the sums of a slice that is not the first, and add the stored sums
+  /// to those of the first slice.
   void storeSlice(ValueRange accumulators);
   Values withSlices(ValueRange accumulators);
   void emitEpilogue(ValueRange accumulators);
