@@ -71,9 +71,11 @@ private:
   }
   /// Add choices for a shape whose fastest candidate has the score `best`: with
   /// slices of several blocks, or with slices within the blocks of a path.
+  /// `scores`: of all candidates.
   void addSplit(const Shape &shape, double best,
                 std::vector<SplitChoice> &choices) const;
-  void addSliced(const Shape &shape, const CodegenModel &path, double best,
+  void addSliced(const Shape &shape, const CodegenModel &path,
+                 llvm::ArrayRef<double> scores, double best,
                  std::vector<SplitChoice> &choices) const;
   int64_t blocksOf(const KernelFamily &family, const Shape &shape) const {
     NumberArithmetic math;
@@ -103,13 +105,13 @@ void SplitFinder::visit(const Shape &shape) {
   // Scores are negated times.
   double best = 0;
   const KernelFamily *fastest = nullptr;
+  std::vector<double> scores;
   for (const Candidate &candidate : set.candidates) {
-    if (problem.isRejected(candidate.family))
+    scores.push_back(problem.score(candidate.family, shape));
+    if (problem.isRejected(candidate.family) ||
+        (fastest && scores.back() <= best))
       continue;
-    double score = problem.score(candidate.family, shape);
-    if (fastest && score <= best)
-      continue;
-    best = score;
+    best = scores.back();
     fastest = &candidate.family;
   }
   if (!fastest || !hasFewBlocks(*fastest, shape, tuning::mostSliceWaves))
@@ -118,7 +120,7 @@ void SplitFinder::visit(const Shape &shape) {
   if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
     addSplit(shape, best, choices);
   if (problem.options.slicedK && hasFewBlocks(*fastest, shape, 1))
-    addSliced(shape, fastest->path(), best, choices);
+    addSliced(shape, fastest->path(), scores, best, choices);
   llvm::stable_sort(choices, [](const SplitChoice &a, const SplitChoice &b) {
     return a.score > b.score;
   });
@@ -165,12 +167,12 @@ void SplitFinder::addSplit(const Shape &shape, double best,
 }
 
 void SplitFinder::addSliced(const Shape &shape, const CodegenModel &path,
-                            double best,
+                            llvm::ArrayRef<double> scores, double best,
                             std::vector<SplitChoice> &choices) const {
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const KernelFamily &family = candidate.family;
     if (&family.path() != &path || !hasFewBlocks(family, shape, 1) ||
-        problem.score(family, shape) < kMostTimeOfSliced * best)
+        scores[index] < kMostTimeOfSliced * best)
       continue;
     for (KernelFamily &variant : path.slicedVariants(family)) {
       if (!isFeasible(problem, variant))
