@@ -129,14 +129,43 @@ EpilogueCode ftuner::epilogueCode(const Workload &workload,
   return codeOf(runsOf(workload, tile, accessBytes));
 }
 
+bool ftuner::storesSums(const Workload &workload) {
+  ContractionView view(workload);
+  llvm::ArrayRef<Operations> operations = view.epilogueOperations();
+  ElementType output = workload.find(OperandRole::Output)->elementType;
+  const Operand *init = workload.find(OperandRole::Init);
+  if (!init || init->rank() > 0 || workload.find(OperandRole::Extra))
+    return false;
+  if (operations.empty())
+    return true;
+  const Operations &only = operations.front();
+  return operations.size() == 1 && only.count == 1 &&
+         only.kind == OperationKind::Cast &&
+         only.operandType == ElementType::F32 && only.resultType == output &&
+         (output == ElementType::F16 || output == ElementType::BF16);
+}
+
+/// Instructions of the copy of a row: its place in the output and in shared
+/// memory, what of it lies inside, and the copy itself.
+static constexpr double kInstructionsOfBulkCopy = 24;
+
 double ftuner::fragmentEpilogueInstructions(const Workload &workload,
                                             const FragmentTile &tile,
                                             int64_t accessBytes) {
   EpilogueRuns epilogue = runsOf(workload, tile, accessBytes);
+  // Lanes copy a row each.
+  double ofCopies =
+      tile.bulkElementBytes
+          ? kInstructionsOfBulkCopy *
+                double(ceilDiv(tile.outputRows(), StagingRuns::kLanes))
+          : 0;
+  // Each two are rounded, and stored.
+  if (tile.storesSums)
+    return kInstructionsOfTile + 2 * epilogue.ofSums + ofCopies;
   double ofFilling = kInstructionsOfFilling;
   if (codeOf(epilogue).hasLoopOfFillings)
     ofFilling += kInstructionsOfTurn;
-  return kInstructionsOfTile + epilogue.ofSums +
+  return kInstructionsOfTile + ofCopies + epilogue.ofSums +
          epilogue.runs() * epilogue.ofRun +
          double(epilogue.fillings) * ofFilling;
 }

@@ -118,14 +118,19 @@ public:
 private:
   /// The main axis, if the path combines along it.
   unsigned chooseCombineAxis() const;
-  /// Visits the schedules of a block, closed fields at their defaults.
+  /// Visits the schedules of a block, closed fields at their defaults: once
+  /// those of neighbours that differ in these alone.
   void forEachSchedule(const KernelFamily &block,
                        ScheduleSpace::FamilyVisitor visit) const {
+    std::optional<KernelFamily> previous;
     space->forEachSchedule(block, [&](const KernelFamily &family) {
       if (problem.options.closedFields.empty())
         return visit(family);
       KernelFamily open = family;
       open.schedule = withDefaults(open.schedule, problem.options.closedFields);
+      if (previous == open)
+        return true;
+      previous = open;
       return visit(open);
     });
   }

@@ -3,8 +3,8 @@
 
 GELU by erf and tanh, SiLU with a gate, and a bias with a residual (epilogue_quality.FUSED), by given families whose
 warps fill their staging tiles once, again and again in a loop, and with a rest: rows of the output or, with swapped
-operands, columns along the instructions' rows, in 8 or 16 rows; one tile of a block, one behind the other, and in
-ping-pong; two heights; and the mma path. Results are compared with the reference's, with bounds and race checks and
+operands, columns along the instructions' rows, in 8 or 16 rows; one tile of a block, one behind the other, in
+ping-pong, and stored by bulk copies; two heights; and the mma path. Results are compared with the reference's, with bounds and race checks and
 shuffled threads. The suite runs cases that have all pairs of properties; with FTUNER_TEST_SCALE above 1 all.
 """
 
@@ -18,7 +18,8 @@ TOLERANCE = 2e-3
 
 
 def wgmma(tiles, warpgroups=(2, 1), **fields):
-    fields = {"swap_operands": None, "producers": PRODUCERS, "persistent": None, "ping_pong": None} | fields
+    fields = {"swap_operands": None, "producers": PRODUCERS, "persistent": None, "ping_pong": None,
+              "bulk_stores": None} | fields
     text = ", ".join([f"warpgroups = {list(warpgroups)}", "stages = 3", "access = 16"]
                      + [value if name == "producers" else f"{name} = {value}" for name, value in fields.items() if value])
     return f"<#ukernel.wgmma<{text}>, axis = 0, tiles = {[[m, n, 64] for m, n in tiles]}>"
@@ -28,6 +29,8 @@ FAMILIES = {
     "whole": wgmma([(128, 256)]),
     "a rest of columns": wgmma([(64, 88)], (1, 1), persistent=132),
     "persistent": wgmma([(128, 192)], persistent=132),
+    "bulk stores": wgmma([(128, 96)], persistent=132, bulk_stores="true"),
+    "bulk stores, two heights": wgmma([(64, 88), (128, 88)], (1, 1), persistent=132, bulk_stores="true"),
     "swapped": wgmma([(104, 128)], (1, 2), swap_operands="true"),
     "swapped, eights": wgmma([(24, 128), (72, 128)], (1, 2), swap_operands="true", persistent=132),
     "ping-pong": wgmma([(64, 128)], (1, 1), persistent=132, ping_pong="true"),

@@ -4,8 +4,8 @@
 Batches in one dimension or several, before and between the others, of both factors or of one; slices of k with and
 without a rest; sizes that are known and that come with the launch, tensors that are larger than their tiles and
 smaller. By all threads and by producer warpgroups, through cp.async and by TMA; by clusters of two blocks that
-share copies, and by persistent blocks, which take one tile after the other, of one height or two, also in ping-pong. Immediate, and with bounds
-and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
+share copies, and by persistent blocks, which take one tile after the other, of one height or two, also in ping-pong, and
+whose results are stored by bulk copies. Immediate, and with bounds and race checks, where asynchronous effects are as late as they may be, and threads in random order. Outputs are
 filled with NaN before. However factors are copied, products and the order of sums are the same, so results have the
 same bits.
 
@@ -39,6 +39,9 @@ COPIES = {
     "ping-pong": (MAPS + ", persistent = 2, ping_pong = true", 1, 1),
     "ping-pong of one block": (MAPS + ", persistent = 1, ping_pong = true", 1, 1),
     "ping-pong in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, ping_pong = true", 1, 2),
+    "bulk stores": (MAPS + ", persistent = 2, bulk_stores = true", 1, 1),
+    "bulk stores in clusters": (MAPS + ", cluster = [1, 2], persistent = 2, bulk_stores = true", 1, 2),
+    "bulk stores in ping-pong": (MAPS + ", persistent = 2, ping_pong = true, bulk_stores = true", 1, 1),
     "fitted boxes": (", tma = true, fit_boxes = true", 1, 1),
     "fitted boxes and producers": (MAPS + ", fit_boxes = true", 1, 1),
     "fitted boxes in clusters along n": (MAPS + ", cluster = [1, 2], fit_boxes = true", 1, 2),
@@ -50,7 +53,7 @@ PACKED_COPIES = {
 }
 #: Those that run with a second height, too.
 WITH_PAIRS = ("producers", "persistent", "persistent clusters", "ping-pong", "ping-pong in clusters",
-              "fitted boxes and producers")
+              "fitted boxes and producers", "bulk stores")
 #: Of products, those that ways to copy see.
 PROPERTIES = ("type", "split", "packs", "rows")
 #: Those that round: by threads when they pass through registers, or by maps.
@@ -154,6 +157,8 @@ func.func @f({arguments}) -> {out} {{
 
         depth = 128 // numpy.dtype(NUMPY[self.kind]).itemsize
         stages = 2 if self.precision == "tf32" and "tma" not in options else self.stages
+        if "bulk_stores" in options:  # Results lie in shared memory, too.
+            stages = 3
 
         def family(schedule, *tiles):
             tiles = ", ".join(str([*tile, depth, *batches]) for tile in tiles)
@@ -270,6 +275,8 @@ def ways():
     for name, product in PRODUCTS.items():
         for copies in [*COPIES, *(PACKED_COPIES if product.packs else [])]:
             if product.precision == "tf32" and copies not in ROUNDING:
+                continue
+            if "bulk_stores" in (COPIES | PACKED_COPIES)[copies][0] and (product.split > 1 or product.swaps):
                 continue
             result.append((name, product, copies, False))
             # Twice as tall, some tiles leave no room for stages.

@@ -29,6 +29,10 @@ struct EpilogueCode {
 EpilogueCode epilogueCode(const Workload &workload, const FragmentTile &tile,
                           int64_t accessBytes);
 
+/// Whether the output holds sums that are at most rounded to fewer bytes: they
+/// start from a number, and no epilogue computes anything of them.
+bool storesSums(const Workload &workload);
+
 } // namespace ftuner
 
 #endif // FTUNER_CODEGEN_FRAGMENTEPILOGUEWORK_H

@@ -16,6 +16,9 @@
 // modulo 32, or with swapped operands two. Where even and odd rows do, rows
 // keep the order of the instructions in a staging tile.
 //
+// Where bulk copies store, a warp lays all rows of its tile, as they are in the
+// output, in shared memory of its own, and goes on while they are stored.
+//
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_FRAGMENTTILE_H
 #define FTUNER_CODEGEN_FRAGMENTTILE_H
@@ -54,6 +57,8 @@ struct FragmentTile {
   static constexpr int64_t kLaneRows = 8, kLaneColumns = 4;
   /// Bytes of an accumulator, f32 or i32.
   static constexpr int64_t kAccumulatorBytes = 4;
+  /// Bytes to which bulk copies are aligned (PTX ISA, cp.async.bulk).
+  static constexpr int64_t kBulkAlignment = 16;
 
   /// Fragments along the rows and along the columns of instructions.
   int64_t rows = 1, columns = 1;
@@ -67,6 +72,12 @@ struct FragmentTile {
   /// Fragments of columns that a staging tile holds at once, where rows of
   /// instructions are rows of the output; 0: all.
   int64_t stagingFragments = 0;
+  /// Bytes of an element of the output where bulk copies store a warp's tile
+  /// from shared memory; 0 where lanes store it.
+  int64_t bulkElementBytes = 0;
+  /// Whether sums are laid there as soon as they are rounded: without a staging
+  /// tile.
+  bool storesSums = false;
 
   /// Accumulators of a lane.
   int64_t accumulators() const { return 4 * rows * columns; }
@@ -110,7 +121,15 @@ struct FragmentTile {
     return ceilBy(stagingColumns() - 8, 16) + 8;
   }
   int64_t stagingBytes() const {
-    return kAccumulatorBytes * stagingRows() * stagingPitch();
+    return storesSums ? 0 : kAccumulatorBytes * stagingRows() * stagingPitch();
+  }
+  /// Distance of the rows from which bulk copies store, in elements: an odd
+  /// number of 16 bytes, so that the pairs of eight rows touch all banks.
+  int64_t bulkPitch() const {
+    return outputColumns() + kBulkAlignment / bulkElementBytes;
+  }
+  int64_t bulkBytes() const {
+    return bulkElementBytes ? bulkElementBytes * outputRows() * bulkPitch() : 0;
   }
   /// Columns that a lane finishes at once, where the narrowest elements of
   /// tensors along n have so many bytes.

@@ -55,7 +55,8 @@ void ContractionEpilogue::emitRun(Value column, int64_t width, int64_t numRows,
       Row next = row(number);
       ifInside(next.index, m, tile.exact[m], [&] {
         Inputs inputs = loadInputs(next.index, column, width, rowInvariant);
-        storeOutput(next.index, column, compute(next.accumulator, inputs));
+        storeRun(tile.output, {next.index, column}, column,
+                 compute(next.accumulator, inputs));
       });
     }
   });
@@ -203,8 +204,11 @@ void ContractionEpilogue::storeRun(const Run &run, const Inputs &inputs,
   if (isSpeculatable())
     result = compute(run.accumulator, inputs);
   auto store = [&] {
-    storeOutput(run.index, run.column,
-                result ? result : compute(run.accumulator, inputs));
+    Value stored = result ? result : compute(run.accumulator, inputs);
+    if (run.results)
+      storeRun(run.results, run.inResults, run.column, stored);
+    else
+      storeRun(tile.output, {run.index, run.column}, run.column, stored);
   };
   if (inside)
     emitIf(b, inside, store);
@@ -300,7 +304,8 @@ Value ContractionEpilogue::applyRegion(Value accumulator, ValueRange extras) {
   return rounded(b, b.getLoc(), mapping.lookup(result), result.getType());
 }
 
-void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
+void ContractionEpilogue::storeRun(Value target, Place place, Value column,
+                                   Value vector) {
   auto type = cast<VectorType>(vector.getType());
   int64_t width = type.getDimSize(0);
   unsigned n = tile.axes.n;
@@ -308,9 +313,9 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
   // blocks of both, and the arguments of merged ones may double each time.
   Attribute height = b.getI64IntegerAttr(tile.family.height(tile.part));
   if (isWhole(width) && fillsBytes(type)) {
-    auto store =
-        vector::StoreOp::create(b, vector, tile.output, ValueRange{row, column},
-                                /*nontemporal=*/false, alignmentOf(type));
+    auto store = vector::StoreOp::create(
+        b, vector, target, ValueRange{place.row, place.column},
+        /*nontemporal=*/false, alignmentOf(type));
     store->setDiscardableAttr("tile_height", height);
     return;
   }
@@ -319,8 +324,9 @@ void ContractionEpilogue::storeOutput(Value row, Value column, Value vector) {
     Value scalar = vector::ExtractOp::create(b, vector, element);
     bool inside = tile.exact[n] || element == 0;
     ifInside(index, n, inside, [&] {
-      auto store = memref::StoreOp::create(b, scalar, tile.output,
-                                           ValueRange{row, index});
+      auto store = memref::StoreOp::create(
+          b, scalar, target,
+          ValueRange{place.row, math.add(place.column, element)});
       store->setDiscardableAttr("tile_height", height);
     });
   }

@@ -7,9 +7,15 @@
 // other warp touches. Staging tiles hold rows of the output: with swapped
 // operands, instructions' columns.
 //
+// Where bulk copies store, results go to rows of shared memory in place of the
+// output, or sums go there at once where nothing but rounding is left to do.
+// One lane starts the copy of a row, and waits for it to have read the row
+// before the warp lays down the next tile.
+//
 //===----------------------------------------------------------------------===//
 #include "FTuner/Codegen/IR/FragmentEpilogue.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
+#include "FTuner/Codegen/IR/StageBarriers.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
@@ -25,8 +31,8 @@ using namespace ftuner;
 /// Some columns of the warp tile, as a staging tile holds them.
 struct FragmentEpilogue::Columns {
   StagingRuns runs;
-  /// Index of the first one in the tensor.
-  Value first;
+  /// Index of the first one in the tensor, and in the warp tile.
+  Value first, inTile;
   /// What all runs of the lane read for their columns, where these are the
   /// same.
   Values ofLane;
@@ -89,19 +95,20 @@ void FragmentEpilogue::storeToStaging(Value staging, ValueRange accumulators,
   if (fragments.isSwapped)
     storeTransposed(accumulators, step);
   else
-    storeRows(staging, accumulators, step, firstFragment, numFragments);
+    storeRows(staging, /*firstRow=*/0, accumulators, step, firstFragment,
+              numFragments);
 }
 
 /// The accumulators of 16 rows of instructions. A lane has two neighbouring
 /// columns of each fragment, or four of each two where even columns come first.
-void FragmentEpilogue::storeRows(Value staging, ValueRange accumulators,
-                                 int64_t step, int64_t firstFragment,
-                                 int64_t numFragments) {
+void FragmentEpilogue::storeRows(Value memory, int64_t firstRow,
+                                 ValueRange accumulators, int64_t step,
+                                 int64_t firstFragment, int64_t numFragments) {
   int64_t together = fragments.hasEvenColumnsFirst ? 2 : 1;
   int64_t width = 2 * together;
   Value row = math.div(warp.lane, 4),
         column = math.mul(math.rem(warp.lane, 4), width);
-  auto stagingType = cast<MemRefType>(staging.getType());
+  auto memoryType = cast<MemRefType>(memory.getType());
   auto type = VectorType::get({width}, accumulators.front().getType());
   for (int64_t fragment = 0; fragment < numFragments; fragment += together)
     for (int64_t half = 0; half < 2; ++half) {
@@ -112,13 +119,13 @@ void FragmentEpilogue::storeRows(Value staging, ValueRange accumulators,
                               fragment + number % together) +
                          2 * half + number / together]);
       Value run = vector::FromElementsOp::create(b, type, held);
-      Value stored = rounded(b, b.getLoc(), run, stagingType.getElementType());
+      Value stored = rounded(b, b.getLoc(), run, memoryType.getElementType());
       vector::StoreOp::create(
-          b, stored, staging,
-          ValueRange{math.add(row, 8 * half),
+          b, stored, memory,
+          ValueRange{math.add(row, firstRow + 8 * half),
                      math.add(column, fragment * kColumns)},
           /*nontemporal=*/false,
-          llvm::MaybeAlign(width * elementBytesOf(stagingType)));
+          llvm::MaybeAlign(width * elementBytesOf(memoryType)));
     }
 }
 
@@ -171,6 +178,8 @@ void FragmentEpilogue::awaitStaging(bool hasAsynchronousCopies) {
   // read.
   if (hasAsynchronousCopies)
     NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  if (storesInBulk())
+    awaitBulkCopies(b);
   if (warp.stagingOffset == 0)
     awaitWarps();
   else // Lanes may still read the tile before.
@@ -181,8 +190,94 @@ void FragmentEpilogue::awaitLanes() {
   NVVM::SyncWarpOp::create(b, createI32(b, -1));
 }
 
+void FragmentEpilogue::awaitBulkCopies(ImplicitLocOpBuilder &b) {
+  NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
+}
+
+Value FragmentEpilogue::bulkRows() {
+  auto type = MemRefType::get(
+      {fragments.outputRows(), fragments.bulkPitch()},
+      cast<MemRefType>(tile.output.getType()).getElementType(),
+      MemRefLayoutAttrInterface(),
+      cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
+  return memref::ViewOp::create(
+      b, type, tile.sharedMemory,
+      math.add(stagingOffset(), fragments.stagingBytes()), ValueRange());
+}
+
+void FragmentEpilogue::storeInBulk() {
+  fenceAsyncProxy(b);
+  awaitLanes();
+  auto [m, n] = std::pair(tile.axes.m, tile.axes.n);
+  int64_t elementBytes = fragments.bulkElementBytes,
+          columns = fragments.outputColumns();
+  // Columns of the warp's rows that are its own to store.
+  Value first = math.add(tile.columnOffset, warp.column), begin = first,
+        end = math.add(first, columns);
+  if (!tile.exact[n]) {
+    end = math.minimum(end, tile.extents[n]);
+    if (Value least = tile.firstStored[n])
+      begin = arith::MaxSIOp::create(b, begin, least);
+  }
+  Value source = offsetPointer(
+      b, sharedPointer(b, tile.sharedMemory, 0),
+      math.add(
+          math.add(stagingOffset(), fragments.stagingBytes()),
+          math.mul(b.createOrFold<arith::SubIOp>(begin, first), elementBytes)));
+  auto output = memref::ExtractStridedMetadataOp::create(b, tile.output);
+  Value target = globalPointer(b, tile.output);
+  auto copyRow = [&](Value number, Value index) {
+    Value element = math.add(math.mul(index, output.getStrides()[0]), begin);
+    NVVM::CpAsyncBulkSharedCTAToGlobalOp::create(
+        b, offsetPointer(b, target, math.mul(element, elementBytes)),
+        offsetPointer(b, source,
+                      math.mul(number, fragments.bulkPitch() * elementBytes)),
+        b.createOrFold<arith::IndexCastOp>(
+            b.getI32Type(),
+            math.mul(b.createOrFold<arith::SubIOp>(end, begin), elementBytes)),
+        /*l2CacheHint=*/Value(), /*byteMask=*/Value());
+  };
+  for (int64_t row = 0; row < fragments.outputRows();
+       row += StagingRuns::kLanes) {
+    Value number = math.add(warp.lane, row);
+    Value index =
+        math.add(math.add(tile.rowOffset, warp.row), distanceAlongRows(number));
+    Value isCopied;
+    auto require = [&](Value condition) {
+      isCopied = isCopied
+                     ? arith::AndIOp::create(b, isCopied, condition).getResult()
+                     : condition;
+    };
+    if (fragments.outputRows() - row < StagingRuns::kLanes)
+      require(
+          math.less(warp.lane, math.constant(fragments.outputRows() - row)));
+    if (!tile.exact[m]) {
+      require(math.less(index, tile.extents[m]));
+      if (Value least = tile.firstStored[m])
+        require(
+            arith::CmpIOp::create(b, arith::CmpIPredicate::sge, index, least));
+    }
+    if (!tile.exact[n])
+      require(math.less(begin, end));
+    if (isCopied)
+      emitIf(b, isCopied, [&] { copyRow(number, index); });
+    else
+      copyRow(number, index);
+  }
+  NVVM::CpAsyncBulkCommitGroupOp::create(b);
+}
+
 void FragmentEpilogue::emit(ValueRange accumulators,
                             bool hasAsynchronousCopies) {
+  if (storesInBulk())
+    results = bulkRows();
+  if (fragments.storesSums) {
+    awaitStaging(hasAsynchronousCopies);
+    for (int64_t step = 0; step < fragments.rows; ++step)
+      storeRows(results, step * kRows, accumulators, step, /*firstFragment=*/0,
+                fragments.columns);
+    return storeInBulk();
+  }
   int64_t width = runColumns();
   ContractionEpilogue epilogue(b, tile, isInVectors() ? width : 0);
   // Sums that are rounded first of all are kept as they are then.
@@ -210,6 +305,8 @@ void FragmentEpilogue::emit(ValueRange accumulators,
   loadOfLane(epilogue, first);
   awaitStaging(hasAsynchronousCopies);
   emitColumns(epilogue, staging, accumulators, first);
+  if (storesInBulk())
+    storeInBulk();
 }
 
 /// A vote, so that the assembler knows that the warp's lanes stay together.
@@ -234,6 +331,7 @@ FragmentEpilogue::Columns FragmentEpilogue::columnsFrom(Value fragment,
   return {{fragments.stagingRows(), columns, runColumns()},
           math.add(math.add(tile.columnOffset, warp.column),
                    math.mul(fragment, kColumns)),
+          math.mul(fragment, kColumns),
           {}};
 }
 
@@ -256,15 +354,15 @@ void FragmentEpilogue::emitColumns(ContractionEpilogue &epilogue, Value staging,
   auto emit = [&](Finish finish) {
     emitFillings(epilogue, staging, accumulators, first, finish);
   };
-  auto finish = [&](const Columns &columns, Value row, bool areInside) {
-    emitTrips(epilogue, staging, columns, row, areInside);
+  auto finish = [&](const Columns &columns, Value filling, bool areInside) {
+    emitTrips(epilogue, staging, columns, filling, areInside);
   };
   // Runs that are known to be inside are read, computed and stored together,
   // without a branch between them.
   Value inside = isInside(epilogue, first);
   if (!inside)
-    return emit([&](const Columns &columns, Value row) {
-      finish(columns, row, /*areInside=*/true);
+    return emit([&](const Columns &columns, Value filling) {
+      finish(columns, filling, /*areInside=*/true);
     });
   inside = allLanes(inside);
   auto emitEither = [&](llvm::function_ref<void(bool areInside)> body) {
@@ -276,12 +374,12 @@ void FragmentEpilogue::emitColumns(ContractionEpilogue &epilogue, Value staging,
     body(/*areInside=*/false);
   };
   if (code.hasLoopOfFillings)
-    return emit([&](const Columns &columns, Value row) {
-      emitEither([&](bool areInside) { finish(columns, row, areInside); });
+    return emit([&](const Columns &columns, Value filling) {
+      emitEither([&](bool areInside) { finish(columns, filling, areInside); });
     });
   emitEither([&](bool areInside) {
-    emit([&](const Columns &columns, Value row) {
-      finish(columns, row, areInside);
+    emit([&](const Columns &columns, Value filling) {
+      finish(columns, filling, areInside);
     });
   });
 }
@@ -328,7 +426,7 @@ void FragmentEpilogue::emitFillings(ContractionEpilogue &epilogue,
                                   constant / ofColumns * ofStaging, count);
                  });
       awaitLanes();
-      finish(columns, firstRowOf(filling));
+      finish(columns, filling);
     });
   };
   int64_t whole = all / ofStaging;
@@ -372,11 +470,11 @@ void FragmentEpilogue::loadOfLane(ContractionEpilogue &epilogue,
 }
 
 void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value staging,
-                                 const Columns &columns, Value firstRow,
+                                 const Columns &columns, Value filling,
                                  bool areInside) {
   const StagingRuns &runs = columns.runs;
   auto runAt = [&](Value trip) {
-    ContractionEpilogue::Run run = readRun(staging, columns, trip, firstRow);
+    ContractionEpilogue::Run run = readRun(staging, columns, trip, filling);
     run.rowInvariant =
         runs.haveColumnOfLane()
             ? columns.ofLane
@@ -426,7 +524,7 @@ void FragmentEpilogue::emitTrips(ContractionEpilogue &epilogue, Value staging,
 
 ContractionEpilogue::Run FragmentEpilogue::readRun(Value staging,
                                                    const Columns &columns,
-                                                   Value trip, Value firstRow) {
+                                                   Value trip, Value filling) {
   const StagingRuns &runs = columns.runs;
   Value row, column;
   if (runs.haveColumnOfLane()) {
@@ -448,7 +546,12 @@ ContractionEpilogue::Run FragmentEpilogue::readRun(Value staging,
   ContractionEpilogue::Run run;
   run.accumulator = promoted(b, b.getLoc(), sums);
   run.column = indexOf(columns, column);
-  run.index = indexOfRow(row, firstRow);
+  run.index = indexOfRow(row, firstRowOf(filling));
+  if (storesInBulk()) {
+    run.results = results;
+    run.inResults = {math.add(row, math.mul(filling, fragments.stagingRows())),
+                     math.add(columns.inTile, column)};
+  }
   return run;
 }
 

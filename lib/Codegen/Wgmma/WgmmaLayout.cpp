@@ -1,5 +1,6 @@
 //===- WgmmaLayout.cpp - Warpgroups and shared memory of wgmma ------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
+#include "FTuner/Codegen/FragmentEpilogueWork.h"
 
 using namespace ftuner;
 
@@ -52,9 +53,14 @@ WgmmaLayout ftuner::wgmmaLayout(const Workload &workload, const BlockTile &tile,
                      schedule.persistentBlocks > 0,
                      schedule.consumerSets(),
                      schedule.fitBoxes};
+  if (schedule.bulkStores) {
+    layout.bulkElementBytes = workload.find(OperandRole::Output)->elementBytes;
+    layout.storesSums = storesSums(workload);
+  }
   for (unsigned factor : {0, 1})
     layout.stageStrides[factor] = layout.stageBytes(layout.tileOf(factor));
-  layout.stagingStride = layout.warpTile().stagingBytes();
+  layout.stagingStride =
+      layout.warpTile().stagingBytes() + layout.warpTile().bulkBytes();
   layout.barriersOffset = ceilBy(layout.tileBytes(), kBarrierBytes);
   return layout;
 }

@@ -8,6 +8,7 @@
 #include "FTuner/Codegen/FragmentEpilogueWork.h"
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
+#include "FTuner/Schedule/Alignment.h"
 #include "WgmmaBoxes.h"
 #include "WgmmaSpace.h"
 #include "WgmmaTypes.h"
@@ -66,6 +67,12 @@ constexpr ScheduleRule kRules[] = {
      [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
        return !wgmma.fitBoxes || wgmma.tma;
+     }},
+    {"bulk stores of persistent blocks without swapped operands",
+     [](const Schedule &schedule) {
+       auto wgmma = WgmmaSchedule::of(schedule);
+       return !wgmma.bulkStores ||
+              (wgmma.persistentBlocks > 0 && !wgmma.swapOperands);
      }},
     {"ping-pong of persistent blocks alone", [](const Schedule &schedule) {
        auto wgmma = WgmmaSchedule::of(schedule);
@@ -294,6 +301,7 @@ KernelFamily WgmmaModel::withAlignment(KernelFamily family,
   wgmma.persistentBlocks = 0;
   wgmma.pingPong = false;
   wgmma.fitBoxes = false;
+  wgmma.bulkStores = false;
   // Single elements pass through registers, in two stages.
   if (wgmma.accessBytes == 1)
     wgmma.stages = 2;
@@ -364,6 +372,9 @@ llvm::Error WgmmaModel::checkCopies(const Workload &workload,
                        " dimensions, which tensor maps describe");
   if (wgmma.clusterBlocks() > 1 && !canShareCopies(workload, wgmma))
     return invalid("expected tensor maps in clusters, or along m a packed rhs");
+  if (wgmma.bulkStores && !canStoreInBulk(workload, wgmma))
+    return invalid("expected an output whose rows lie along n in vectors, for "
+                   "bulk stores");
   return llvm::Error::success();
 }
 
@@ -445,6 +456,8 @@ llvm::Error WgmmaModel::checkPart(const Workload &workload,
           "of " +
           llvm::Twine(kWgmmaPatternRows) + " rows, boxes of up to " +
           llvm::Twine(kMaxTensorMapBox) + ", but got " + tileText(tile));
+  if (wgmma.bulkStores && family.reduceSplit > 1)
+    return invalid("expected whole sums, for bulk stores");
   int64_t accumulators = layout.warpTile().accumulators(),
           most = pointsHeld(workload, kWgmmaAccumulatorRegisters);
   if (accumulators > most)
@@ -498,6 +511,14 @@ bool ftuner::canShareCopies(const Workload &workload,
   bool isRhsAlone =
       schedule.clusterN == 1 && workload.find(OperandRole::Rhs)->isPacked;
   return schedule.producerWarpgroups > 0 && (schedule.tma || isRhsAlone);
+}
+
+bool ftuner::canStoreInBulk(const Workload &workload,
+                            const WgmmaSchedule &schedule) {
+  const Operand &output = *workload.find(OperandRole::Output);
+  return !schedule.swapOperands &&
+         output.contiguousAxis() == ContractionView(workload).n &&
+         isVectorAccess(workload, output);
 }
 
 bool ftuner::hasWgmmaMap(const Operand &factor) {

@@ -155,9 +155,13 @@ void WgmmaSpace::forEachSchedule(const KernelFamily &block,
             return;
           if (!(producers && tma))
             continue;
-          for (bool pingPong : {false, true}) {
+          for (auto [pingPong, bulkStores] :
+               {std::pair(false, false), {false, true}, {true, false}}) {
             WgmmaSchedule persistent = schedule;
             persistent.pingPong = pingPong;
+            persistent.bulkStores = bulkStores;
+            if (bulkStores && !canStoreInBulk(workload, persistent))
+              continue;
             family.schedule = persistent.pack();
             if (persistent.consumerWarpgroups() < kWgmmaMaxWarpgroups &&
                 makePersistent(family) && !visit(family))

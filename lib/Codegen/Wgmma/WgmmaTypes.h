@@ -36,6 +36,10 @@ bool hasWgmmaMap(const Operand &factor);
 /// is packed.
 bool canShareCopies(const Workload &workload, const WgmmaSchedule &schedule);
 
+/// Whether bulk copies can store what persistent blocks of the schedule compute:
+/// rows of the output lie along n, as those of a warp's tile do, in vectors.
+bool canStoreInBulk(const Workload &workload, const WgmmaSchedule &schedule);
+
 } // namespace ftuner
 
 #endif // FTUNER_LIB_CODEGEN_WGMMA_WGMMATYPES_H

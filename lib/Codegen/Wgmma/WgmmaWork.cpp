@@ -79,7 +79,7 @@ BlockWork ftuner::wgmmaWork(const WgmmaLayout &layout, const WgmmaCode &code) {
     work.otherInstructions +=
         double(kWgmmaWarps * layout.producerWarpgroups) * kInstructionsOfLoop;
   work.isPersistent = layout.isPersistent;
-  work.hidesStores = layout.consumerSets > 1;
+  work.hidesStores = layout.consumerSets > 1 || layout.bulkElementBytes > 0;
   work.stepsAhead = double(code.isAsynchronous ? layout.stepsAhead() : 1);
   return work;
 }

@@ -96,6 +96,15 @@ void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
         << llvm::formatv("@{0}: {1}", symbol, text).str();
 }
 
+/// Whether the plan has families behind the gate.
+static bool hasBehind(const Plan &plan, const Gate &gate) {
+  return llvm::any_of(plan.families, [&](const KernelFamily &family) {
+    return &family.path() == gate.path &&
+           (!gate.field ||
+            withDefaults(family.schedule, {gate.field}) != family.schedule);
+  });
+}
+
 void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
                             const Workload &workload, const DeviceSpec &device,
                             const Plan &plan, const SearchSetup &setup) {
@@ -131,6 +140,10 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
   if (!other || other->predictions.empty())
     return llvm::consumeError(other.takeError());
   if (other->predictions.front().microseconds >= longest.microseconds)
+    return;
+  llvm::erase_if(waiting,
+                 [&](const Gate &gate) { return !hasBehind(*other, gate); });
+  if (waiting.empty())
     return;
   std::string sizes = llvm::join(
       llvm::map_range(longest.shape,

@@ -221,7 +221,7 @@ module attributes {test.attribute = #ukernel.family<#ukernel.wgmma<warpgroups = 
 // -----
 
 // what is given beyond the rest
-// expected-error @below {{expected 'swap_operands', 'producer_warpgroups', 'tma', 'cluster', 'persistent', 'ping_pong' or 'fit_boxes', but got 'loaders'}}
+// expected-error @below {{expected 'swap_operands', 'producer_warpgroups', 'tma', 'cluster', 'persistent', 'ping_pong', 'fit_boxes' or 'bulk_stores', but got 'loaders'}}
 module attributes {test.attribute = #ukernel.wgmma<warpgroups = [2, 1], stages = 4, access = 16, loaders = 1>} {}
 
 // -----

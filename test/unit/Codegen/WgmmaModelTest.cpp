@@ -47,7 +47,7 @@ protected:
 
 TEST_F(WgmmaModelTest, TakesProductsOfHopperAlone) {
   EXPECT_TRUE(model.needsExactArchitecture());
-  EXPECT_EQ(namesOf(codegenGates(), ","), "wgmma.fit_boxes");
+  EXPECT_EQ(namesOf(codegenGates(), ","), "wgmma.fit_boxes,wgmma.bulk_stores");
   Workload half = halfProduct();
   Workload bf16 = productOf(ElementType::BF16, ElementType::F32);
   Workload tf32 = productOf(ElementType::TF32, ElementType::F32);
@@ -413,6 +413,41 @@ TEST_F(WgmmaModelTest, PersistentPartsShareMemory) {
       }
     }
   }
+}
+
+/// Rows that bulk copies store lie in shared memory of the warp's own, each at
+/// an address that copies can read; sums alone need no staging tile beside.
+TEST_F(WgmmaModelTest, BulkStoresKeepResultsInSharedMemory) {
+  WgmmaSchedule schedule = {2, 1, 3, 16, false, 1, true};
+  schedule.persistentBlocks = 132;
+  schedule.bulkStores = true;
+  KernelFamily family = wgmmaFamily(schedule, {64}, 128, 64);
+  ASSERT_EQ(error(family), "");
+  Workload sums = halfProduct();
+  sums.operands.insert(sums.operands.end() - 1, Operand(OperandRole::Init, {}));
+  Workload biased = sums;
+  changeContraction(biased, [](ContractionParts &parts) {
+    parts.epilogue.push_back({OperationKind::Add});
+  });
+  for (const Workload *workload : {&sums, &biased}) {
+    WgmmaLayout layout = wgmmaLayout(*workload, family, 0);
+    FragmentTile warp = layout.warpTile();
+    EXPECT_EQ(warp.bulkPitch() * warp.bulkElementBytes % 32, 16);
+    EXPECT_EQ(warp.bulkBytes(),
+              warp.outputRows() * warp.bulkPitch() * warp.bulkElementBytes);
+    EXPECT_EQ(warp.stagingBytes() == 0, workload == &sums);
+    EXPECT_EQ(layout.stagingStride, warp.stagingBytes() + warp.bulkBytes());
+    EXPECT_GE(layout.barriersOffset,
+              layout.stagingOffset() + 8 * layout.stagingStride);
+  }
+  // Slices of k, swapped operands and blocks of one tile store by lanes.
+  family.reduceSplit = 2;
+  EXPECT_NE(error(family), "");
+  schedule.swapOperands = true;
+  EXPECT_NE(error(wgmmaFamily(schedule, {64}, 128, 64)), "");
+  schedule.swapOperands = false;
+  schedule.persistentBlocks = 0;
+  EXPECT_NE(error(wgmmaFamily(schedule, {64}, 128, 64)), "");
 }
 
 /// What blocks of a cluster share arrives at each of them.

@@ -224,15 +224,16 @@ static std::string closedFieldsOf(std::string paths, std::string proven,
   std::string names;
   for (const ScheduleField *field :
        llvm::cantFail(readPaths(choice)).closedFields)
-    names += field->name;
+    names += field->name.str() + ",";
   return names;
 }
 
 TEST(SearchOptions, FieldsOfSchedulesHaveGates) {
-  EXPECT_EQ(closedFieldsOf("auto", "", ""), "fit_boxes");
-  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes", ""), "");
-  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes", "wgmma.fit_boxes"),
-            "fit_boxes");
+  EXPECT_EQ(closedFieldsOf("auto", "", ""), "fit_boxes,bulk_stores,");
+  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes", ""), "bulk_stores,");
+  EXPECT_EQ(closedFieldsOf("auto", "wgmma.fit_boxes,wgmma.bulk_stores",
+                           "wgmma.fit_boxes"),
+            "fit_boxes,");
   EXPECT_EQ(closedFieldsOf("wgmma", "", "wgmma.fit_boxes"), "");
   // What failed is left out, open or not.
   SearchChoice choice;

@@ -30,10 +30,17 @@ public:
   void emitRun(Value column, int64_t width, int64_t numRows,
                llvm::function_ref<Row(int64_t row)> row);
 
-  /// A run of one row, and what `loadRowInvariant` says of its columns.
+  /// The indices of an element in the tensor, or in other memory.
+  struct Place {
+    Value row, column;
+  };
+  /// A run of one row, what `loadRowInvariant` says of its columns, and where
+  /// results lie before they are stored: in the output where `results` is null.
   struct Run : Row {
     Value column;
     Values rowInvariant;
+    Value results = {};
+    Place inResults = {};
   };
   /// The operands of a run beside its accumulator: where the sum starts, null
   /// if that is not in memory, and the epilogue's operands.
@@ -49,10 +56,6 @@ public:
   Inputs select(llvm::ArrayRef<Inputs> inputs, Value number);
   /// Whether they read memory for their rows.
   bool readsRows() const;
-  /// The indices of an element in the tensor.
-  struct Place {
-    Value row, column;
-  };
   /// Returns true where the tile stores all elements from one place to another,
   /// an i1; null if it stores every element that it computes.
   Value areInside(Place first, Place last);
@@ -91,7 +94,8 @@ private:
   Value loadElementwise(Value operand, mlir::AffineMap map, Value row,
                         Value column, int64_t width);
   Value applyRegion(Value accumulator, ValueRange extras);
-  void storeOutput(Value row, Value column, Value vector);
+  /// Stores a run from a column on, at a place of the memory that holds it.
+  void storeRun(Value target, Place place, Value column, Value vector);
   Value broadcast(Value scalar, int64_t width);
   /// Of vectors of the type in memory.
   llvm::MaybeAlign alignmentOf(mlir::VectorType type) const;

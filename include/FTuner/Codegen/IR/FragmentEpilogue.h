@@ -44,6 +44,9 @@ public:
   /// pending, and other warps may still read its stages.
   void emit(ValueRange accumulators, bool hasAsynchronousCopies);
 
+  /// Waits until the thread's bulk copies have read shared memory.
+  static void awaitBulkCopies(mlir::ImplicitLocOpBuilder &b);
+
 private:
   /// Waits for all warps that run, or for the lanes of the warp.
   void awaitWarps();
@@ -58,9 +61,15 @@ private:
   /// with so many fragments of columns.
   void storeToStaging(Value staging, ValueRange accumulators, int64_t step,
                       int64_t firstFragment, int64_t numFragments);
-  void storeRows(Value staging, ValueRange accumulators, int64_t step,
-                 int64_t firstFragment, int64_t numFragments);
+  /// The same at a row of other memory.
+  void storeRows(Value memory, int64_t firstRow, ValueRange accumulators,
+                 int64_t step, int64_t firstFragment, int64_t numFragments);
   void storeTransposed(ValueRange accumulators, int64_t step);
+  /// The rows that bulk copies store: the warp's tile in shared memory, in the
+  /// type of the output, with columns and a distance of rows of its own.
+  bool storesInBulk() const { return fragments.bulkElementBytes > 0; }
+  Value bulkRows();
+  void storeInBulk();
   /// Whether runs of columns are moved as vectors.
   bool isInVectors() const;
   /// Columns that a lane finishes at once.
@@ -84,8 +93,9 @@ private:
   void emitColumns(ContractionEpilogue &epilogue, Value staging,
                    ValueRange accumulators, const Columns &first);
   /// Fills the staging tile again and again, and finishes each filling: its
-  /// columns, and its first row in the warp tile.
-  using Finish = llvm::function_ref<void(const Columns &columns, Value row)>;
+  /// columns, and its number among those with the same.
+  using Finish =
+      llvm::function_ref<void(const Columns &columns, Value filling)>;
   void emitFillings(ContractionEpilogue &epilogue, Value staging,
                     ValueRange accumulators, const Columns &first,
                     Finish finish);
@@ -97,13 +107,13 @@ private:
                   llvm::function_ref<void(int64_t constant)> body);
   /// The first row in the warp tile of a filling of some columns.
   Value firstRowOf(Value filling);
-  /// Finishes the runs of a filled staging tile, whose first row is number
-  /// `firstRow` of the warp tile. `areInside`: all are known to lie inside.
+  /// Finishes the runs of a filling of the staging tile. `areInside`: all are
+  /// known to lie inside.
   void emitTrips(ContractionEpilogue &epilogue, Value staging,
-                 const Columns &columns, Value firstRow, bool areInside);
+                 const Columns &columns, Value filling, bool areInside);
   /// The lane's run of a trip over the staging tile.
   ContractionEpilogue::Run readRun(Value staging, const Columns &columns,
-                                   Value trip, Value firstRow);
+                                   Value trip, Value filling);
   /// The lane's column in the staging tile, where all its runs have the same.
   Value columnOfLane(const StagingRuns &runs);
   /// The index in the tensor of a row, or of a column, in the staging tile.
@@ -120,6 +130,8 @@ private:
   int64_t accessBytes;
   Warp warp;
   EpilogueCode code;
+  /// `bulkRows`, where bulk copies store.
+  Value results;
 };
 
 } // namespace ftuner

@@ -82,9 +82,12 @@ struct WgmmaLayout {
   int64_t consumerSets = 1;
   /// True where boxes are fitted to an operand that is smaller than a tile.
   bool fitsBoxes = false;
+  /// How a warp's tile comes to the output (FragmentTile).
+  int64_t bulkElementBytes = 0;
+  bool storesSums = false;
   /// Bytes from a stage of lhs and rhs to the next, and of a warp's staging
-  /// tile. A persistent block has tiles of both parts of a family: those of the
-  /// part that takes the most.
+  /// tile with the rows that bulk copies store. A persistent block has tiles of
+  /// both parts of a family: those of the part that takes the most.
   int64_t stageStrides[2] = {0, 0}, stagingStride = 0;
   /// Where the barriers of stages lie, and those of ping-pong behind them:
   /// behind stages and staging tiles of all parts.
@@ -196,6 +199,8 @@ struct WgmmaLayout {
     warp.isSwapped = isSwapped();
     if (isPersistent && !warp.isSwapped)
       warp.stagingFragments = std::min(warp.columns, kPersistentFragments);
+    warp.bulkElementBytes = bulkElementBytes;
+    warp.storesSums = storesSums;
     return warp;
   }
   /// Bytes of one stage of a tile, and of all of lhs (0) or rhs (1).

@@ -38,6 +38,7 @@ struct WgmmaSchedule {
   int64_t persistentBlocks = 0;
   bool pingPong = false;
   bool fitBoxes = false;
+  bool bulkStores = false;
 
   static constexpr auto rows() {
     using S = WgmmaSchedule;
@@ -106,6 +107,13 @@ struct WgmmaSchedule {
                     "boxes of an operand with fewer rows than a tile have as "
                     "many as it has, rounded up to 8, in place of the tile's")
             .label("fitted")
+            .optional()
+            .gated(),
+        ScheduleRow("bulk_stores", &S::bulkStores,
+                    "a persistent block lays results in shared memory, from "
+                    "where bulk copies store their rows while it computes the "
+                    "next tile")
+            .label("bulk stores")
             .optional()
             .gated()};
   }

@@ -29,6 +29,11 @@
 //   consumer, each tile:  wait for the turn of the set; multiply all steps; end
 //                         the turn; wait for the products; store
 //
+// With bulk stores, consumers lay the results of a tile in shared memory and
+// multiply the next tile while copies store them. They wait for these to have
+// read shared memory before they lay down the next results, and before they
+// end.
+//
 // Blocks of a cluster run the same steps. Each copies its part of the factor
 // that both need into the shared memory of both, so a stage is empty when the
 // warpgroups of both have read it. Barriers of the cluster keep a block from
@@ -45,6 +50,7 @@
 // a barrier that copies end on by themselves would leave out.
 //
 //===----------------------------------------------------------------------===//
+#include "FTuner/Codegen/IR/FragmentEpilogue.h"
 #include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
@@ -381,15 +387,18 @@ LogicalResult Pipeline::emitRoles() {
 }
 
 LogicalResult Pipeline::emitConsumers() {
-  if (layout.consumerSets == 1)
-    return forEach([&](const WgmmaTile &tile, StagePhase at, Value) {
-      return consume(tile, barriers, at);
-    });
-  Value set = arith::DivUIOp::create(b, thread.uniformWarp,
-                                     constant(layout.warpsOfSet()));
-  return forEach([&](const WgmmaTile &tile, StagePhase at, Value number) {
-    return emitPingPong(tile, at, number, set);
-  });
+  Value set;
+  if (layout.consumerSets > 1)
+    set = arith::DivUIOp::create(b, thread.uniformWarp,
+                                 constant(layout.warpsOfSet()));
+  LogicalResult result =
+      forEach([&](const WgmmaTile &tile, StagePhase at, Value number) {
+        return set ? emitPingPong(tile, at, number, set)
+                   : consume(tile, barriers, at);
+      });
+  if (layout.bulkElementBytes > 0)
+    FragmentEpilogue::awaitBulkCopies(b);
+  return result;
 }
 
 /// Tiles of even numbers are set 0's, the others set 1's. Slices of k may have
