@@ -87,43 +87,18 @@ static void makeRelative(ScoreMatrix &scores) {
   }
 }
 
-/// Adds families, up to `limit` in all, for shapes that lose more than their
-/// bounds.
-static void boundLosses(const ScoreMatrix &scores,
-                        llvm::ArrayRef<double> mostLosses, size_t limit,
-                        std::vector<unsigned> &chosen) {
-  size_t numShapes = scores.numShapes();
-  auto excessOf = [&](size_t shape, double score) {
-    return std::max(0.0, -score - mostLosses[shape]);
-  };
-  std::vector<double> excess(numShapes);
-  for (size_t shape = 0; shape < numShapes; ++shape) {
-    double best = -std::numeric_limits<double>::infinity();
-    for (unsigned family : chosen)
-      best = std::max(best, scores.at(family, shape));
-    excess[shape] = excessOf(shape, best);
-  }
-  while (chosen.size() < limit) {
-    double bestGain = 0;
-    unsigned best = 0;
-    for (unsigned family = 0; family < scores.numFamilies(); ++family) {
-      double gain = 0;
-      for (size_t shape = 0; shape < numShapes; ++shape)
-        if (excess[shape] > 0)
-          gain += std::max(0.0, excess[shape] -
-                                    excessOf(shape, scores.at(family, shape)));
-      if (gain > bestGain) {
-        bestGain = gain;
-        best = family;
-      }
+/// Returns the scores with losses that are priced by their share of the bound
+/// of the shape: little below, and far above what they are beyond it.
+static ScoreMatrix pricedLosses(const ScoreMatrix &scores,
+                                llvm::ArrayRef<double> mostLosses) {
+  ScoreMatrix priced = scores;
+  for (size_t shape = 0; shape < mostLosses.size(); ++shape)
+    for (size_t family = 0; family < scores.numFamilies(); ++family) {
+      double share = scores.at(family, shape) / mostLosses[shape];
+      priced.at(family, shape) *=
+          1 + tuning::priceOfMostLoss * std::pow(std::abs(share), 3);
     }
-    if (bestGain == 0)
-      return;
-    chosen.push_back(best);
-    for (size_t shape = 0; shape < numShapes; ++shape)
-      excess[shape] =
-          std::min(excess[shape], excessOf(shape, scores.at(best, shape)));
-  }
+  return priced;
 }
 
 void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
@@ -131,20 +106,21 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                             llvm::ArrayRef<double> mostLosses,
                             std::vector<unsigned> &chosen) {
   makeRelative(scores);
+  ScoreMatrix priced = pricedLosses(scores, mostLosses);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
   std::vector<double> current(numShapes);
   double totalWeight = 0;
   for (size_t shape = 0; shape < numShapes; ++shape) {
-    double worst = scores.at(0, shape);
+    double worst = priced.at(0, shape);
     for (size_t family = 1; family < numFamilies; ++family)
-      worst = std::min(worst, scores.at(family, shape));
+      worst = std::min(worst, priced.at(family, shape));
     current[shape] = worst;
     totalWeight += weights[shape];
   }
   auto take = [&](unsigned family) {
     for (size_t shape = 0; shape < numShapes; ++shape)
-      current[shape] = std::max(current[shape], scores.at(family, shape));
+      current[shape] = std::max(current[shape], priced.at(family, shape));
   };
   for (unsigned family : chosen)
     take(family);
@@ -157,7 +133,7 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
       double gain = 0;
       for (size_t shape = 0; shape < numShapes; ++shape)
         gain += weights[shape] *
-                std::max(0.0, scores.at(family, shape) - current[shape]);
+                std::max(0.0, priced.at(family, shape) - current[shape]);
       if (gain > bestGain * (1 + 1e-12)) {
         bestGain = gain;
         best = family;
@@ -170,11 +146,9 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
     take(best);
   }
   // A lone family's shapes have no next score to fall back to.
-  Exchange exchange(scores, weights, numFixed, chosen);
+  Exchange exchange(priced, weights, numFixed, chosen);
   if (chosen.size() > 1)
     for (size_t round = 0; round < tuning::maxExchanges; ++round)
       if (!exchange.step(tuning::leastExchange * totalWeight))
         break;
-  if (!mostLosses.empty())
-    boundLosses(scores, mostLosses, numFixed + limit, chosen);
 }

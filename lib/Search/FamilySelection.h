@@ -33,12 +33,12 @@ private:
 /// are negated times that is the mean regret. Greedy: the one that lowers the
 /// loss most joins, the first among equals, until none lowers it by more than
 /// `leastGain`; then chosen ones are exchanged for others, the best exchange
-/// first, while that lowers the loss by a hundredth of a percent. Behind these
-/// join, within the limit, families for shapes that lose more than their bound
-/// in `mostLosses` (of each shape, or empty for none): the one that lowers the
-/// sum of what shapes lose beyond their bounds most, until none does. `chosen`
-/// holds the families that are taken in any case. Scores become what they are
-/// above the best of their shape, in shares of it: 0 for the best.
+/// first, while that lowers the loss by a hundredth of a percent. What a
+/// shape with a bound in `mostLosses` loses (empty: no shape has one; infinity:
+/// this one has none) counts 1 + `tuning::priceOfMostLoss` · (loss / bound)³
+/// times as much, so that few lose more than that. `chosen` holds the families
+/// that are taken in any case. Scores become what they are above the best of
+/// their shape, in shares of it: 0 for the best.
 void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                     size_t limit, double leastGain,
                     llvm::ArrayRef<double> mostLosses,

@@ -197,20 +197,13 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-/// Sampled shapes have a bound, but for those that hardly weigh anything; a
-/// shape beyond the range has none. Without predicted times shares of scores
-/// mean nothing.
+/// Sampled shapes have a bound; a shape beyond the range has none. Without
+/// predicted times shares of scores mean nothing.
 std::vector<double> RangePlanner::mostLosses(size_t numShapes) const {
   if (!problem.costModel.predictsTime())
     return {};
   std::vector<double> most(numShapes, std::numeric_limits<double>::infinity());
-  double total =
-      std::accumulate(samples.weights.begin(), samples.weights.end(), 0.0);
-  double least = tuning::leastBoundedWeight * total /
-                 static_cast<double>(samples.weights.size());
-  for (auto [number, weight] : llvm::enumerate(samples.weights))
-    if (weight >= least)
-      most[number] = tuning::mostLoss;
+  std::fill_n(most.begin(), samples.weights.size(), tuning::mostLoss);
   return most;
 }
 

@@ -83,8 +83,9 @@ static void applyHistogram(const Axis &axis, std::vector<SizeSample> &samples) {
 }
 
 /// Sizes that people use, ascending, at most `most`: powers of two, the sizes
-/// before and after each, and multiples of 128, from 128 on. Where there are
-/// too many, the kinds that come last are left out.
+/// before and after each, multiples of 128 from 128 on, and the sizes behind
+/// these, which need one more row of blocks. Where there are too many, the
+/// kinds that come last are left out.
 static std::vector<int64_t> commonSizes(const Axis &axis, int64_t first,
                                         int64_t last, int64_t most) {
   std::set<int64_t> sizes;
@@ -96,17 +97,20 @@ static std::vector<int64_t> commonSizes(const Axis &axis, int64_t first,
     if (static_cast<int64_t>(more.size()) <= most)
       sizes = std::move(more);
   };
-  std::vector<int64_t> powers, neighbours, multiples;
+  std::vector<int64_t> powers, neighbours, multiples, behind;
   for (int64_t power = kLeastCommon; power <= last; power *= 2) {
     powers.push_back(power);
     neighbours.insert(neighbours.end(), {power - 1, power + 1});
   }
   for (int64_t size = kLeastCommon; size <= kMostCommonMultiple;
-       size += kLeastCommon)
+       size += kLeastCommon) {
     multiples.push_back(size);
+    behind.push_back(size + 1);
+  }
   add(powers);
   add(neighbours);
   add(multiples);
+  add(behind);
   return {sizes.begin(), sizes.end()};
 }
 

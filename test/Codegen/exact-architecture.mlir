@@ -38,7 +38,7 @@
 // HEADER: compiled by FTuner for h200 (sm_90a).
 
 // RUNS: result 0: 4000x64xf32
-// RUNS: launches: 1 (f_0_k0: 1000 x 256)
+// RUNS: launches: 1 (f_0_k0: {{1000 x 256|2000 x 128}})
 
 // PORTABLE: .version 8.0
 // PORTABLE-NEXT: .target sm_90{{$}}

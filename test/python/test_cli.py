@@ -449,7 +449,7 @@ def test_help_lists_the_compiler_s_options() -> None:
             assert len(re.findall(rf"^  --{option.name}(?![\w-])", text, re.MULTILINE)) == 1, option
             if option.name != "device":
                 assert "".join(option.help.split()) in "".join(text.split())
-    assert "1 to 1024; default: 16" in ok("compile", "--help")
+    assert "1 to 1024; default: 24" in ok("compile", "--help")
     assert "--max-kernels" not in ok("devices", "--help")
 
 

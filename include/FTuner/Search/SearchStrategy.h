@@ -104,7 +104,7 @@ struct SearchOptions {
   int64_t topK = 1;
   /// Most kernel families of one workload, those for unaligned operands
   /// included.
-  int64_t maxKernels = 16;
+  int64_t maxKernels = 24;
   /// Mean regret, as a share of the fastest programs' time, that a kernel
   /// family must save to join the plan.
   double leastGain = 1e-3;

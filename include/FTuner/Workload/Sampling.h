@@ -36,7 +36,7 @@ int64_t largestSize(const Axis &axis);
 /// else at most `limit`. The smallest and the largest are among these, and the
 /// sizes of the declared histogram if it has at most `limit` - 2. Otherwise up
 /// to a third of them are common sizes: powers of two, their neighbours, and
-/// multiples of 128, from 128 on.
+/// multiples of 128 with the sizes behind them, from 128 on.
 std::vector<SizeSample> sampleSizes(const Axis &axis, int64_t limit);
 
 /// Sizes of a constant ratio (as far as the step allows) from one end of an

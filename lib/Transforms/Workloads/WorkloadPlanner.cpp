@@ -123,6 +123,18 @@ LogicalResult WorkloadPlanner::replaceRejected(ukernel::PlanOp plan,
   return success();
 }
 
+bool WorkloadPlanner::mayNeedExactArchitecture(const Workload &workload) const {
+  SearchProblem problem = setup.problem(workload, device, {});
+  auto paths = supportingModels(problem.paths, workload, device);
+  if (!paths) {
+    llvm::consumeError(paths.takeError());
+    return false;
+  }
+  return llvm::any_of(*paths, [](const CodegenModel *path) {
+    return path->needsExactArchitecture();
+  });
+}
+
 llvm::Expected<Plan>
 WorkloadPlanner::search(const Workload &workload, Paths paths,
                         std::vector<KernelFamily> rejected) const {
@@ -205,17 +217,41 @@ WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> workloads) {
   llvm::stable_sort(largestFirst, [](const Question *a, const Question *b) {
     return largestResult(a->workload) > largestResult(b->workload);
   });
-  auto answerQuestion = [&](Question *question) {
-    question->answer.emplace(search(question->workload, Paths::All));
-    llvm::Expected<Plan> &answer = *question->answer;
-    if (answer && answer->needsExactArchitecture())
-      question->portable.emplace(search(question->workload, Paths::Portable));
+  // Most answers where an exact architecture may be needed do need it, so the
+  // portable one is searched for beside.
+  struct Search {
+    Question *question;
+    Paths paths;
   };
-  // A measurer serves one search at a time.
-  if (measurer)
-    llvm::for_each(largestFirst, answerQuestion);
-  else
-    parallelForEach(module.getContext(), largestFirst, answerQuestion);
+  std::vector<Search> searches;
+  for (Question *question : largestFirst) {
+    searches.push_back({question, Paths::All});
+    if (mayNeedExactArchitecture(question->workload))
+      searches.push_back({question, Paths::Portable});
+  }
+  auto run = [&](const Search &next) {
+    Question &question = *next.question;
+    auto &answer =
+        next.paths == Paths::All ? question.answer : question.portable;
+    answer.emplace(search(question.workload, next.paths));
+  };
+  auto needsPortable = [](Question &question) {
+    llvm::Expected<Plan> &answer = *question.answer;
+    return answer && answer->needsExactArchitecture();
+  };
+  // A measurer serves one search at a time, and no needless one.
+  if (measurer) {
+    for (const Search &next : searches)
+      if (next.paths == Paths::All || needsPortable(*next.question))
+        run(next);
+  } else {
+    parallelForEach(module.getContext(), searches, run);
+  }
+  for (Question &question : questions)
+    if (question.portable && !needsPortable(question)) {
+      llvm::consumeError(question.portable->takeError());
+      question.portable.reset();
+    }
   LogicalResult result = success();
   SymbolTable symbols(module);
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());

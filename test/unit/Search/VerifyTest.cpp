@@ -97,10 +97,10 @@ TEST_F(VerifyTest, RefusesFamilyIndices) {
               "expected at least one kernel family");
   expectError(
       [&](Plan &p) {
-        while (p.families.size() <= 16)
+        while (p.families.size() <= 24)
           p.families.push_back(p.families[0]);
       },
-      "expected at most 16 kernel families, but got 17");
+      "expected at most 24 kernel families, but got 25");
 }
 
 TEST_F(VerifyTest, RefusesUncoveredSizes) {
