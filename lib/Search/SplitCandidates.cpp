@@ -27,11 +27,11 @@ using namespace ftuner;
 /// Split-K factors: from one to the next the slices get shorter by a quarter to
 /// a half.
 static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
-/// How many times the cost of a second kernel a kernel must take: that cost has
-/// not been measured here, so it should not decide. On tensor cores it decides
-/// earlier: a vendor's kernels with slices, whose second kernel is priced
-/// likewise, are measured (docs/latency-tensor-cores.md).
-static constexpr double kLeastTime = 10, kLeastTensorTime = 4;
+/// How many times the cost of a second kernel a kernel must take. FTuner's own
+/// took 1.3 µs for 16 rows and 3.5 for 512 on an H200, by the price 3 and more;
+/// a slower kernel loses little by a wrong price
+/// (benchmarks/results/h200-2026-11-26-2).
+static constexpr double kLeastTime = 3;
 /// The same of rows, whose later launches are all that slices cost; there may
 /// be several, which the score of a choice has.
 static constexpr double kLeastRowsTime = 1;
@@ -92,12 +92,7 @@ private:
 bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                                  const Shape &shape) const {
   double microseconds = -score - constants.launch;
-  bool isTensor = !best.path()
-                       .work(problem.workload, best, 0, problem.device)
-                       .tensor.empty();
-  double least = best.path().sharesOutSlices() ? kLeastRowsTime
-                 : isTensor                    ? kLeastTensorTime
-                                               : kLeastTime;
+  double least = best.path().sharesOutSlices() ? kLeastRowsTime : kLeastTime;
   return microseconds > least * constants.secondKernel;
 }
 

@@ -22,6 +22,9 @@ struct LoopSplit {
   llvm::SmallVector<unsigned> parallel, sequential;
   /// Whether a warp computes a point, the last sequential loop across lanes.
   bool isAcrossLanes = false;
+  /// Neighbouring points along the fastest loop that a thread computes as
+  /// vectors.
+  int64_t vectorWidth = 1;
 
   /// Threads of a point.
   int64_t threads() const { return isAcrossLanes ? kLanes : 1; }

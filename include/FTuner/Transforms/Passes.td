@@ -370,7 +370,7 @@ def UKernelLowerFallbacksPass : Pass<"ukernel-lower-fallbacks", "::mlir::ModuleO
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect",
     "::mlir::gpu::GPUDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect"];
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def UKernelMergeKernelsPass : Pass<"ukernel-merge-kernels", "::mlir::ModuleOp"> {

@@ -21,6 +21,11 @@
 using namespace mlir;
 using namespace ftuner;
 
+/// `ukernel.kernel` of the op, if it has one.
+static DictionaryAttr knownOf(linalg::LinalgOp op) {
+  return op->getAttrOfType<DictionaryAttr>(kKernelAttrName);
+}
+
 namespace {
 
 /// A buffer of the host.
@@ -40,7 +45,12 @@ struct Buffer {
 class FallbackOutliner {
 public:
   FallbackOutliner(linalg::LinalgOp op, StringRef name, ModuleOp module)
-      : op(op), name(name), module(module), split(splitLoops(op)) {}
+      : op(op), name(name), module(module), split(splitLoops(op)) {
+    DictionaryAttr known = knownOf(op);
+    if (auto alignment =
+            known ? known.getAs<IntegerAttr>("alignment") : IntegerAttr())
+      split.vectorWidth = vectorWidthOf(op, split, alignment.getInt());
+  }
 
   FailureOr<OutlinedFallback> outline();
 
@@ -55,6 +65,10 @@ private:
                       unsigned number);
   void mapInputs(ImplicitLocOpBuilder &b, gpu::GPUFuncOp func);
   SmallVector<Value> hostOperands() const;
+  /// A block has as many points, whether threads have vectors of them or not.
+  int64_t threadsOfBlock() const {
+    return kFallbackThreads / split.vectorWidth;
+  }
   void buildLaunch();
   void buildChecks(ImplicitLocOpBuilder &b, ArrayRef<Value> extents);
   Value hostSize(ImplicitLocOpBuilder &b, Value buffer, int64_t dim);
@@ -75,11 +89,6 @@ private:
   DenseMap<std::pair<Value, int64_t>, Value> hostSizes;
 };
 } // namespace
-
-/// `ukernel.kernel` of the op, if it has one.
-static DictionaryAttr knownOf(linalg::LinalgOp op) {
-  return op->getAttrOfType<DictionaryAttr>(kKernelAttrName);
-}
 
 LogicalResult FallbackOutliner::addValue(Value value, const Twine &valueName,
                                          bool isRead, bool isWritten) {
@@ -255,7 +264,7 @@ gpu::GPUModuleOp FallbackOutliner::buildKernel() {
   if (DictionaryAttr known = knownOf(op))
     uses.push_back(known.getAs<ukernel::UseAttr>("use"));
   gpuModule->setAttr(ukernel::UKernelDialect::kEntryAttrName,
-                     ukernel::EntryAttr::get(context, kFallbackThreads,
+                     ukernel::EntryAttr::get(context, threadsOfBlock(),
                                              /*sharedMemoryBytes=*/0, alignment,
                                              signature.toAttribute(context),
                                              uses));
@@ -267,7 +276,7 @@ gpu::GPUModuleOp FallbackOutliner::buildKernel() {
       gpu::GPUFuncOp::create(b, name, signature.getFunctionType(context));
   func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   func.setKnownBlockSizeAttr(
-      b.getDenseI32ArrayAttr({static_cast<int32_t>(kFallbackThreads), 1, 1}));
+      b.getDenseI32ArrayAttr({static_cast<int32_t>(threadsOfBlock()), 1, 1}));
 
   b.setInsertionPointToEnd(&func.getBody().front());
   mapInputs(b, func);
@@ -279,7 +288,7 @@ gpu::GPUModuleOp FallbackOutliner::buildKernel() {
   Value points = computePoints(b, split, extents);
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   Value thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
-  Value threads = arith::ConstantIndexOp::create(b, kFallbackThreads);
+  Value threads = arith::ConstantIndexOp::create(b, threadsOfBlock());
   Value first = arith::MulIOp::create(b, block, threads);
   Value point = arith::AddIOp::create(b, first, thread), lane;
   if (split.isAcrossLanes) {
@@ -370,7 +379,7 @@ void FallbackOutliner::buildLaunch() {
   Value points = computePoints(b, split, extents);
   Value blocks = b.createOrFold<arith::CeilDivUIOp>(
       points,
-      arith::ConstantIndexOp::create(b, kFallbackThreads / split.threads()));
+      arith::ConstantIndexOp::create(b, threadsOfBlock() / split.threads()));
   auto kernel = SymbolRefAttr::get(
       b.getContext(), name, {FlatSymbolRefAttr::get(b.getContext(), name)});
   auto launch = ukernel::LaunchOp::create(b, kernel, blocks, passed.args,

@@ -2,6 +2,7 @@
 #include "FTuner/Kernel/Fallback/FallbackLoops.h"
 
 #include "FTuner/Codegen/IR/WarpShuffle.h"
+#include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
 #include "FTuner/Dialect/UKernel/Utils/PromotedFloats.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -41,12 +42,47 @@ ftuner::computeExtents(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
   return extents;
 }
 
+/// Whether an operand has the elements of neighbouring points along a loop side
+/// by side.
+static bool isContiguousAlong(AffineMap map, unsigned loop) {
+  return map.getNumResults() > 0 &&
+         map.getResults().back() == getAffineDimExpr(loop, map.getContext()) &&
+         llvm::none_of(map.getResults().drop_back(), [&](AffineExpr expr) {
+           return expr.isFunctionOfDim(loop);
+         });
+}
+
+int64_t ftuner::vectorWidthOf(linalg::LinalgOp op, const LoopSplit &split,
+                              int64_t alignment) {
+  if (!split.sequential.empty() || split.parallel.empty())
+    return 1;
+  unsigned loop = split.parallel.back();
+  int64_t extent = op.getStaticLoopRanges()[loop], bytes = 1;
+  if (ShapedType::isDynamic(extent))
+    return 1;
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<MemRefType>(operand.get().getType());
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!type || !map.isFunctionOfDim(loop))
+      continue;
+    if (!isContiguousAlong(map, loop) || !type.getLayout().isIdentity() ||
+        !fillsBytes(type))
+      return 1;
+    bytes = std::max(bytes, elementBytesOf(type));
+  }
+  int64_t width = alignment / bytes;
+  return width > 1 && extent % width == 0 ? width : 1;
+}
+
 Value ftuner::computePoints(ImplicitLocOpBuilder &b, const LoopSplit &split,
                             ArrayRef<Value> extents) {
   Value points = arith::ConstantIndexOp::create(b, 1);
   for (unsigned loop : split.parallel)
     points = b.createOrFold<arith::MulIOp>(points, extents[loop]);
-  return points;
+  if (split.vectorWidth == 1)
+    return points;
+  return b.createOrFold<arith::DivUIOp>(
+      points, arith::ConstantIndexOp::create(b, split.vectorWidth));
 }
 
 namespace {
@@ -57,7 +93,8 @@ public:
                const LoopSplit &split, ArrayRef<Value> extents, Value lane,
                const IRMapping &mapping)
       : b(b), op(op), split(split), extents(extents), lane(lane),
-        mapping(mapping), ivs(op.getNumLoops()), promote(promotesToF32(op)) {}
+        mapping(mapping), ivs(op.getNumLoops()),
+        promote(isVector() || promotesToF32(op)) {}
 
   void emit(Value point);
 
@@ -77,8 +114,16 @@ private:
   Value load(OpOperand &operand);
   void store(OpOperand &operand, Value value);
   SmallVector<Value> indices(OpOperand &operand);
+  llvm::MaybeAlign alignmentOf(MemRefType type) const {
+    return llvm::MaybeAlign(split.vectorWidth * elementBytesOf(type));
+  }
   bool staysInRegister(OpOperand &operand) {
     return ftuner::staysInRegister(op, split, operand);
+  }
+  bool isVector() const { return split.vectorWidth > 1; }
+  Value broadcast(Value scalar) {
+    return vector::BroadcastOp::create(
+        b, VectorType::get({split.vectorWidth}, scalar.getType()), scalar);
   }
   Value promoted(Value value) {
     return promote ? ftuner::promoted(b, b.getLoc(), value) : value;
@@ -96,13 +141,18 @@ private:
 } // namespace
 
 void PointEmitter::delinearize(Value point) {
+  Value width = arith::ConstantIndexOp::create(b, split.vectorWidth);
   for (unsigned loop : llvm::reverse(split.parallel)) {
-    if (loop == split.parallel.front()) {
-      ivs[loop] = point;
-      break;
+    bool isOfVectors = isVector() && loop == split.parallel.back();
+    Value number = point;
+    if (loop != split.parallel.front()) {
+      Value extent = extents[loop];
+      if (isOfVectors)
+        extent = b.createOrFold<arith::DivUIOp>(extent, width);
+      number = arith::RemUIOp::create(b, point, extent);
+      point = arith::DivUIOp::create(b, point, extent);
     }
-    ivs[loop] = arith::RemUIOp::create(b, point, extents[loop]);
-    point = arith::DivUIOp::create(b, point, extents[loop]);
+    ivs[loop] = isOfVectors ? arith::MulIOp::create(b, number, width) : number;
   }
 }
 
@@ -116,18 +166,28 @@ SmallVector<Value> PointEmitter::indices(OpOperand &operand) {
 
 Value PointEmitter::load(OpOperand &operand) {
   Value source = mapping.lookupOrDefault(operand.get());
-  if (!isa<MemRefType>(source.getType()))
-    return promoted(source);
-  return promoted(
-      memref::LoadOp::create(b, source, indices(operand)).getResult());
+  auto type = dyn_cast<MemRefType>(source.getType());
+  if (isVector() && type &&
+      op.getMatchingIndexingMap(&operand).isFunctionOfDim(
+          split.parallel.back()))
+    return promoted(vector::LoadOp::create(
+        b, VectorType::get({split.vectorWidth}, type.getElementType()), source,
+        indices(operand), /*nontemporal=*/false, alignmentOf(type)));
+  Value value = source;
+  if (type)
+    value = memref::LoadOp::create(b, source, indices(operand));
+  return promoted(isVector() ? broadcast(value) : value);
 }
 
 void PointEmitter::store(OpOperand &operand, Value value) {
   Value target = mapping.lookupOrDefault(operand.get());
-  Type type = cast<MemRefType>(target.getType()).getElementType();
-  if (type != value.getType())
-    value = arith::TruncFOp::create(b, type, value);
-  memref::StoreOp::create(b, value, target, indices(operand));
+  auto type = cast<MemRefType>(target.getType());
+  value = rounded(b, b.getLoc(), value, type.getElementType());
+  if (isVector())
+    vector::StoreOp::create(b, value, target, indices(operand),
+                            /*nontemporal=*/false, alignmentOf(type));
+  else
+    memref::StoreOp::create(b, value, target, indices(operand));
 }
 
 void PointEmitter::cloneOp(Operation &inner) {
@@ -137,6 +197,13 @@ void PointEmitter::cloneOp(Operation &inner) {
   }
   if (isa<cf::AssertOp>(inner))
     return;
+  if (isVector()) {
+    clonePromoted(b, inner, mapping, split.vectorWidth);
+    if (inner.hasTrait<OpTrait::ConstantLike>())
+      for (Value result : inner.getResults())
+        mapping.map(result, broadcast(mapping.lookup(result)));
+    return;
+  }
   if (promote)
     return clonePromoted(b, inner, mapping);
   Operation *clone = b.clone(inner, mapping);

@@ -287,6 +287,9 @@ LogicalResult WorkloadDispatcher::buildSplit(
         kKernelAttrName,
         b.getDictionaryAttr(
             {b.getNamedAttr("name", b.getStringAttr(name + suffix)),
+             b.getNamedAttr(
+                 "alignment",
+                 b.getI64IntegerAttr(toKernelFamily(family).alignment())),
              b.getNamedAttr("site",
                             siteOf(b, op, current, prefix, family.getSplit())),
              b.getNamedAttr("use", ukernel::UseAttr::get(b.getContext(), family,

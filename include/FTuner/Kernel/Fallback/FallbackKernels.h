@@ -11,9 +11,11 @@ namespace ftuner {
 
 /// linalg op: how its fallback kernel is called and what it is for, where
 /// another pass knows. A dictionary with
-///   name   of the kernel, made unique
-///   site   `ukernel.site` of the launch
-///   use    #ukernel.use: the workload and family whose slices it adds up
+///   name       of the kernel, made unique
+///   site       `ukernel.site` of the launch
+///   use        #ukernel.use: the workload and family whose slices it adds up
+///   alignment  bytes to which its operands and their rows are aligned; left out
+///              where nothing is known
 inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
 
 /// A kernel, and the values of the host that the operands of its signature are.

@@ -30,13 +30,22 @@ llvm::SmallVector<mlir::Value>
 computeExtents(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
                llvm::function_ref<mlir::Value(unsigned, int64_t)> sizeOf);
 
-/// Points of the parallel loops: the product of their extents.
+/// Neighbouring points that a thread can compute at once where the operands of
+/// `op` are aligned to so many bytes: the elements of the widest type in as
+/// many bytes, if all operands have them side by side or one for all of them;
+/// else 1.
+int64_t vectorWidthOf(mlir::linalg::LinalgOp op, const LoopSplit &split,
+                      int64_t alignment);
+
+/// Points of the parallel loops, those of a vector counted once: the product of
+/// their extents.
 mlir::Value computePoints(mlir::ImplicitLocOpBuilder &b, const LoopSplit &split,
                           llvm::ArrayRef<mlir::Value> extents);
 
-/// Computes the point with the number `point`, or the share of it that the lane
-/// has; all lanes of a warp come here together. `mapping` holds what stands for
-/// the operands and captured values of `op` here.
+/// Computes the point, or the vector of points, with the number `point`, or the
+/// share of it that the lane has; all lanes of a warp come here together.
+/// `mapping` holds what stands for the operands and captured values of `op`
+/// here.
 void emitPoint(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
                const LoopSplit &split, llvm::ArrayRef<mlir::Value> extents,
                mlir::Value point, mlir::Value lane,
