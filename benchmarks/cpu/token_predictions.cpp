@@ -1,7 +1,7 @@
 //===- token_predictions.cpp - Predicted times of f16 products ------------===//
 //
 // Built and run by benchmarks/latency_model/predict_tokens.py, for a device,
-// the codegen paths that compete (the compiler's if none are named), whether
+// the codegen paths that compete ("auto": what the compiler takes), whether
 // kernels may take tensor maps, whether weights are packed, and a calibration
 // in place of the device's. Reads lines "N K M…": products of M × K by the
 // transpose of N × K in f16, accumulated in f32. For each line makes the plan
@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/SearchOptions.h"
 #include "FTuner/Search/SearchStrategy.h"
 #include "FTuner/Workload/Contraction.h"
 #include <algorithm>
@@ -66,13 +67,14 @@ int main(int argc, char **argv) {
   llvm::Expected<DeviceSpec> device = loadDeviceSpec(argv[1]);
   if (!device)
     return fail(device.takeError());
-  llvm::Expected<llvm::SmallVector<const CodegenModel *>> paths =
-      defaultCodegenModels();
+  SearchChoice choice;
   if (arguments.size() > 2)
-    paths = parseCodegenModels(arguments[2]);
+    choice.paths = arguments[2];
+  llvm::Expected<ChosenPaths> paths = readPaths(choice);
   if (!paths)
     return fail(paths.takeError());
   SearchOptions options;
+  options.closedFields = paths->closedFields;
   options.tensorMaps = hasMaps;
   options.cost.calibration = kernelCalibration(*device);
   if (!calibration.empty()) {
@@ -95,8 +97,8 @@ int main(int argc, char **argv) {
       continue;
     Workload workload = productOf(*std::max_element(rows.begin(), rows.end()),
                                   columns, depth, isPacked);
-    SearchProblem problem{workload, *device, *paths, *findCostModel("latency"),
-                          options};
+    SearchProblem problem{workload, *device, paths->models,
+                          *findCostModel("latency"), options};
     llvm::Expected<Plan> plan = solve(problem, strategy);
     if (!plan)
       return fail(plan.takeError());

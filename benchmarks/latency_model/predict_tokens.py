@@ -46,7 +46,7 @@ from ftuner.latency.rows import Rows
 GOAL = 1.05
 # A shape fills a wave if its output has a tile of this size for each SM.
 WAVE_TILE = 128
-DEFAULT_PATHS = "simt,mma"
+DEFAULT_PATHS = "auto"
 PROGRAM = ROOT / "build" / "release" / "bin" / "token_predictions"
 
 
