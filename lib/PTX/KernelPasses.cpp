@@ -85,7 +85,7 @@ static FunctionPassManager buildPipeline() {
                                      .convertSwitchToLookupTable(true)
                                      .needCanonicalLoops(false)
                                      .hoistCommonInsts(true)
-                                     .sinkCommonInsts(true)));
+                                     .sinkCommonInsts(false)));
   passes.addPass(DivRemPairsPass());
   passes.addPass(RequestUnrolling());
   passes.addPass(

@@ -445,9 +445,13 @@ void FragmentEpilogue::emitSwitch(Value number, int64_t least, int64_t most,
                                              unsigned(cases.size()));
   auto emitRegion = [&](Region &region, int64_t constant) {
     OpBuilder::InsertionGuard guard(b);
-    b.createBlock(&region);
+    Block *block = b.createBlock(&region);
     body(constant);
     scf::YieldOp::create(b);
+    // Tells the regions apart. Else upstream's patterns merge their equal
+    // stores, and each turn moves the sums to the registers of one of them.
+    for (Operation &op : *block)
+      op.setDiscardableAttr("filling", b.getI64IntegerAttr(constant));
   };
   for (auto [constant, region] :
        llvm::zip_equal(cases, switchOp.getCaseRegions()))
