@@ -36,8 +36,9 @@ bool hasWgmmaMap(const Operand &factor);
 /// is packed.
 bool canShareCopies(const Workload &workload, const WgmmaSchedule &schedule);
 
-/// Whether bulk copies can store what persistent blocks of the schedule compute:
-/// rows of the output lie along n, as those of a warp's tile do, in vectors.
+/// Whether bulk copies can store what persistent blocks of the schedule
+/// compute: rows of the output lie along n, as those of a warp's tile do, in
+/// vectors.
 bool canStoreInBulk(const Workload &workload, const WgmmaSchedule &schedule);
 
 } // namespace ftuner

@@ -14,7 +14,8 @@ namespace ftuner {
 ///   name       of the kernel, made unique
 ///   site       `ukernel.site` of the launch
 ///   use        #ukernel.use: the workload and family whose slices it adds up
-///   alignment  bytes to which its operands and their rows are aligned; left out
+///   alignment  bytes to which its operands and their rows are aligned; left
+///   out
 ///              where nothing is known
 inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
 
