@@ -22,10 +22,11 @@ static DeviceSpec load(llvm::StringRef name) {
 TEST(BuiltinDevices, AreListedSorted) {
   std::vector<std::string> names = builtinDeviceNames();
   std::vector<std::string> expected = {
-      "a100",    "a100-80gb", "a100-pcie", "a40",       "a6000",
-      "b200",    "h100",      "h200",      "k80",       "l4",
-      "l40s",    "orin-nano", "p100",      "p100-pcie", "p4",
-      "rtx3090", "rtx4090",   "t4",        "v100",      "v100-pcie"};
+      "a100",         "a100-80gb", "a100-pcie", "a40",       "a6000",
+      "b200",         "h100",      "h200",      "k80",       "l4",
+      "l40s",         "orin-nano", "p100",      "p100-pcie", "p4",
+      "rtx-pro-6000", "rtx3090",   "rtx4090",   "rtx5090",   "t4",
+      "v100",         "v100-pcie"};
   EXPECT_EQ(names, expected);
 }
 
@@ -60,6 +61,16 @@ TEST(BuiltinDevices, HoldVendorFigures) {
   EXPECT_FALSE(k80.tf32Tflops.has_value());
 
   EXPECT_EQ(load("b200").chip(), "sm_100");
+  // Both are GB202, but boards for workstations accumulate in f32 at full rate.
+  DeviceSpec geForce = load("rtx5090"), workstation = load("rtx-pro-6000");
+  for (const DeviceSpec *device : {&geForce, &workstation}) {
+    EXPECT_EQ(device->chip(), "sm_120");
+    EXPECT_EQ(device->die, "GB202");
+    EXPECT_EQ(device->sharedMemoryPerSmBytes, 100 * 1024);
+    EXPECT_DOUBLE_EQ(device->dramGbps, 1792);
+  }
+  EXPECT_EQ(geForce.smCount, 170);
+  EXPECT_EQ(workstation.smCount, 188);
   EXPECT_FALSE(load("p100").f16Tflops.has_value());
 }
 
@@ -138,6 +149,8 @@ TEST(BuiltinDevices, StateThePeaksOfTheirTensorCores) {
       // GeForce boards accumulate in f32 at half the rate.
       {"rtx3090", 256, 512, 2048, true},
       {"rtx4090", 256, 512, 2048, true},
+      {"rtx5090", 256, 512, 2048, true},
+      {"rtx-pro-6000", 512, 1024, 2048, true},
       {"l4", 512, 1024, 2048, true},
       {"l40s", 512, 1024, 2048, true},
       {"h100", 2048, 4096, 8192, true},
