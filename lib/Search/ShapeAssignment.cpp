@@ -22,7 +22,8 @@ bool ShapeAssignment::isAligned(llvm::ArrayRef<int64_t> shape) const {
 }
 
 unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
-                                     size_t cell, int64_t size) const {
+                                     size_t cell, int64_t size,
+                                     std::optional<unsigned> current) const {
   // Sizes between the ranked ones belong to the sample below.
   auto next = llvm::upper_bound(samples.sizes, size,
                                 [](int64_t value, const SizeSample &sample) {
@@ -32,16 +33,22 @@ unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
   Shape shape = shapeAt(workload, cells[cell], mainAxis, size);
   unsigned best = candidates.front();
   double bestRating = -std::numeric_limits<double>::infinity();
+  double currentRating = bestRating;
   for (unsigned family : candidates) {
     double rating =
         ranker.rateMeasured(plan.families[family], familyResources[family],
                             shape, ranked[row * cells.size() + cell]);
+    if (family == current)
+      currentRating = rating;
     if (rating <= bestRating)
       continue;
     best = family;
     bestRating = rating;
   }
-  return best;
+  // Scores are negated times.
+  bool keepsCurrent = problem.costModel.predictsTime() &&
+                      currentRating >= bestRating * (1 + tuning::leastTurn);
+  return keepsCurrent ? *current : best;
 }
 
 std::vector<DispatchEntry>
@@ -50,7 +57,10 @@ ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
   const Axis &axis = workload.axes[mainAxis];
   std::vector<DispatchEntry> entries;
   for (auto [index, sample] : llvm::enumerate(sizes)) {
-    unsigned best = bestFamily(candidates, cell, sample.size);
+    std::optional<unsigned> current;
+    if (!entries.empty())
+      current = entries.back().family;
+    unsigned best = bestFamily(candidates, cell, sample.size, current);
     std::optional<int64_t> end = axis.range.max;
     if (index + 1 < sizes.size())
       end = sizes[index + 1].size - 1;

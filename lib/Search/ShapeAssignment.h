@@ -33,9 +33,10 @@ private:
   /// Adds to samples the sizes from which a family of the plan has one more
   /// block along the main axis: there another one may be better.
   void addSteps(std::vector<SizeSample> &sizes) const;
-  /// Of families of the plan, the best for a shape of a cell.
+  /// Of families of the plan, the best for a shape of a cell; the current one
+  /// where no other gains more than `tuning::leastTurn`.
   unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
-                      int64_t size) const;
+                      int64_t size, std::optional<unsigned> current) const;
   /// Sends every shape to one of some families of the plan. If told, only sizes
   /// that are aligned, or that are not, count where a cell has such.
   std::vector<DispatchEntry> assign(llvm::ArrayRef<unsigned> candidates,

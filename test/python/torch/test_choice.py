@@ -67,7 +67,7 @@ def test_sizes_are_computed_by_the_faster(host: str, monkeypatch: pytest.MonkeyP
     prices(monkeypatch, 4000)
     model = Layer().eval()
     # A device and a number of kernels with families of these products for few and for many rows.
-    options = {**FASTER, "host": host, "attention": "math", "max_kernels": 6, "device": "h100"}
+    options = {**FASTER, "host": host, "attention": "math", "max_kernels": 8, "device": "h100"}
     compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)
     check(model, compiled, [torch.randn(2, size, 16) for size in (5, 9)])
     few = ft.report()
