@@ -87,6 +87,11 @@ static void makeRelative(ScoreMatrix &scores) {
   }
 }
 
+/// The share of its bound from which on what a shape loses counts in proportion
+/// again: where few families may be chosen most shapes lose so much, and their
+/// mean decides.
+static constexpr double kMostShare = 2;
+
 /// Returns the scores with losses that are priced by their share of the bound
 /// of the shape: little below, and far above what they are beyond it.
 static ScoreMatrix pricedLosses(const ScoreMatrix &scores,
@@ -94,9 +99,10 @@ static ScoreMatrix pricedLosses(const ScoreMatrix &scores,
   ScoreMatrix priced = scores;
   for (size_t shape = 0; shape < mostLosses.size(); ++shape)
     for (size_t family = 0; family < scores.numFamilies(); ++family) {
-      double share = scores.at(family, shape) / mostLosses[shape];
+      double share = std::min(
+          std::abs(scores.at(family, shape)) / mostLosses[shape], kMostShare);
       priced.at(family, shape) *=
-          1 + tuning::priceOfMostLoss * std::pow(std::abs(share), 3);
+          1 + tuning::priceOfMostLoss * std::pow(share, 3);
     }
   return priced;
 }

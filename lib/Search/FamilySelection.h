@@ -36,9 +36,9 @@ private:
 /// first, while that lowers the loss by a hundredth of a percent. What a
 /// shape with a bound in `mostLosses` loses (empty: no shape has one; infinity:
 /// this one has none) counts 1 + `tuning::priceOfMostLoss` · (loss / bound)³
-/// times as much, so that few lose more than that. `chosen` holds the families
-/// that are taken in any case. Scores become what they are above the best of
-/// their shape, in shares of it: 0 for the best.
+/// times as much, with a share of 2 at most, so that few lose more than that.
+/// `chosen` holds the families that are taken in any case. Scores become what
+/// they are above the best of their shape, in shares of it: 0 for the best.
 void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                     size_t limit, double leastGain,
                     llvm::ArrayRef<double> mostLosses,
