@@ -1,0 +1,83 @@
+"""What the latency model gets wrong of measured programs of FTuner, by what they have in common.
+
+    python3 benchmarks/latency_model/program_residuals.py [--rows FILE.csv] [--device h200] [--scale FIELD=FACTOR]
+
+Of programs of `wgmma` whose tiles are no taller than the product (others copy rows outside of it): the geometric mean
+of measured over predicted times, the standard deviation of its logarithm, and nanoseconds of a step of 64 elements of k
+beyond the prediction, by k, clusters, consumer warpgroups and ping-pong. At the end the regret of the model's choice
+among the measured programs of each size. --scale multiplies a field of all blocks, such as cluster_cycles, to see what a
+price would change.
+
+By default the programs of the second run on an H200 (benchmarks/results/h200-2026-11-26-2).
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from reports import ROOT, table
+
+from ftuner.latency.model import model
+from ftuner.latency.rows import Devices, read
+from ftuner.latency.table import Table
+
+ROWS = ROOT / "benchmarks" / "results" / "h200-2026-11-26-2" / "programs.csv.xz"
+#: Fewer rows say nothing.
+LEAST = 3
+STEP = 64
+
+
+def regret_of(names: list[tuple[str, ...]], measured: np.ndarray, predicted: np.ndarray) -> list[float]:
+    """What the program that is predicted fastest loses, for each size with more than five."""
+    sizes: dict[tuple[str, ...], list[int]] = {}
+    for row, name in enumerate(names):
+        sizes.setdefault(name, []).append(row)
+    return [
+        measured[min(rows, key=lambda row: predicted[row])] / measured[rows].min() - 1
+        for rows in sizes.values()
+        if len(rows) > 5
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, default=ROWS)
+    parser.add_argument("--device", default="h200")
+    parser.add_argument("--scale", metavar="FIELD=FACTOR")
+    options = parser.parse_args()
+    rows = read([options.rows], Devices({}, options.device))
+    if options.scale:
+        field, factor = options.scale.split("=")
+        rows.launches.parts[..., model().part_fields.index(field)] *= float(factor)
+    given = Table(options.rows).columns
+    number = {name: np.array([int(value or 0) for value in given[name]]) for name in given
+              if name not in ("device", "type", "path", "us", "combine_axis")}
+    predicted, measured = rows.predict(model().calibration(options.device)), rows.microseconds
+    is_wgmma = np.array([path == "wgmma" for path in given["path"]])
+    fits = is_wgmma & (number["m"] >= number["block_m"])
+    clusters = number["cluster_m"] * number["cluster_n"] > 1
+    warpgroups = number["groups_m"] * number["groups_n"]
+    lines = []
+    for k, cluster, count, turns in product(sorted(set(number["k"][fits])), (False, True), (1, 2, 3), (1, 2)):
+        own = (fits & (number["k"] == k) & (clusters == cluster) & (warpgroups == count)
+               & (np.maximum(number["turns"], 1) == turns))
+        if own.sum() < LEAST:
+            continue
+        ratio = np.log(measured[own] / predicted[own])
+        beyond = 1e3 * (measured[own] - predicted[own]) / (k / STEP)
+        lines.append([str(k), "2" if cluster else "1", str(count), "yes" if turns == 2 else "no", str(own.sum()),
+                      f"{np.exp(ratio.mean()):.3f}", f"{ratio.std():.3f}", f"{np.median(beyond):.0f}"])
+    print(table(["k", "blocks of a cluster", "warpgroups of a tile", "ping-pong", "programs", "measured / predicted",
+                 "deviation", "ns a step beyond"], lines))
+    names = list(zip(*(given[name] for name in ("type", "m", "n", "k"))))
+    chosen = np.flatnonzero(is_wgmma)
+    regret = regret_of([names[row] for row in chosen], measured[chosen], predicted[chosen])
+    print(f"\nRegret of the choice among measured programs: {100 * np.mean(regret):.2f} % in the mean, "
+          f"{100 * np.max(regret):.1f} % at the worst of {len(regret)} sizes.")
+
+
+if __name__ == "__main__":
+    main()
