@@ -63,11 +63,13 @@ ALLOWED = (r"^(mma\.sync|ldmatrix|cp\.async|bar\.|barrier\.|bra|mov|setp|selp|ad
 #: Stall counts over cycles of the tensor pipe, at most, from so many products of a warp and iteration on. Those of the
 #: former are of tiles with 128 rows or columns.
 MOST_STALLS = {64: 1.05, 32: 1.12}
-#: The same for blocks of so many warps, where a thread copies ten pieces and more in an iteration, each with the
-#: condition that its row exists. Reading rows that do not exist costs more on a GPU
+#: Cycles more for each piece of 16 bytes that a thread copies in an iteration, in blocks of so few warps that it copies
+#: many: each has the condition that its row exists. Reading rows that do not exist costs more on a GPU
 #: (benchmarks/results/h200-2026-11-26/rows_beyond.md), and other blocks of the SM issue meanwhile.
-MOST_STALLS_OF_FEW_WARPS = {2: 1.45, 1: 1.8}
+MOST_STALLS_OF_PIECE, FEW_WARPS = 10.7, 2
 STALLS_DEVICE = "a100"
+#: Of the factors of layers whose stalls are counted, f16.
+ELEMENT_BYTES = 2
 
 
 @dataclass(frozen=True)
@@ -235,9 +237,10 @@ def check_stalls(tests, name, text, manifest, facts):
         is_wide = max(map(int, row.tile.split("x")[:2])) >= 128
         most = next((most for products, most in MOST_STALLS.items()
                      if row.loop.products >= products and (products < 64 or is_wide)), None)
-        if most:
-            most = MOST_STALLS_OF_FEW_WARPS.get(math.prod(map(int, row.warps.split("x"))), most)
-        if most and row.ratio > most:
+        warps = math.prod(map(int, row.warps.split("x")))
+        m, n, k = map(int, row.tile.split("x"))
+        pieces = (m + n) * k * ELEMENT_BYTES / 16 / (32 * warps) if warps <= FEW_WARPS else 0
+        if most and row.loop.stalls > most * row.pipe_cycles + MOST_STALLS_OF_PIECE * pieces:
             problems.append(f"{row.kernel}, tile {row.tile}: stall counts of {row.loop.stalls} cycles for "
                             f"{row.pipe_cycles:.0f} of the tensor pipe")
     return problems
