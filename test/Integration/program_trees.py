@@ -389,7 +389,7 @@ def main():
             h.add(f"{path} {element} {lhs}{rhs} {seed}", run_product, h, f"{path}_{element}_{turn}",
                   (element, total, lhs, rhs, device, flags))
     h.add("two heights, slices", run_plan, h, "planned", "device=t4 paths=simt max-kernels=8 sliced-k=false", [
-        ("heights", {"M": 300, "N": 300, "K": 32}, lambda launch: len(launch["trees"]) == 2),
+        ("heights", {"M": 440, "N": 320, "K": 32}, lambda launch: len(launch["trees"]) == 2),
         ("slices", {"M": 64, "N": 64, "K": 1024}, lambda launch: launch["family"]["reduce_split"] > 1)])
     h.add("operations", run_operations, h)
     h.add("rows", run_rows, h, "rows", {"R": 64, "C": 512}, ["--device=h200"])

@@ -154,7 +154,7 @@ def test_dynamic_quantization(rng: np.random.Generator) -> None:
 def test_dequantized_products(rng: np.random.Generator, operator: str) -> None:
     """Factors that are dequantized: a product of integers, scaled by columns."""
     is_gemm = operator == "Gemm"
-    weights = integers(rng, s8, 24, 40) if is_gemm else integers(rng, s8, 40, 24)
+    weights = integers(rng, s8, 136, 64) if is_gemm else integers(rng, s8, 64, 136)
     product = (
         node("Gemm", ["x", "v", "bias"], ["h"], transB=1, alpha=0.5, beta=2.0)
         if is_gemm
@@ -170,14 +170,14 @@ def test_dequantized_products(rng: np.random.Generator, operator: str) -> None:
         "a_scale": np.array(0.03, f32),
         "a_point": np.array(117, u8),
         "w": weights,
-        "w_scale": rng.uniform(0.01, 0.02, 24).astype(f32),
-        "w_point": np.zeros(24, s8),
-        **({"bias": floats(rng, 24)} if is_gemm else {}),
+        "w_scale": rng.uniform(0.01, 0.02, 136).astype(f32),
+        "w_point": np.zeros(136, s8),
+        **({"bias": floats(rng, 136)} if is_gemm else {}),
     }
     model = model_of(
-        nodes, {"a": (u8, ["rows", 40])}, {"y": (f32, ["rows", 24])}, values, version=21
+        nodes, {"a": (u8, ["rows", 64])}, {"y": (f32, ["rows", 136])}, values, version=21
     )
-    compiled = check(model, {"a": integers(rng, u8, 33, 40)}, device="a100")
+    compiled = check(model, {"a": integers(rng, u8, 33, 64)}, device="a100")
     assert "s32.u8.s8.s32" in instructions_of(compiled)
     report = compiled.function.report
     assert (report.products, report.fallback_kernels) == (1, 0)
