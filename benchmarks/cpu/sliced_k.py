@@ -10,76 +10,25 @@ Prints a table. --write FILE writes it with the date and the compiler's commit.
 """
 
 import argparse
-import csv
-import datetime
-import json
-import lzma
-import math
-import os
-import subprocess
-import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MEASURED = os.path.join(ROOT, "benchmarks", "results", "h200-2026-11-26-2", "f32", "products.csv.xz")
-# Columns and k, most rows of the range, and whether the weights are [N, K].
-PRODUCTS = {"dense": (2304, 768, 128, False), "linear": (3072, 768, 2048, True)}
+from token_products import BIN, explain, mean, measured, write_module, write_table
+
+# Type, columns and k, rows, and whether the weights are [N, K].
+PRODUCTS = {"dense": ("f32", 2304, 768, "1 to 128", False), "linear": ("f32", 3072, 768, "1 to 2048", True)}
 # Numbers of rows; those that were measured are shown.
 ROWS = (1, 2, 4, 8, 16, 32, 53, 62, 63, 64, 96, 114, 120, 128, 192, 256, 512)
 
 
-def module(n, k, most, is_transposed):
-    weights = f"tensor<{n}x{k}xf32>" if is_transposed else f"tensor<{k}x{n}xf32>"
-    rhs = "(n, k)" if is_transposed else "(k, n)"
-    return f"""
-module attributes {{ukernel.symbols = {{T = #ukernel.range<1 to {most}>}}}} {{
-  func.func @product(%x: tensor<?x{k}xf32> {{ukernel.shape = ["T", {k}]}}, %w: {weights}) -> tensor<?x{n}xf32> {{
-    %c0 = arith.constant 0 : index
-    %zero = arith.constant 0.0 : f32
-    %t = tensor.dim %x, %c0 : tensor<?x{k}xf32>
-    %empty = tensor.empty(%t) : tensor<?x{n}xf32>
-    %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    %p = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> {rhs}>,
-                                        affine_map<(m, n, k) -> (m, n)>]
-        ins(%x, %w : tensor<?x{k}xf32>, {weights}) outs(%init : tensor<?x{n}xf32>) -> tensor<?x{n}xf32>
-    return %p : tensor<?x{n}xf32>
-  }}
-}}
-"""
-
-
-def predict(options, folder, product, rows, *flags):
-    """Returns the explanation of the product's workload, with an entry of `shapes` for each number of rows."""
-    path = os.path.join(folder, product + ".mlir")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(module(*PRODUCTS[product]))
-    sizes = [flag for count in rows for flag in ("--size", f"T={count}")]
-    run = subprocess.run([os.path.join(options.bin_dir, "ftuner-translate"), path, "--ftuner-explain", "--json",
-                          f"--device={options.device}", *flags, *sizes], capture_output=True, text=True)
-    if run.returncode != 0:
-        sys.exit(run.stderr)
-    (workload,) = json.loads(run.stdout)["workloads"]
-    return workload
-
-
-def measured(product):
+def times_of(product):
     """Rows to the times of FTuner and of the faster library."""
-    times = {}
-    with lzma.open(MEASURED, "rt") as file:
-        for row in csv.DictReader(file):
-            if row["workload"] == product and row["mode"] == "graph_cold":
-                times.setdefault(int(row["t"]), {})[row["peer"]] = float(row["median_us"])
-    return {rows: (of["ftuner"], min(of["cublas"], of["cublaslt"])) for rows, of in times.items()
-            if "ftuner" in of and "cublas" in of}
-
-
-def mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return {rows: (times["ftuner"], min(times["cublas"], times["cublaslt"]))
+            for rows, times in measured("f32", product).items() if "ftuner" in times and "cublas" in times}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin-dir", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--bin-dir", default=BIN)
     parser.add_argument("--device", default="h200")
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
@@ -88,9 +37,11 @@ def main():
     summaries = []
     with tempfile.TemporaryDirectory() as folder:
         for product in PRODUCTS:
-            times = measured(product)
+            times = times_of(product)
+            path = write_module(folder, *PRODUCTS[product])
             rows = [count for count in ROWS if count in times]
-            without, sliced = (predict(options, folder, product, rows, *flags) for flags in (["--sliced-k=false"], []))
+            without, sliced = (explain(options.bin_dir, path, [f"--device={options.device}", *flags], rows)
+                               for flags in (["--sliced-k=false"], []))
             ratios, errors = [], []
             for count, old, new in zip(rows, without["shapes"], sliced["shapes"]):
                 ours, library = times[count]
@@ -106,10 +57,8 @@ def main():
     text = "\n".join(lines) + "\n\n" + "\n".join(f"* {line}" for line in summaries) + "\n"
     print(text, end="")
     if options.write:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        with open(options.write, "w", encoding="utf-8") as file:
-            file.write(f"{datetime.date.today()}, compiler of {commit.stdout.strip()}: `benchmarks/cpu/sliced_k.py`. "
-                       f"Predictions for {options.device} and measurements, µs.\n\n{text}")
+        write_table(options.write, "Slices of k within a block",
+                    f"Predictions for {options.device} and measurements, µs.", text.rstrip())
 
 
 if __name__ == "__main__":
