@@ -42,7 +42,7 @@ for folder in sorted(Path(sys.argv[1]).glob("lib/Codegen/*/proof.json")):
     for one in read if isinstance(read, list) else [read]:
         for family in one.families:
             found[family.symbol] = {"path": family.path, "gate": getattr(family, "gate", ""), "name": family.name,
-                                    "text": family.text(), "capability": list(getattr(family, "capability", (0, 0)))}
+                                    "text": family.text()}
 print(json.dumps(found))
 """
 
@@ -56,7 +56,7 @@ def families_of(tree):
 
 
 def ptx_of(bin_dir, family, folder):
-    """The PTX without the lines that name files; None where the compiler does not take the family."""
+    """Returns the PTX without the lines that name files."""
     path = os.path.join(folder, "family.mlir")
     with open(path, "w", encoding="utf-8") as file:
         file.write(family["text"])
@@ -68,14 +68,14 @@ def ptx_of(bin_dir, family, folder):
 
 
 def kernels_of(tree, bin_dir, keep=lambda symbol: True):
-    """(family, PTX) of each symbol."""
+    """Returns symbols to pairs of a family and its PTX."""
     with tempfile.TemporaryDirectory() as folder:
         return {symbol: (family, ptx_of(bin_dir, family, folder)) for symbol, family in families_of(tree).items()
                 if keep(symbol)}
 
 
 def instructions(ptx):
-    """How often each instruction stands in a module, by opcode and modifiers."""
+    """Counts the instructions in the text of a module, by opcode and modifiers."""
     counts = collections.Counter()
     for line in ptx.splitlines():
         line = line.strip()
@@ -114,7 +114,7 @@ def write_json(path, data):
 
 
 def recorded(folder):
-    """The families of a record, each with its PTX; an error where the record is damaged."""
+    """Returns the families of a record, each with its PTX; exits where the record is damaged."""
     with open(os.path.join(folder, "families.json"), encoding="utf-8") as file:
         families = {RENAMED.get(symbol, symbol): family for symbol, family in json.load(file)["families"].items()}
     with tarfile.open(os.path.join(folder, "ptx.tar.xz"), "r:xz") as archive:
@@ -128,14 +128,14 @@ def recorded(folder):
 
 
 def difference(before, after):
-    """Instructions that a card has to prove and whose counts differ, and whether any other's do."""
+    """Returns the counts that differ of instructions that a card has to prove, and whether any others' differ."""
     kinds = {kind for kind in before | after if before[kind] != after[kind]}
     proven = {kind: [before[kind], after[kind]] for kind in sorted(kinds) if PROVEN_BY_CARDS.match(kind)}
     return {"instructions": proven, "arithmetic": any(not PROVEN_BY_CARDS.match(kind) for kind in kinds)}
 
 
 def differences(folder, bin_dir, only=None):
-    """What is different of each recorded family that is there today; and the names of those that were not there."""
+    """Compares today's families with the recorded ones: those that differ, are equal, are new, or are gone."""
     families = {symbol: family for symbol, family in recorded(folder).items() if not only or symbol in only}
     found, new, equal = {}, [], []
     for symbol, (family, ptx) in kernels_of(ROOT, bin_dir, lambda symbol: not only or symbol in only).items():

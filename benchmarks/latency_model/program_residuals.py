@@ -1,4 +1,4 @@
-"""What the latency model gets wrong of measured programs of FTuner, by what they have in common.
+"""Groups errors of the latency model for measured programs of FTuner by what the programs have in common.
 
     python3 benchmarks/latency_model/program_residuals.py [--rows FILE.csv] [--device h200] [--scale FIELD=FACTOR]
 
@@ -31,7 +31,7 @@ STEP = 64
 
 
 def regret_of(names: list[tuple[str, ...]], measured: np.ndarray, predicted: np.ndarray) -> list[float]:
-    """What the program that is predicted fastest loses, for each size with more than five."""
+    """Returns the share that the program with the least predicted time loses, for each size with more than five."""
     sizes: dict[tuple[str, ...], list[int]] = {}
     for row, name in enumerate(names):
         sizes.setdefault(name, []).append(row)
@@ -42,16 +42,24 @@ def regret_of(names: list[tuple[str, ...]], measured: np.ndarray, predicted: np.
     ]
 
 
+def scale_of(text: str) -> tuple[str, float]:
+    """Reads FIELD=FACTOR."""
+    field, _, factor = text.partition("=")
+    if field not in model().part_fields:
+        raise argparse.ArgumentTypeError(f"expected one of {', '.join(model().part_fields)}, but got '{field}'")
+    return field, float(factor)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--device", default="h200")
-    parser.add_argument("--scale", metavar="FIELD=FACTOR")
+    parser.add_argument("--scale", metavar="FIELD=FACTOR", type=scale_of)
     options = parser.parse_args()
     rows = read([options.rows], Devices({}, options.device))
     if options.scale:
-        field, factor = options.scale.split("=")
-        rows.launches.parts[..., model().part_fields.index(field)] *= float(factor)
+        field, factor = options.scale
+        rows.launches.parts[..., model().part_fields.index(field)] *= factor
     given = Table(options.rows).columns
     number = {name: np.array([int(value or 0) for value in given[name]]) for name in given
               if name not in ("device", "type", "path", "us", "combine_axis")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What epilogues of 128 x 256 tiles take in FTuner's kernels and in Triton's, on an H100.
+"""Counts the instructions of epilogues of 128 x 256 tiles in FTuner's kernels and in Triton's, for an H100.
 
 The product, the epilogues and FTuner's families are those of test/Integration/epilogue_quality.py; beside them a plain
 rounding to f16. Triton's kernel is that of its tutorial with descriptors, of 8 warps and 3 stages, with masked rows;
@@ -110,7 +110,7 @@ def guards_of(cubin, name):
 
 
 def walk(function, guards, start, taken):
-    """What a warp executes from an instruction on to the end or the next tile, counted by name; bytes that a lane
+    """Counts by name what a warp executes from an instruction on to the end or the next tile, counted by name; bytes that a lane
     stores; and branches forward that depend on data, of which those in `taken` are."""
     registers, counts, stored, callers, branches, at = Registers(), collections.Counter(), 0, [], set(), start
     while counts.total() < MOST_STEPS:
@@ -154,7 +154,7 @@ def walk(function, guards, start, taken):
 
 
 def epilogue(function, cubin):
-    """What a warp executes for a tile behind its products, counted by name."""
+    """Counts by name what a warp executes for a tile behind its products."""
     guards, start, whole = guards_of(cubin, function.name), function.span_of("HGMMA")[1], 2 * ELEMENTS
     counts, stored, branches = walk(function, guards, start, set())
     taken, tried = set(), set()

@@ -118,8 +118,8 @@ public:
 private:
   /// The main axis, if the path combines along it.
   unsigned chooseCombineAxis() const;
-  /// Visits the schedules of a block, closed fields at their defaults: once
-  /// those of neighbours that differ in these alone.
+  /// Visits the schedules of a block, with closed fields at their defaults.
+  /// Skips a schedule that is then equal to the one before it.
   void forEachSchedule(const KernelFamily &block,
                        ScheduleSpace::FamilyVisitor visit) const {
     std::optional<KernelFamily> previous;

@@ -33,8 +33,8 @@ private:
   /// Adds to samples the sizes from which a family of the plan has one more
   /// block along the main axis: there another one may be better.
   void addSteps(std::vector<SizeSample> &sizes) const;
-  /// Of families of the plan, the best for a shape of a cell; the current one
-  /// where no other gains more than `tuning::leastTurn`.
+  /// Returns the best of some families for a shape of a cell, or the current
+  /// one where no other gains more than `tuning::leastTurn`.
   unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
                       int64_t size, std::optional<unsigned> current) const;
   /// Sends every shape to one of some families of the plan. If told, only sizes

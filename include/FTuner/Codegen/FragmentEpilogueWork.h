@@ -29,8 +29,8 @@ struct EpilogueCode {
 EpilogueCode epilogueCode(const Workload &workload, const FragmentTile &tile,
                           int64_t accessBytes);
 
-/// Whether the output holds sums that are at most rounded to fewer bytes: they
-/// start from a number, and no epilogue computes anything of them.
+/// Returns true where the output holds the sums themselves, or the sums rounded
+/// to f16 or bf16: they start from a scalar, and there is no other epilogue.
 bool storesSums(const Workload &workload);
 
 } // namespace ftuner

@@ -16,8 +16,9 @@
 // modulo 32, or with swapped operands two. Where even and odd rows do, rows
 // keep the order of the instructions in a staging tile.
 //
-// Where bulk copies store, a warp lays all rows of its tile, as they are in the
-// output, in shared memory of its own, and goes on while they are stored.
+// Bulk stores. A warp writes all rows of its tile of the output to shared
+// memory of its own. Bulk copies store them while the warp computes its next
+// tile.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_FRAGMENTTILE_H
@@ -75,8 +76,7 @@ struct FragmentTile {
   /// Bytes of an element of the output where bulk copies store a warp's tile
   /// from shared memory; 0 where lanes store it.
   int64_t bulkElementBytes = 0;
-  /// Whether sums are laid there as soon as they are rounded: without a staging
-  /// tile.
+  /// True where the warp writes rounded sums there, without a staging tile.
   bool storesSums = false;
 
   /// Accumulators of a lane.
@@ -128,6 +128,7 @@ struct FragmentTile {
   int64_t bulkPitch() const {
     return outputColumns() + kBulkAlignment / bulkElementBytes;
   }
+  /// Bytes of shared memory that hold these rows.
   int64_t bulkBytes() const {
     return bulkElementBytes ? bulkElementBytes * outputRows() * bulkPitch() : 0;
   }

@@ -194,15 +194,18 @@ void FragmentEpilogue::awaitBulkCopies(ImplicitLocOpBuilder &b) {
   NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
 }
 
+Value FragmentEpilogue::bulkOffset() {
+  return math.add(stagingOffset(), fragments.stagingBytes());
+}
+
 Value FragmentEpilogue::bulkRows() {
   auto type = MemRefType::get(
       {fragments.outputRows(), fragments.bulkPitch()},
       cast<MemRefType>(tile.output.getType()).getElementType(),
       MemRefLayoutAttrInterface(),
       cast<MemRefType>(tile.sharedMemory.getType()).getMemorySpace());
-  return memref::ViewOp::create(
-      b, type, tile.sharedMemory,
-      math.add(stagingOffset(), fragments.stagingBytes()), ValueRange());
+  return memref::ViewOp::create(b, type, tile.sharedMemory, bulkOffset(),
+                                ValueRange());
 }
 
 void FragmentEpilogue::storeInBulk() {
@@ -222,7 +225,7 @@ void FragmentEpilogue::storeInBulk() {
   Value source = offsetPointer(
       b, sharedPointer(b, tile.sharedMemory, 0),
       math.add(
-          math.add(stagingOffset(), fragments.stagingBytes()),
+          bulkOffset(),
           math.mul(b.createOrFold<arith::SubIOp>(begin, first), elementBytes)));
   auto output = memref::ExtractStridedMetadataOp::create(b, tile.output);
   Value target = globalPointer(b, tile.output);

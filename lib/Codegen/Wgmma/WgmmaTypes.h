@@ -36,9 +36,9 @@ bool hasWgmmaMap(const Operand &factor);
 /// is packed.
 bool canShareCopies(const Workload &workload, const WgmmaSchedule &schedule);
 
-/// Whether bulk copies can store what persistent blocks of the schedule
-/// compute: rows of the output lie along n, as those of a warp's tile do, in
-/// vectors.
+/// Returns true where bulk copies can store the results of persistent blocks of
+/// the schedule: rows of the output and of a warp's tile lie along n, and are
+/// accessed as vectors.
 bool canStoreInBulk(const Workload &workload, const WgmmaSchedule &schedule);
 
 } // namespace ftuner

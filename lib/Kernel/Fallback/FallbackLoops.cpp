@@ -42,8 +42,8 @@ ftuner::computeExtents(ImplicitLocOpBuilder &b, linalg::LinalgOp op,
   return extents;
 }
 
-/// Whether an operand has the elements of neighbouring points along a loop side
-/// by side.
+/// Returns true where an operand with this map has the elements of neighbouring
+/// points of a loop side by side.
 static bool isContiguousAlong(AffineMap map, unsigned loop) {
   return map.getNumResults() > 0 &&
          map.getResults().back() == getAffineDimExpr(loop, map.getContext()) &&

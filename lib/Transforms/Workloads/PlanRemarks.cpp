@@ -96,7 +96,7 @@ void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
         << llvm::formatv("@{0}: {1}", symbol, text).str();
 }
 
-/// Whether the plan has families behind the gate.
+/// Returns true where the plan has families behind the gate.
 static bool hasBehind(const Plan &plan, const Gate &gate) {
   return llvm::any_of(plan.families, [&](const KernelFamily &family) {
     return &family.path() == gate.path &&

@@ -37,7 +37,8 @@ private:
 
   llvm::Expected<Plan> search(const Workload &workload, Paths paths,
                               std::vector<KernelFamily> rejected = {}) const;
-  /// Whether paths that need an exact architecture compete for the workload.
+  /// Returns true where paths that need an exact architecture compete for the
+  /// workload.
   bool mayNeedExactArchitecture(const Workload &workload) const;
   /// A plan may come from anywhere; kernels rely on its being legal.
   mlir::LogicalResult checkPlan(ukernel::PlanOp plan,

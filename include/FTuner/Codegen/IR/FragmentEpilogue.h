@@ -65,10 +65,13 @@ private:
   void storeRows(Value memory, int64_t firstRow, ValueRange accumulators,
                  int64_t step, int64_t firstFragment, int64_t numFragments);
   void storeTransposed(ValueRange accumulators, int64_t step);
-  /// The rows that bulk copies store: the warp's tile in shared memory, in the
-  /// type of the output, with columns and a distance of rows of its own.
+  /// Returns true where bulk copies store the results.
   bool storesInBulk() const { return fragments.bulkElementBytes > 0; }
+  /// The rows that bulk copies store, all of the warp's tile in the type of the
+  /// output, and the bytes of shared memory before them.
   Value bulkRows();
+  Value bulkOffset();
+  /// Has the rows copied to the output. The lanes have written them.
   void storeInBulk();
   /// Whether runs of columns are moved as vectors.
   bool isInVectors() const;

@@ -14,9 +14,8 @@ namespace ftuner {
 ///   name       of the kernel, made unique
 ///   site       `ukernel.site` of the launch
 ///   use        #ukernel.use: the workload and family whose slices it adds up
-///   alignment  bytes to which its operands and their rows are aligned; left
-///   out
-///              where nothing is known
+///   alignment  optional: bytes to which its operands and their rows are
+///              aligned
 inline constexpr llvm::StringLiteral kKernelAttrName = "ukernel.kernel";
 
 /// A kernel, and the values of the host that the operands of its signature are.

@@ -30,15 +30,15 @@ llvm::SmallVector<mlir::Value>
 computeExtents(mlir::ImplicitLocOpBuilder &b, mlir::linalg::LinalgOp op,
                llvm::function_ref<mlir::Value(unsigned, int64_t)> sizeOf);
 
-/// Neighbouring points that a thread can compute at once where the operands of
-/// `op` are aligned to so many bytes: the elements of the widest type in as
-/// many bytes, if all operands have them side by side or one for all of them;
-/// else 1.
+/// Returns how many neighbouring points a thread can compute at once where the
+/// operands of `op` are aligned to `alignment` bytes: the elements of the
+/// widest type in that many bytes, if each operand has them side by side, or
+/// one element for all of them; else 1.
 int64_t vectorWidthOf(mlir::linalg::LinalgOp op, const LoopSplit &split,
                       int64_t alignment);
 
-/// Points of the parallel loops, those of a vector counted once: the product of
-/// their extents.
+/// Returns the number of points of the parallel loops, the product of their
+/// extents, or of vectors of points.
 mlir::Value computePoints(mlir::ImplicitLocOpBuilder &b, const LoopSplit &split,
                           llvm::ArrayRef<mlir::Value> extents);
 
