@@ -45,6 +45,26 @@ llvm::SmallVector<const Operand *> RowReductionView::operandsAlong() const {
   return operands;
 }
 
+bool RowReductionView::isReadByReductions(const Operand &operand) const {
+  llvm::ArrayRef<Computation> computations = workload->computations;
+  // Computations read earlier ones.
+  llvm::SmallVector<bool> isReduced(computations.size(), false);
+  for (size_t number = computations.size(); number-- > 0;) {
+    const Computation &computation = computations[number];
+    if (!computation.isReduction() && !isReduced[number])
+      continue;
+    for (const Read &read : computation.reads) {
+      if (!read.isComputation()) {
+        if (&workload->operands[read.number] == &operand)
+          return true;
+      } else if (!computations[read.number].isReduction()) {
+        isReduced[read.number] = true;
+      }
+    }
+  }
+  return false;
+}
+
 int64_t RowReductionView::widestBytes() const {
   int64_t bytes = 1;
   for (const Operand *operand : operandsAlong())

@@ -27,17 +27,14 @@ int64_t RowsLayout::placeElements(const RowReductionView &rows) {
                              kMostNeighbours);
 }
 
-RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
-                       int64_t slices)
-    : RowsLayout(RowReductionView(workload), schedule, slices) {}
-
 RowsLayout::RowsLayout(const RowReductionView &rows,
                        const RowsSchedule &schedule, int64_t slices)
     : schedule(schedule), slices(slices), rowAxis(rows.row()),
       laneAxis(rows.laneAxis()),
       vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
                                  placeElements(rows))),
-      unit(isAcross() ? 1 : placeElements(rows)) {}
+      unit(isAcross() ? 1 : placeElements(rows)),
+      widestBytes(rows.widestBytes()) {}
 
 int64_t RowsLayout::heldElements() const {
   int64_t units = roundUnits();
@@ -50,12 +47,16 @@ int64_t RowsLayout::heldElements() const {
 namespace {
 /// Registers of a thread for what one unit has of the inputs along a row.
 struct UnitRegisters {
-  /// Of elements that belong to the row, and of those that all rows share.
-  int64_t own = 0, shared = 0;
+  /// Of elements that belong to the row, and of those that all rows share:
+  /// what reductions read, and the others.
+  int64_t own = 0, shared = 0, late = 0;
+
+  int64_t all() const { return own + shared + late; }
 };
 } // namespace
 
-/// `isSingle`: each element takes one, as it does until elements are joined.
+/// `isSingle`: each element takes one, as it does until elements are joined,
+/// and lanes that exchange them have one more.
 static UnitRegisters unitRegisters(const Workload &workload,
                                    const RowsLayout &layout,
                                    bool isSingle = false) {
@@ -66,16 +67,27 @@ static UnitRegisters unitRegisters(const Workload &workload,
     if (!isInput(operand->role))
       continue;
     int64_t elements = layout.unit * layout.schedule.laneRows;
+    if (isSingle && layout.isExchanged())
+      ++elements;
     // Of what is the same in all of a lane's rows, one.
     if (layout.isAcross() &&
         !llvm::is_contained(operand->axes, layout.laneAxis))
       elements = 1;
-    bool isOwn = llvm::is_contained(operand->axes, blockAxis);
-    (isOwn ? registers.own : registers.shared) +=
-        isSingle ? elements
-                 : ceilDiv(operand->elementBytes * elements, int64_t(4));
+    int64_t &kind = llvm::is_contained(operand->axes, blockAxis) ? registers.own
+                    : rows.isReadByReductions(*operand) ? registers.shared
+                                                        : registers.late;
+    kind += isSingle ? elements
+                     : ceilDiv(operand->elementBytes * elements, int64_t(4));
   }
   return registers;
+}
+
+RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
+                       int64_t slices)
+    : RowsLayout(RowReductionView(workload), schedule, slices) {
+  UnitRegisters registers = unitRegisters(workload, *this);
+  sharesLate = schedule.rowLoop == 1 &&
+               schedule.heldUnits * registers.all() > kMaxHeldRegisters;
 }
 
 /// Registers of a thread that hold its elements of the row's inputs, in a loop
@@ -84,7 +96,8 @@ static int64_t heldRegisters(const Workload &workload,
                              const RowsLayout &layout) {
   UnitRegisters unit = unitRegisters(workload, layout);
   int64_t rows = layout.schedule.rowLoop > 1 ? 2 : 1;
-  return layout.schedule.heldUnits * (rows * unit.own + unit.shared);
+  return layout.schedule.heldUnits *
+         (rows * unit.own + unit.shared + (layout.sharesLate ? 0 : unit.late));
 }
 
 static int64_t mostHeldRegisters(const RowsSchedule &schedule) {
@@ -134,6 +147,10 @@ public:
         bool sharesWarp = lanes > 1 && warps == 1 && !isWholeWarp;
         if (isAcross ? lanes > 1 || warps > RowsLayout::numSlotsAcross
                      : !isWholeWarp && (!sharesWarp || isLong(lanes)))
+          continue;
+        // Units that begin within a sector move one sector more.
+        if (access == 1 && !isAcross && !isWholeWarp &&
+            lanes * unitBytes() < kLeastSectors * RowsLayout::sectorBytes)
           continue;
         for (int64_t threads : {32, 64, 128, 256, 512}) {
           schedule.warps = warps;
@@ -203,6 +220,13 @@ private:
     return !longest ? layout.roundUnits() > kMostPlacesOfLane
                     : *longest > layout.round() * kMostShortChunks;
   }
+  /// Bytes that a unit of a lane has of the narrowest operand along the row.
+  int64_t unitBytes() const {
+    int64_t bytes = rows.widestBytes();
+    for (const Operand *operand : rows.operandsAlong())
+      bytes = std::min(bytes, operand->elementBytes);
+    return bytes * RowsLayout::placeElements(rows);
+  }
   /// Whether there may be as many rows as a block has.
   bool hasRows(const RowsSchedule &schedule) const {
     std::optional<int64_t> most = workload.axes[combineAxes.front()].range.max;
@@ -223,6 +247,9 @@ private:
     visit(family, family.ukernel(0), BlockKind::Suited);
   }
 
+  /// Sectors of a unit of lanes that share a warp with those of other rows and
+  /// load single elements.
+  static constexpr int64_t kLeastSectors = 8;
   /// Places of a chunk that a lane has in rows of any length.
   static constexpr int64_t kMostPlacesOfLane = 4;
   /// Threads of a block that has rows one after the other, if they can be as
@@ -302,7 +329,8 @@ public:
     resources.registersPerThread = registers(workload, layout);
     resources.sharedMemoryBytes =
         layout.exchangeBytes() *
-        layout.exchangeBuffers(RowReductionView(workload).numReductions());
+            layout.exchangeBuffers(RowReductionView(workload).numReductions()) +
+        layout.stagingBytes();
     return resources;
   }
   int64_t spillFreeRegisters(const Workload &workload,
@@ -353,14 +381,16 @@ int64_t RowsModel::registers(const Workload &workload,
   int64_t elements = layout.unit * schedule.laneRows;
   bool isLooped = schedule.rowLoop > 1, isSingle = schedule.access == 1;
   UnitRegisters loaded = unitRegisters(workload, layout, isSingle);
-  int64_t held =
-      schedule.heldUnits * (std::max(unit.own, elements) +
-                            (isLooped ? loaded.own : 0) + unit.shared);
+  int64_t held = schedule.heldUnits *
+                 (std::max(unit.own, elements) + (isLooped ? loaded.own : 0) +
+                  unit.shared + (layout.sharesLate ? 0 : unit.late));
+  if (layout.sharesLate)
+    held += RowsLayout::unitsAtOnce * loaded.late;
   const SizeRange &length = workload.axes[rows.row()].range;
   int64_t streamed = 0;
   if (!length.isFixed() || length.min > layout.heldElements()) {
-    streamed = std::max(layout.roundUnits(), layout.streamedUnits()) *
-               (loaded.own + loaded.shared);
+    streamed =
+        std::max(layout.roundUnits(), layout.streamedUnits()) * loaded.all();
     // Single elements have bounds of their own.
     if (isSingle)
       streamed += streamed / 2;
@@ -429,6 +459,34 @@ llvm::Error RowsModel::supports(const Workload &workload,
   return llvm::Error::success();
 }
 
+/// Adds to a step's work that lanes hand each other single elements: so many
+/// accesses of an element each on the side of global memory, and a vector for
+/// each of so many units of warps on the other.
+static void addExchange(const RowsLayout &layout, double singles, double units,
+                        BlockWork &work) {
+  WarpAccess single, place;
+  single.kind = WarpAccess::Kind::SharedStore;
+  place.kind = WarpAccess::Kind::SharedLoad;
+  place.width = layout.unit * layout.widestBytes / 4;
+  for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane) {
+    int64_t first = lane / layout.schedule.lanes * layout.stagedElements();
+    int64_t ofRow = lane % layout.schedule.lanes;
+    single.address[lane] = (first + ofRow) * layout.widestBytes / 4;
+    place.address[lane] =
+        (first + ofRow * layout.unit) * layout.widestBytes / 4;
+  }
+  single.count = singles;
+  place.count = units;
+  work.accesses.push_back(single);
+  work.accesses.push_back(place);
+  // Bounds and addresses of single elements, and two waits for all lanes.
+  work.otherInstructions += 2 * singles + 2 * units;
+  // What passes through shared memory takes two shuffles' time, one unit after
+  // the other.
+  work.shuffles += 2 * static_cast<double>(std::max(layout.schedule.heldUnits,
+                                                    layout.roundUnits()));
+}
+
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
                           unsigned part, const DeviceSpec &) const {
   RowReductionView rows(workload);
@@ -469,10 +527,17 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
+    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
+    bool isExchanged = layout.isExchanged() && rows.isAlongLanes(*operand);
+    // Lanes exchange one access more than a unit has elements.
+    double issued = warps * accesses;
+    if (isExchanged) {
+      issued *= 1 + 1 / static_cast<double>(layout.unit);
+      addExchange(layout, issued, warps * loop * units, work);
+    }
     if (!isInput(operand->role)) {
-      work.otherInstructions += 3 * warps * accesses;
-      work.storedBytes +=
-          static_cast<double>(operand->elementBytes) * roundElements;
+      work.otherInstructions += 3 * issued;
+      work.storedBytes += bytes;
       continue;
     }
     WarpAccess load;
@@ -481,11 +546,10 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     load.width = std::max<int64_t>(width / 4, 1);
     for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
       load.address[lane] = lane * width / 4;
-    load.count = warps * accesses;
+    load.count = issued;
     work.accesses.push_back(load);
     work.loadedRegisters += load.count * static_cast<double>(load.width);
     work.otherInstructions += 4 * load.count;
-    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
     work.globalBytes += bytes;
     if (!llvm::is_contained(operand->axes, layout.blockAxis(rows)))
       work.reusedBytes += bytes * (1 - 1 / loop);

@@ -32,6 +32,10 @@
 // follow from them, from the last one to the first, as the likeliest to be in a
 // cache are those that were read last.
 //
+// Accesses of single elements along memory belong to lanes side by side, from
+// the last sector boundary before the row on: one access more than a unit has
+// elements. Lanes exchange what they loaded, or store, in shared memory.
+//
 // Few long rows are shared out among blocks, as slices: slot s is slice s mod
 // `slices`'s (KernelFamily::reduceSplit), of each of which the trees make one
 // number first. Warp w of slice s is then warp w · slices + s of a row, of
@@ -41,7 +45,9 @@
 // A group of lanes has one row after the other where the schedule says so. Of
 // rows that it holds, the operands that are the same for all rows (scale and
 // shift of a norm) stay in registers, too, and the next row's elements are
-// loaded before this one's are reduced and stored.
+// loaded before this one's are reduced and stored. Without a loop, operands
+// that would take the row's place in registers are loaded behind the reductions
+// that do not read them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_ROWS_ROWSSCHEDULE_H
@@ -116,6 +122,9 @@ struct RowsLayout {
   static constexpr int64_t numPlaces = 32;
   /// Slots of a row across memory.
   static constexpr int64_t numSlotsAcross = 8;
+  /// Bytes of memory that the L2 cache moves at once: where single elements are
+  /// loaded side by side, accesses begin at a multiple of them.
+  static constexpr int64_t sectorBytes = 32;
   /// Units whose loads are under way at once where a row is read again; a whole
   /// round at least.
   static constexpr int64_t unitsAtOnce = 4;
@@ -135,10 +144,32 @@ struct RowsLayout {
   int64_t vector;
   /// Elements of a unit along the row.
   int64_t unit;
+  /// Bytes of the widest element along the row.
+  int64_t widestBytes;
+  /// Whether operands that all rows share, and that no reduction reads, are
+  /// loaded when elements are stored: held beside the row, they would take too
+  /// many registers.
+  bool sharesLate = false;
 
   bool isAcross() const { return rowAxis != laneAxis; }
   /// Accesses of a unit, one behind the other along the row.
   int64_t accesses() const { return isAcross() ? 1 : unit / vector; }
+  /// Whether lanes load and store single elements side by side, and hand those
+  /// of their places to each other in shared memory.
+  bool isExchanged() const {
+    return unit > 1 && vector == 1 && schedule.lanes >= unit;
+  }
+  /// Elements in shared memory from those of one row's lanes to those of the
+  /// next: a unit of each lane, and some that keep rows apart in the banks.
+  int64_t stagedElements() const {
+    return schedule.lanes * unit + std::max(schedule.lanes, unit);
+  }
+  /// Bytes in which all warps exchange a unit of each lane.
+  int64_t stagingBytes() const {
+    return isExchanged() ? schedule.rowLanes() * schedule.warps /
+                               schedule.lanes * stagedElements() * widestBytes
+                         : 0;
+  }
   /// Units of a lane in a round.
   int64_t roundUnits() const {
     return isAcross() ? numSlotsAcross / schedule.warps

@@ -76,67 +76,104 @@ void RowsEmitter::storeAccess(unsigned output, const Values &elements,
         indicesInAccess(output, index, static_cast<int64_t>(neighbour)));
 }
 
-Value RowsEmitter::unitIndex(Value first, int64_t unit) {
-  if (layout.isAcross())
-    return math.add(math.add(first, unit * layout.allWarps()), warpOfAll);
-  Value chunk =
-      math.add(first, math.mul(warpOfAll, RowsLayout::numPlaces * layout.unit));
-  return math.add(math.add(chunk, unit * schedule.lanes * layout.unit),
-                  math.mul(lane, layout.unit));
+void RowsEmitter::emitWhere(Value condition, llvm::function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  body();
 }
 
-RowsEmitter::Unit RowsEmitter::unitAt(Value index, bool isWhole) {
+Values RowsEmitter::orZeros(Value condition, TypeRange types,
+                            llvm::function_ref<Values()> body) {
+  if (!condition)
+    return body();
+  auto ifOp = scf::IfOp::create(b, types, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, body());
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, llvm::map_to_vector(types, [&](Type type) -> Value {
+                         return arith::ConstantOp::create(
+                             b, cast<TypedAttr>(b.getZeroAttr(type)));
+                       }));
+  return Values(ifOp.getResults());
+}
+
+RowsEmitter::Unit RowsEmitter::unitAt(Value first, int64_t number,
+                                      bool isWhole) {
   Unit unit;
-  for (int64_t number = 0; number < layout.accesses(); ++number) {
-    Access &access = unit.emplace_back();
-    access.index = math.add(index, number * layout.vector);
-    access.isInside = hasRow;
+  unit.isWhole = isWhole;
+  unit.pieces.resize(numInputs);
+  Value index;
+  if (layout.isAcross()) {
+    unit.first = index =
+        math.add(math.add(first, number * layout.allWarps()), warpOfAll);
+  } else {
+    Value chunk = math.add(
+        first, math.mul(warpOfAll, RowsLayout::numPlaces * layout.unit));
+    unit.first = math.add(chunk, number * schedule.lanes * layout.unit);
+    index = math.add(unit.first, math.mul(lane, layout.unit));
+  }
+  for (int64_t access = 0; access < layout.accesses(); ++access) {
+    Access &own = unit.accesses.emplace_back();
+    own.index = math.add(index, access * layout.vector);
+    own.isInside = hasRow;
     if (!isWhole) {
-      Value isInRow = math.less(access.index, tile.extents[layout.rowAxis]);
-      access.isInside =
+      Value isInRow = math.less(own.index, tile.extents[layout.rowAxis]);
+      own.isInside =
           hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
     }
-    access.inputs.assign(numInputs, Value());
+    own.inputs.assign(numInputs, Value());
   }
   return unit;
 }
 
-void RowsEmitter::loadUnit(Unit &unit, std::optional<bool> areShared) {
-  SmallVector<unsigned> numbers;
+RowsEmitter::Inputs RowsEmitter::inputsOf(ArrayRef<Region *> regions) {
+  Inputs inputs;
+  for (unsigned input = 0; input < numInputs; ++input)
+    if (isAlongRow(input) && llvm::any_of(regions, [&](Region *region) {
+          return !region->getArgument(input).use_empty();
+        }))
+      inputs.push_back(input);
+  return inputs;
+}
+
+RowsEmitter::Inputs RowsEmitter::allInputs() {
+  SmallVector<Region *> regions = {&op.getMap()};
+  for (Region &reduction : op.getReductions())
+    regions.push_back(&reduction);
+  return inputsOf(regions);
+}
+
+void RowsEmitter::loadUnit(Unit &unit, ArrayRef<unsigned> inputs) {
+  SmallVector<unsigned> whole;
+  for (unsigned input : inputs)
+    if (isExchanged(input))
+      loadPieces(unit, input);
+    else
+      whole.push_back(input);
+  if (!whole.empty())
+    loadAccesses(unit, whole);
+}
+
+void RowsEmitter::loadAccesses(Unit &unit, ArrayRef<unsigned> inputs) {
   SmallVector<Type> types;
-  for (unsigned input = 0; input < numInputs; ++input) {
-    if (!isAlongRow(input) || (areShared && isShared(input) != *areShared))
-      continue;
-    numbers.push_back(input);
+  for (unsigned input : inputs) {
     Type element = getElementTypeOrSelf(tile.operands[input].getType());
     types.push_back(isOfAccess(input)
                         ? VectorType::get({layout.vector}, element)
                         : element);
   }
-  for (Access &access : unit) {
+  for (Access &access : unit.accesses) {
     auto load = [&] {
-      return llvm::map_to_vector(numbers, [&](unsigned input) {
+      return Values(llvm::map_range(inputs, [&](unsigned input) {
         return loadAccess(input, access.index);
-      });
+      }));
     };
-    Values loaded;
-    if (access.isInside && !numbers.empty()) {
-      auto ifOp = scf::IfOp::create(b, types, access.isInside,
-                                    /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-      scf::YieldOp::create(b, Values(load()));
-      b.setInsertionPointToStart(ifOp.elseBlock());
-      scf::YieldOp::create(b,
-                           llvm::map_to_vector(types, [&](Type type) -> Value {
-                             return arith::ConstantOp::create(
-                                 b, cast<TypedAttr>(b.getZeroAttr(type)));
-                           }));
-      loaded.assign(ifOp.result_begin(), ifOp.result_end());
-    } else {
-      llvm::append_range(loaded, load());
-    }
-    for (auto [input, value] : llvm::zip_equal(numbers, loaded))
+    Values loaded = orZeros(access.isInside, types, load);
+    for (auto [input, value] : llvm::zip_equal(inputs, loaded))
       access.inputs[input] = value;
   }
 }
@@ -150,25 +187,25 @@ Values RowsEmitter::positionOf(int64_t laneRow) {
 
 Values RowsEmitter::elementOf(const Access &access, int64_t neighbour) {
   Values elements;
-  for (Value value : access.inputs)
-    if (value)
+  for (auto [input, value] : llvm::enumerate(access.inputs))
+    if (isAlongRow(input))
       elements.push_back(
-          isa<VectorType>(value.getType())
+          value && isa<VectorType>(value.getType())
               ? vector::ExtractOp::create(b, value, neighbour).getResult()
               : value);
   return elements;
 }
 
-SmallVector<RowsEmitter::Unit> RowsEmitter::loadRound(Value first,
-                                                      bool isWhole) {
+SmallVector<RowsEmitter::Unit>
+RowsEmitter::loadRound(Value first, bool isWhole, ArrayRef<unsigned> inputs) {
   SmallVector<Unit> units;
-  for (int64_t unit = 0; unit < layout.roundUnits(); ++unit)
-    loadUnit(units.emplace_back(unitAt(unitIndex(first, unit), isWhole)));
+  for (int64_t number = 0; number < layout.roundUnits(); ++number)
+    loadUnit(units.emplace_back(unitAt(first, number, isWhole)), inputs);
   return units;
 }
 
 Values RowsEmitter::forEachRound(
-    const Values &state, bool isBackwards,
+    ArrayRef<unsigned> inputs, const Values &state, bool isBackwards,
     llvm::function_ref<void(ArrayRef<Unit>, Value, MutableArrayRef<Value>)>
         body) {
   int64_t rounds =
@@ -195,12 +232,14 @@ Values RowsEmitter::forEachRound(
   Values numbers;
   for (int64_t round = 0; round < rounds; ++round) {
     Value start = math.add(begin, round * layout.roundOfAll());
-    loaded.push_back(loadRound(start, isWhole));
+    loaded.push_back(loadRound(start, isWhole, inputs));
     numbers.push_back(start);
   }
   Values inner(loop.getRegionIterArgs());
-  for (auto [units, start] : llvm::zip_equal(loaded, numbers))
+  for (auto [units, start] : llvm::zip_equal(loaded, numbers)) {
+    exchangePieces(units, inputs);
     body(units, start, inner);
+  }
   if (!state.empty())
     scf::YieldOp::create(b, inner);
   return Values(loop.getResults());
@@ -240,23 +279,39 @@ void RowsEmitter::storeValues() {
 
 void RowsEmitter::mapUnit(ArrayRef<RowBody> bodies, const Unit &unit) {
   SmallVector<unsigned, 2> outputs = op.getOutputNumbers(/*alongRow=*/true);
-  for (const Access &access : unit) {
-    SmallVector<Values> columns(outputs.size());
-    OpBuilder::InsertionGuard guard(b);
-    if (access.isInside) {
-      auto ifOp =
-          scf::IfOp::create(b, access.isInside, /*withElseRegion=*/false);
-      b.setInsertionPointToStart(ifOp.thenBlock());
-    }
-    for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
-      const RowBody &body = bodies[laneRowOf(neighbour)];
-      for (auto [column, value] :
-           llvm::zip_equal(columns, body.apply(elementOf(access, neighbour),
-                                               numberOf(access, neighbour))))
-        column.push_back(value);
-    }
-    for (auto [number, column] : llvm::zip_equal(outputs, columns))
-      storeAccess(number, column, access.index);
+  if (layout.isExchanged()) {
+    mapElements(bodies.front(), unit, outputs);
+    return;
+  }
+  for (const Access &access : unit.accesses)
+    emitWhere(access.isInside, [&] {
+      SmallVector<Values> columns(outputs.size());
+      for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
+        const RowBody &body = bodies[laneRowOf(neighbour)];
+        for (auto [column, value] :
+             llvm::zip_equal(columns, body.apply(elementOf(access, neighbour),
+                                                 numberOf(access, neighbour))))
+          column.push_back(value);
+      }
+      for (auto [number, column] : llvm::zip_equal(outputs, columns))
+        storeAccess(number, column, access.index);
+    });
+}
+
+void RowsEmitter::mapHeld(ArrayRef<RowBody> bodies) {
+  Inputs late = allInputs();
+  llvm::erase_if(late, [&](unsigned input) { return !isLate(input); });
+  // Loads of some units are under way at once.
+  MutableArrayRef<Unit> rest = held;
+  while (!rest.empty()) {
+    MutableArrayRef<Unit> units =
+        rest.take_front(std::min<size_t>(rest.size(), RowsLayout::unitsAtOnce));
+    rest = rest.drop_front(units.size());
+    for (Unit &unit : units)
+      loadUnit(unit, late);
+    exchangePieces(units, late);
+    for (const Unit &unit : units)
+      mapUnit(bodies, unit);
   }
 }
 
@@ -266,11 +321,10 @@ void RowsEmitter::emitMap() {
   SmallVector<RowBody, 0> bodies =
       bodiesOf(op.getMap(), /*hasAccumulator=*/false);
   if (!isStreamed) {
-    for (const Unit &unit : held)
-      mapUnit(bodies, unit);
+    mapHeld(bodies);
     return;
   }
-  forEachRound({}, /*isBackwards=*/true,
+  forEachRound(inputsOf(&op.getMap()), {}, /*isBackwards=*/true,
                [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
                  for (const Unit &unit : units)
                    mapUnit(bodies, unit);
@@ -318,13 +372,20 @@ void RowsEmitter::emitRow() {
 /// Rows one after the other, which stay in registers: the state of the loop is
 /// what was loaded of the next one.
 void RowsEmitter::emitHeldLoop() {
+  Inputs common, own;
+  for (unsigned input : allInputs())
+    (isShared(input) ? common : own).push_back(input);
   // What rows do not share.
   auto forEachValue = [&](llvm::function_ref<void(Value &)> visit) {
     for (Unit &unit : held)
-      for (Access &access : unit)
-        for (unsigned input = 0; input < numInputs; ++input)
-          if (isAlongRow(input) && !isShared(input))
-            visit(access.inputs[input]);
+      for (unsigned input : own) {
+        if (isExchanged(input)) {
+          llvm::for_each(unit.pieces[input], visit);
+          continue;
+        }
+        for (Access &access : unit.accesses)
+          visit(access.inputs[input]);
+      }
     for (Values &values : ofRow)
       for (Value &value : values)
         if (value)
@@ -337,7 +398,7 @@ void RowsEmitter::emitHeldLoop() {
     enterRow(number, hasNumber);
     held = unitsOfRow();
     for (Unit &unit : held)
-      loadUnit(unit, /*areShared=*/false);
+      loadUnit(unit, own);
     loadRowValues();
     Values state;
     forEachValue([&](Value &value) { state.push_back(value); });
@@ -348,7 +409,8 @@ void RowsEmitter::emitHeldLoop() {
   enterRow(zero, hasFirst);
   SmallVector<Unit> shared = unitsOfRow();
   for (Unit &unit : shared)
-    loadUnit(unit, /*areShared=*/true);
+    loadUnit(unit, common);
+  exchangePieces(shared, common);
   Values first = load(zero, hasFirst);
   auto loop = scf::ForOp::create(b, zero, blockTrips, math.constant(1), first);
   OpBuilder::InsertionGuard guard(b);
@@ -359,14 +421,20 @@ void RowsEmitter::emitHeldLoop() {
   Value number = loop.getInductionVar();
   Value next = math.add(number, 1);
   Values following = load(next, isThere(next));
+  SmallVector<Unit> nextUnits = held;
   rowNumber = number;
   enterRow(number, ownTrips ? isThere(number) : Value());
   held = unitsOfRow();
-  for (auto [unit, sharedUnit] : llvm::zip_equal(held, shared))
-    for (auto [access, sharedAccess] : llvm::zip_equal(unit, sharedUnit))
+  for (auto [unit, sharedUnit, nextUnit] :
+       llvm::zip_equal(held, shared, nextUnits)) {
+    for (auto [access, sharedAccess] :
+         llvm::zip_equal(unit.accesses, sharedUnit.accesses))
       access.inputs = sharedAccess.inputs;
+    unit.pieces = nextUnit.pieces;
+  }
   auto *argument = loop.getRegionIterArgs().begin();
   forEachValue([&](Value &value) { value = *argument++; });
+  exchangePieces(held, own);
   emitRow();
   rowNumber = Value();
   if (!first.empty())
@@ -391,8 +459,11 @@ void RowsEmitter::emitRows() {
     return isStreamed ? emitStreamedLoop() : emitHeldLoop();
   if (!isStreamed) {
     held = unitsOfRow();
+    Inputs inputs = allInputs();
+    llvm::erase_if(inputs, [&](unsigned input) { return isLate(input); });
     for (Unit &unit : held)
-      loadUnit(unit);
+      loadUnit(unit, inputs);
+    exchangePieces(held, inputs);
   }
   emitRow();
 }

@@ -2,7 +2,8 @@
 //
 // RowsEmitter.cpp has accesses, results and the order of a row's parts,
 // RowsReduction.cpp has reductions: those of a lane, of lanes, of warps, and of
-// blocks that share a row out.
+// blocks that share a row out. RowsExchange.cpp has accesses to single elements
+// by lanes side by side.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_CODEGEN_ROWS_IR_ROWSEMITTER_H
@@ -108,7 +109,30 @@ private:
     /// of a lane's rows share; null for others.
     Values inputs;
   };
-  using Unit = llvm::SmallVector<Access, 1>;
+  /// The elements of a place, or across memory one of each of a lane's rows.
+  struct Unit {
+    /// The first element along the row that the lanes of a row have in this
+    /// unit, and whether all of them lie in the row.
+    mlir::Value first;
+    bool isWhole = false;
+    llvm::SmallVector<Access, 0> accesses;
+    /// Of each input that lanes exchange, what the lane loaded: one element for
+    /// each of the unit's side accesses. Empty for others.
+    llvm::SmallVector<Values, 0> pieces;
+  };
+  /// One element that a lane loads or stores side by side with its neighbours,
+  /// for itself or another lane of its row.
+  struct Piece {
+    /// The element's number in the unit of the row's lanes, and in the row.
+    mlir::Value inUnit, index;
+    /// Whether it belongs to the unit; null if it does.
+    mlir::Value isInUnit;
+    /// Whether it also belongs to the row, and the thread has one; null if so.
+    mlir::Value isInside;
+  };
+
+  /// Numbers of inputs.
+  using Inputs = llvm::SmallVector<unsigned, 4>;
 
   bool isAlongRow(unsigned number) {
     return llvm::is_contained(workload.operands[number].axes, layout.rowAxis);
@@ -134,13 +158,55 @@ private:
   mlir::Value loadAccess(unsigned input, mlir::Value index);
   void storeAccess(unsigned output, const Values &elements, mlir::Value index);
 
-  /// The first element of a lane's unit in a round, which begins at `first`.
-  mlir::Value unitIndex(mlir::Value first, int64_t unit);
-  /// Its accesses, of which nothing is loaded.
-  Unit unitAt(mlir::Value index, bool isWhole);
-  /// Loads those inputs of a unit, or the others, that rows one after the other
-  /// have in common, or all.
-  void loadUnit(Unit &unit, std::optional<bool> areShared = std::nullopt);
+  /// Emits `body` where a condition holds; null: everywhere.
+  void emitWhere(mlir::Value condition, llvm::function_ref<void()> body);
+  /// What `body` yields, and zeros where a condition does not hold.
+  Values orZeros(mlir::Value condition, mlir::TypeRange types,
+                 llvm::function_ref<Values()> body);
+  /// A unit of a lane in the round that begins at `first`, of which nothing is
+  /// loaded.
+  Unit unitAt(mlir::Value first, int64_t number, bool isWhole);
+  /// The inputs along the row that some of these regions read.
+  Inputs inputsOf(llvm::ArrayRef<mlir::Region *> regions);
+  /// Those that any region reads.
+  Inputs allInputs();
+  /// Whether held rows load an input behind all reductions, none of which reads
+  /// it.
+  bool isLate(unsigned input) {
+    return layout.sharesLate && isShared(input) &&
+           !rows.isReadByReductions(workload.operands[input]);
+  }
+  /// Loads inputs of a unit: whole accesses, or the pieces of those that lanes
+  /// exchange.
+  void loadUnit(Unit &unit, llvm::ArrayRef<unsigned> inputs);
+  void loadAccesses(Unit &unit, llvm::ArrayRef<unsigned> inputs);
+
+  // Exchange of single elements (RowsExchange.cpp).
+  /// Whether lanes load or store single elements of an operand side by side.
+  bool isExchanged(unsigned number) {
+    return layout.isExchanged() && rows.isAlongLanes(workload.operands[number]);
+  }
+  /// Elements of the current row that lie between the last sector boundary
+  /// before it and its beginning, at most those of one side access.
+  mlir::Value misalignment(unsigned number);
+  llvm::SmallVector<Piece> piecesOf(unsigned number, const Unit &unit);
+  /// The warp's part of shared memory for elements of a type, and the number in
+  /// it of the first element of the row's lanes.
+  mlir::Value stagingMemory(mlir::Type element);
+  mlir::Value firstStaged();
+  void awaitLanes();
+  /// The elements of the lane's place, of which the first of the row's lanes
+  /// are at this number.
+  Values loadStaged(mlir::Value memory, mlir::Value first);
+  void loadPieces(Unit &unit, unsigned input);
+  /// Gives lanes the elements of their places of what they loaded side by side.
+  void exchangePieces(llvm::MutableArrayRef<Unit> units,
+                      llvm::ArrayRef<unsigned> inputs);
+  /// Computes and stores the outputs of a unit's single elements.
+  void mapElements(const RowBody &body, const Unit &unit,
+                   llvm::ArrayRef<unsigned> outputs);
+  /// Stores a place's elements side by side with those of other lanes.
+  void storePieces(unsigned output, const Unit &unit, const Values &elements);
   /// The elements of the inputs of one neighbour in an access.
   Values elementOf(const Access &access, int64_t neighbour);
   /// The neighbour's number in its row.
@@ -194,6 +260,7 @@ private:
   void emitPhase(unsigned phase);
   void storeValues();
   void mapUnit(llvm::ArrayRef<RowBody> bodies, const Unit &unit);
+  void mapHeld(llvm::ArrayRef<RowBody> bodies);
   void emitMap();
   /// Makes a row the current one: that of this number among those that the
   /// lanes have one after the other. `isThere`: null if all threads have it.
@@ -205,12 +272,13 @@ private:
   void emitRows();
 
   /// Of the units of one round.
-  llvm::SmallVector<Unit> loadRound(mlir::Value first, bool isWhole);
+  llvm::SmallVector<Unit> loadRound(mlir::Value first, bool isWhole,
+                                    llvm::ArrayRef<unsigned> inputs);
   /// Emits the loop over rounds that are not held, some of them at once, with
-  /// this state. `isBackwards`: the last ones first, which are the likeliest to
-  /// be in a cache.
+  /// these inputs and this state. `isBackwards`: the last ones first, which are
+  /// the likeliest to be in a cache.
   Values forEachRound(
-      const Values &state, bool isBackwards,
+      llvm::ArrayRef<unsigned> inputs, const Values &state, bool isBackwards,
       llvm::function_ref<void(llvm::ArrayRef<Unit> units, mlir::Value number,
                               llvm::MutableArrayRef<mlir::Value> state)>
           body);

@@ -86,7 +86,7 @@ void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
 RowNumbers RowsEmitter::reduceUnit(unsigned reduction, ArrayRef<RowBody> bodies,
                                    const Unit &unit) {
   RowNumbers numbers(bodies.size(), neutralOf(reduction));
-  for (const Access &access : unit)
+  for (const Access &access : unit.accesses)
     reduceAccess(bodies, access, numbers);
   return numbers;
 }
@@ -205,7 +205,7 @@ SmallVector<RowsEmitter::Unit> RowsEmitter::unitsOfRow() {
     // Rows may end before a unit that is held.
     bool isWhole = !ShapedType::isDynamic(length) &&
                    (round + 1) * layout.round() <= length;
-    units.push_back(unitAt(unitIndex(first, unit % roundUnits), isWhole));
+    units.push_back(unitAt(first, unit % roundUnits, isWhole));
   }
   return units;
 }
@@ -283,7 +283,7 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
                                  : roundUnits,
                neutralOf(reduction));
   slots = forEachRound(
-      slots, /*isBackwards=*/false,
+      inputsOf(&op.getReductions()[reduction]), slots, /*isBackwards=*/false,
       [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
         foldRound(reduction, bodies, units, start, state);
       });
@@ -360,6 +360,7 @@ RowNumbers RowsEmitter::mergeState(unsigned reduction) {
 /// One pass for all reductions of a phase, or what follows the last one.
 void RowsEmitter::emitPhase(unsigned phase) {
   SmallVector<unsigned> own;
+  SmallVector<Region *> regions;
   SmallVector<SmallVector<RowBody, 0>> bodies;
   Values slots;
   auto perReduction = static_cast<size_t>(
@@ -372,6 +373,7 @@ void RowsEmitter::emitPhase(unsigned phase) {
     }
     if (of == phase) {
       own.push_back(reduction);
+      regions.push_back(&op.getReductions()[reduction]);
       bodies.push_back(bodiesOf(op.getReductions()[reduction],
                                 /*hasAccumulator=*/true));
       slots.append(perReduction, neutralOf(reduction));
@@ -385,7 +387,7 @@ void RowsEmitter::emitPhase(unsigned phase) {
     return;
   }
   slots = forEachRound(
-      slots, /*isBackwards=*/false,
+      inputsOf(regions), slots, /*isBackwards=*/false,
       [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
         for (auto [number, reduction] : llvm::enumerate(own))
           foldRound(reduction, bodies[number], units, start,

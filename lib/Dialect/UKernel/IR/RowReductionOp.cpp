@@ -302,10 +302,10 @@ void RowReductionOp::describe(Workload &workload) {
     reduction.name = "reduction" + std::to_string(number);
     reduction.axes = all;
     reduction.reduce = {row};
-    // Of the reductions before it those that it asks for: others may share a
-    // pass with it.
+    // What it asks for: other reductions may share a pass with it, and other
+    // operands need not be loaded for it.
     for (auto [read, argument] : llvm::zip(elements, body.getArguments()))
-      if (!read.isComputation() || !argument.use_empty())
+      if (!argument.use_empty())
         reduction.reads.push_back(read);
     reduction.operations = elementOperations(*this, body, number);
     reduction.state.emplace();
