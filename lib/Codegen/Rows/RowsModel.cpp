@@ -179,8 +179,7 @@ public:
                        FamilyVisitor visit) const override {
     RowsSchedule schedule = RowsSchedule::of(block.schedule);
     int64_t units = RowsLayout(workload, schedule).roundUnits();
-    std::optional<int64_t> longest = workload.axes[rows.row()].range.max;
-    for (int64_t held : {32, 24, 16, 12, 8, 6, 4, 3, 2, 1, 0}) {
+    for (int64_t held : heldUnits(schedule)) {
       // A part of the first round, or whole ones.
       if (held > units && held % units != 0)
         continue;
@@ -191,13 +190,6 @@ public:
       // A loop over rows serves those that are held.
       if (held == 0 && schedule.rowLoop > 1)
         return;
-      // What lies behind the longest row holds nothing.
-      if (held > 1 && longest) {
-        RowsSchedule less = schedule;
-        less.heldUnits = held > units ? held - units : held - 1;
-        if (RowsLayout(workload, less).heldElements() >= *longest)
-          continue;
-      }
       KernelFamily family = block;
       family.schedule = schedule.pack();
       if (!visit(family))
@@ -210,6 +202,24 @@ public:
   }
 
 private:
+  /// Numbers of units that a lane may hold, the most first: up to as many as
+  /// the longest row has.
+  llvm::SmallVector<int64_t> heldUnits(RowsSchedule schedule) const {
+    llvm::SmallVector<int64_t> numbers = {32, 24, 16, 12, 8, 6, 4, 3, 2, 1, 0};
+    std::optional<int64_t> longest = workload.axes[rows.row()].range.max;
+    if (!longest)
+      return numbers;
+    int64_t most = 1;
+    auto isWhole = [&] {
+      schedule.heldUnits = most;
+      return RowsLayout(workload, schedule).heldElements() >= *longest;
+    };
+    while (most < numbers.front() && !isWhole())
+      ++most;
+    llvm::erase_if(numbers, [&](int64_t number) { return number >= most; });
+    numbers.insert(numbers.begin(), most);
+    return numbers;
+  }
   /// Whether so few lanes would have more of the longest row than they hold, or
   /// of a row of any length.
   bool isLong(int64_t lanes) const {
