@@ -103,6 +103,10 @@ void LaunchCounter::arrive(const Fiber &fiber, RequestKind kind,
     stream.lanes = llvm::maskTrailingOnes<uint32_t>(numLanes);
   }
   Stream &stream = block.streams[it->second];
+  if (fiber.warpPhase > stream.phase) {
+    countOpenRequests(stream);
+    stream.phase = fiber.warpPhase;
+  }
   size_t index = stream.numArrivals[lane]++ - stream.numCounted;
   if (index >= stream.open.size())
     stream.open.resize(index + 1);
@@ -117,14 +121,17 @@ void LaunchCounter::arrive(const Fiber &fiber, RequestKind kind,
   }
 }
 
+void LaunchCounter::countOpenRequests(Stream &stream) {
+  for (const Request &request : stream.open)
+    count(stream.kind, request);
+  stream.open.clear();
+  stream.numCounted = 0;
+  stream.numArrivals.fill(0);
+}
+
 void LaunchCounter::countOpenRequests(Block &block) {
-  for (Stream &stream : block.streams) {
-    for (const Request &request : stream.open)
-      count(stream.kind, request);
-    stream.open.clear();
-    stream.numCounted = 0;
-    stream.numArrivals.fill(0);
-  }
+  for (Stream &stream : block.streams)
+    countOpenRequests(stream);
 }
 
 void LaunchCounter::access(const Fiber &fiber, const char *address,

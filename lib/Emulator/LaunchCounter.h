@@ -43,10 +43,13 @@ private:
     /// 0 where the lane does not access memory.
     std::array<uint8_t, kWarpSize> bytes = {};
   };
-  /// The requests of a warp by one instruction since the last barrier.
+  /// The requests of a warp by one instruction since the last barrier, or the
+  /// last time that its lanes met. Lanes that took no part in a request then
+  /// have not had one fewer than the others.
   struct Stream {
     RequestKind kind;
-    uint32_t lanes; ///< Those of the warp.
+    uint32_t lanes;     ///< Those of the warp.
+    uint32_t phase = 0; ///< How often they had met.
     /// Requests that are complete, and were counted and removed.
     uint32_t numCounted = 0;
     std::array<uint32_t, kWarpSize> numArrivals = {};
@@ -70,6 +73,7 @@ private:
   void arrive(const Fiber &fiber, RequestKind kind, const char *address,
               size_t bytes, uint32_t site);
   void countOpenRequests(Block &block);
+  void countOpenRequests(Stream &stream);
   void count(RequestKind kind, const Request &request);
 
   llvm::ArrayRef<InstructionCounts> basicBlocks;

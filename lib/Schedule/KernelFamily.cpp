@@ -40,6 +40,10 @@ int64_t KernelFamily::clusterBlocks() const {
   return path().cluster(schedule).blocks;
 }
 
+int64_t CodegenModel::numSliceStates(const KernelFamily &family) const {
+  return family.reduceSplit;
+}
+
 UKernel CodegenModel::ukernel(const KernelFamily &family, unsigned part) const {
   UKernel ukernel;
   ukernel.blockTile = family.tiles[part];

@@ -27,6 +27,9 @@ using namespace ftuner;
 /// Split-K factors: from one to the next the slices get shorter by a quarter to
 /// a half.
 static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
+/// The same of rows, whose slices have whole slots and segments.
+static constexpr int64_t kRowFactors[] = {2,  4,   8,   16,  32,
+                                          64, 128, 256, 512, 1024};
 /// How many times the cost of a second kernel a kernel must take. FTuner's own
 /// took 1.3 µs for 16 rows and 3.5 for 512 on an H200, by the price 3 and more;
 /// a slower kernel loses little by a wrong price
@@ -143,10 +146,8 @@ void SplitFinder::addSplit(const Shape &shape, double best,
     bool ofRows = family.path().sharesOutSlices();
     if (!ofRows && !problem.workload.isContraction())
       continue;
-    for (int64_t split : kFactors) {
-      // Of its slots.
-      if (ofRows && !llvm::isPowerOf2_64(split))
-        continue;
+    for (int64_t split :
+         ofRows ? llvm::ArrayRef(kRowFactors) : llvm::ArrayRef(kFactors)) {
       if (steps < tuning::leastSliceSteps * split ||
           blocks * split > tuning::mostSliceWaves * problem.device.smCount)
         break;

@@ -278,7 +278,8 @@ class Case:
             for access in accesses[::2] if len(accesses) > 2 else accesses:
                 if rows * warps <= 16:
                     add(rows, 1, 32, warps, held, access)
-        for (warps, slices), held, rows in itertools.product(((1, 2), (1, 32), (2, 16), (4, 2), (8, 4)), (0, 3, 16), (1, 2)):
+        for (warps, slices), held, rows in itertools.product(
+                ((1, 2), (1, 32), (2, 16), (4, 2), (8, 4), (1, 64), (4, 32), (8, 128)), (0, 3, 16), (1, 2)):
             for access in accesses[::2] if len(accesses) > 2 else accesses:
                 add(rows, 1, 32, warps, held, access, slices)
         for (rows, lanes, warps), held, loop in itertools.product(
@@ -442,11 +443,14 @@ def main():
             tests.add(f"{case} {device} {first}", run, tests, case, device, [families[0], *families[first:first + 15]],
                       lengths)
     for kind, element, length in (("softmax", "f32", LONG[0]), ("norm", "f16", LONG[0]), ("sums", "f32", LONG[1]),
-                                  ("argmax", "f16", LONG[0])):
+                                  ("argmax", "f16", LONG[0]), ("norm", "f32", LONG[1])):
         case = Case(kind, "mr", element)
         whole = next(text for text in case.families() if "warps = 16" in text[0] and "rows = 1," in text[0])
-        sliced = [family for family in case.families() if "split = 32" in family[0] or "split = 4>" in family[0]]
-        tests.add(f"{case} {length}", run, tests, case, "a100", [whole, *(sliced if harness.SCALE > 1 else sliced[-1:])], [length])
+        # Slices of slots, and of segments.
+        of_slots, of_segments = ([family for family in case.families() if re.search(f"split = ({splits})>", family[0])]
+                                 for splits in ("32|4", "64|128"))
+        some = [*of_slots, *of_segments] if harness.SCALE > 1 else [of_slots[-1], of_segments[-1]]
+        tests.add(f"{case} {length}", run, tests, case, "a100", [whole, *some], [length])
     tests.finish()
 
 

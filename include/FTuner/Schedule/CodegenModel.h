@@ -192,6 +192,8 @@ public:
   /// Whether the path says which part of the reduce axis a split-K slice has,
   /// and where it leaves its numbers; else it is one of equal length (Grid.h).
   virtual bool sharesOutSlices() const { return false; }
+  /// Numbers, or tensors of them, that the slices of a family leave.
+  virtual int64_t numSliceStates(const KernelFamily &family) const;
   /// Launches behind the first one of a family with slices, such as the one
   /// that adds them up.
   virtual int64_t laterLaunches(const Workload &workload) const { return 1; }

@@ -265,9 +265,9 @@ unsigned RowsDescriber::addSlices(const Computation &reduction) {
   buffer.elementBytes = bytesOf(reduction.state->accumulators.front().type);
   // Of a row, its slices lie beside each other.
   buffer.strides.assign(shape.size(), 0);
-  buffer.strides[layout.blockAxis(rows)] = layout.slices;
+  buffer.strides[layout.blockAxis(rows)] = layout.numStates();
   buffer.elements = static_cast<double>(shape[layout.blockAxis(rows)]) *
-                    static_cast<double>(layout.slices);
+                    static_cast<double>(layout.numStates());
   return ast.addBuffer(std::move(buffer));
 }
 
@@ -278,8 +278,9 @@ void RowsDescriber::describeMerge(unsigned number) {
   unsigned into = addRegisters(reduction.name, state.accumulators.front().type,
                                /*isRow=*/false);
   ProgramAst::Nest laneRows(ast, laneRowLoop());
-  ProgramAst::Nest slices(ast, {{"slice", layout.slices, LoopBinding::Unrolled,
-                                 std::nullopt, 1, /*isReduction=*/true}});
+  ProgramAst::Nest slices(ast,
+                          {{"slice", layout.numStates(), LoopBinding::Unrolled,
+                            std::nullopt, 1, /*isReduction=*/true}});
   AstStatement &merge = ast.addStatement("merge " + reduction.name);
   merge.add(state.operationsOfMerge());
   AstAccess access{from, true, false};

@@ -300,6 +300,13 @@ public:
     return family.lowHeight();
   }
   bool sharesOutSlices() const override { return true; }
+  int64_t numSliceStates(const KernelFamily &family) const override {
+    int64_t warps = RowsSchedule::of(family.schedule).warps;
+    constexpr int64_t kSlots = RowsLayout::numPlaces;
+    return family.reduceSplit * warps > kSlots
+               ? RowsLayout::numSegments * kSlots
+               : family.reduceSplit;
+  }
   /// One for each phase behind the first, and one for what follows them.
   int64_t laterLaunches(const Workload &workload) const override {
     return RowReductionView(workload).numPhases();
@@ -614,14 +621,15 @@ llvm::Error RowsModel::check(const Workload &workload,
               "to 8 warps"
             : "expected lanes with one row each along memory, and 32 "
               "of each of several warps");
-  // Each warp has whole slots.
+  // Each warp has whole slots, of the same segments.
+  int64_t mostSlices = layout.slots() / schedule.warps *
+                       (layout.isAcross() ? 1 : RowsLayout::numSegments);
   if (int64_t slices = family.reduceSplit;
       slices != 1 &&
-      (!llvm::isPowerOf2_64(slices) ||
-       slices * schedule.warps > layout.slots() ||
+      (!llvm::isPowerOf2_64(slices) || slices > mostSlices ||
        (!layout.isAcross() && schedule.lanes != RowsSchedule::warpSize)))
     return invalid("expected slices of whole slots, a power of two up to " +
-                   Twine(layout.slots() / schedule.warps) +
+                   Twine(mostSlices) +
                    ", and 32 lanes of a warp along memory, but got " +
                    Twine(slices));
   if (family.reduceSplit > 1 && schedule.rowLoop > 1)

@@ -192,13 +192,13 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   return success();
 }
 
-/// The slices of the families that may serve the shape, 0 where they do not
-/// split; null for a plan that never does.
+/// What slices of the families that may serve the shape leave, 0 where they do
+/// not split; null for a plan that never does.
 Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                                       ArrayRef<Value> extents) {
   auto slicesOf = [&](unsigned family) -> unsigned {
-    int64_t split = plan.families[family].reduceSplit;
-    return split == 1 ? 0 : split;
+    const KernelFamily &of = plan.families[family];
+    return of.reduceSplit == 1 ? 0 : of.path().numSliceStates(of);
   };
   if (llvm::none_of(plan.usedFamilies(), slicesOf))
     return {};

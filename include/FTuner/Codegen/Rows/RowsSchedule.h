@@ -9,8 +9,11 @@
 //   chunk   32 places of V neighbouring elements, V the elements in the widest
 //           access (16 bytes, at most 8). A place is reduced element by
 //           element, and the 32 places of a chunk by a tree.
-//   slot    chunk c belongs to slot c mod 32, which reduces its chunks in turn;
-//           a tree makes one number of the 32 slots.
+//   segment a row of up to 512 chunks is one segment; a longer one has up to
+//           32, of as many times 32 chunks each as that takes, two at least.
+//   slot    chunk c belongs to slot c mod 32, which reduces its chunks of each
+//           segment in turn, and the segments' numbers in turn; a tree makes
+//           one number of the 32 slots.
 //
 // Where rows lie across memory, and neighbouring lanes have neighbouring rows:
 //
@@ -36,11 +39,14 @@
 // the last sector boundary before the row on: one access more than a unit has
 // elements. Lanes exchange what they loaded, or store, in shared memory.
 //
-// Few long rows are shared out among blocks, as slices: slot s is slice s mod
-// `slices`'s (KernelFamily::reduceSplit), of each of which the trees make one
-// number first. Warp w of slice s is then warp w · slices + s of a row, of
-// warps · slices in all. Each phase (`ukernel.row_reduction`) is a launch, and
-// reads rows again; held units are those that a lane loads at once.
+// Few long rows are shared out among blocks, as slices
+// (KernelFamily::reduceSplit). Up to 32 warps share out slots: slot s is slice
+// s mod `slices`'s, of each of which the trees make one number first. Warp w of
+// slice s is then warp w · slices + s of a row, of warps · slices in all. More
+// warps have a slot each and share out segments, too: each slice leaves the
+// numbers of its slots of each segment. Each phase (`ukernel.row_reduction`) is
+// a launch, and reads rows again; held units are those that a lane loads at
+// once.
 //
 // A group of lanes has one row after the other where the schedule says so. Of
 // rows that it holds, the operands that are the same for all rows (scale and
@@ -122,6 +128,9 @@ struct RowsLayout {
   static constexpr int64_t numPlaces = 32;
   /// Slots of a row across memory.
   static constexpr int64_t numSlotsAcross = 8;
+  /// The most segments of a row along memory. Chunks of each slot in a row that
+  /// is one segment at most, and in a segment of a longer one at least.
+  static constexpr int64_t numSegments = 32, wholeChunks = 16, leastChunks = 2;
   /// Bytes of memory that the L2 cache moves at once: where single elements are
   /// loaded side by side, accesses begin at a multiple of them.
   static constexpr int64_t sectorBytes = 32;
@@ -175,15 +184,31 @@ struct RowsLayout {
     return isAcross() ? numSlotsAcross / schedule.warps
                       : numPlaces / schedule.lanes;
   }
-  /// Warps that have a row, in all its slices.
-  int64_t allWarps() const { return schedule.warps * slices; }
+  /// Slices that share out the slots of a segment, and those that share out
+  /// segments.
+  int64_t slotSlices() const {
+    return std::min(slices, slots() / schedule.warps);
+  }
+  int64_t segmentSlices() const { return slices / slotSlices(); }
+  /// Numbers that the slices leave of each reduction of a row.
+  int64_t numStates() const {
+    return segmentSlices() > 1 ? numSegments * slots() : slices;
+  }
+  /// Warps that have a segment, in all its slices.
+  int64_t allWarps() const { return schedule.warps * slotSlices(); }
+  /// Elements of one chunk of each slot.
+  int64_t slotElements() const { return numPlaces * numPlaces * unit; }
+  /// Whether a row of some length, if it is known, may have several segments.
+  bool hasSegments(std::optional<int64_t> length) const {
+    return !isAcross() && (!length || *length > wholeChunks * slotElements());
+  }
   /// Elements of the row in a round of all its warps of a slice: the tile along
   /// the row.
   int64_t round() const {
     return isAcross() ? numSlotsAcross : numPlaces * unit * schedule.warps;
   }
-  /// The same of all slices.
-  int64_t roundOfAll() const { return round() * slices; }
+  /// The same of all slices of a segment.
+  int64_t roundOfAll() const { return round() * slotSlices(); }
   /// Slots of a row, and of one of its warps.
   int64_t slots() const { return isAcross() ? numSlotsAcross : numPlaces; }
   int64_t warpSlots() const { return slots() / allWarps(); }

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace ftuner;
@@ -85,20 +86,28 @@ void RowsEmitter::emitWhere(Value condition, llvm::function_ref<void()> body) {
   body();
 }
 
-Values RowsEmitter::orZeros(Value condition, TypeRange types,
-                            llvm::function_ref<Values()> body) {
+Values RowsEmitter::orElse(Value condition, ValueRange others,
+                           llvm::function_ref<Values()> body) {
   if (!condition)
     return body();
-  auto ifOp = scf::IfOp::create(b, types, condition, /*withElseRegion=*/true);
+  auto ifOp = scf::IfOp::create(b, others.getTypes(), condition,
+                                /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   scf::YieldOp::create(b, body());
   b.setInsertionPointToStart(ifOp.elseBlock());
-  scf::YieldOp::create(b, llvm::map_to_vector(types, [&](Type type) -> Value {
-                         return arith::ConstantOp::create(
-                             b, cast<TypedAttr>(b.getZeroAttr(type)));
-                       }));
+  scf::YieldOp::create(b, others);
   return Values(ifOp.getResults());
+}
+
+Values RowsEmitter::orZeros(Value condition, TypeRange types,
+                            llvm::function_ref<Values()> body) {
+  if (!condition)
+    return body();
+  Values zeros = llvm::map_to_vector(types, [&](Type type) -> Value {
+    return arith::ConstantOp::create(b, cast<TypedAttr>(b.getZeroAttr(type)));
+  });
+  return orElse(condition, zeros, body);
 }
 
 RowsEmitter::Unit RowsEmitter::unitAt(Value first, int64_t number,
@@ -121,7 +130,7 @@ RowsEmitter::Unit RowsEmitter::unitAt(Value first, int64_t number,
     own.index = math.add(index, access * layout.vector);
     own.isInside = hasRow;
     if (!isWhole) {
-      Value isInRow = math.less(own.index, tile.extents[layout.rowAxis]);
+      Value isInRow = math.less(own.index, end);
       own.isInside =
           hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
     }
@@ -204,18 +213,63 @@ RowsEmitter::loadRound(Value first, bool isWhole, ArrayRef<unsigned> inputs) {
   return units;
 }
 
+std::pair<Value, Value> RowsEmitter::segmentsOfRow() {
+  // In chunks of all slots.
+  int64_t elements = layout.slotElements();
+  Value chunks = math.div(math.add(end, elements - 1), elements);
+  Value shared = math.div(math.add(chunks, RowsLayout::numSegments - 1),
+                          RowsLayout::numSegments);
+  Value isLong = math.less(math.constant(RowsLayout::wholeChunks), chunks);
+  Value length = arith::SelectOp::create(
+      b, isLong,
+      arith::MaxSIOp::create(b, shared, math.constant(RowsLayout::leastChunks)),
+      math.constant(RowsLayout::wholeChunks));
+  Value number =
+      arith::DivUIOp::create(b, math.sub(math.add(chunks, length), 1), length);
+  return {math.mul(length, elements), number};
+}
+
+RowsEmitter::Segment RowsEmitter::wholeRow() {
+  return {Value(), math.constant(0), end};
+}
+
+Values RowsEmitter::forEachSegment(
+    const Values &state,
+    llvm::function_ref<Values(const Segment &, ValueRange)> body) {
+  if (!segmentSlice && !layout.hasSegments(getConstantIntValue(end)))
+    return body(wholeRow(), state);
+  auto [length, number] = segmentsOfRow();
+  auto loop =
+      scf::ForOp::create(b, segmentSlice ? segmentSlice : math.constant(0),
+                         number, math.constant(layout.segmentSlices()), state);
+  OpBuilder::InsertionGuard guard(b);
+  if (state.empty())
+    b.setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    b.setInsertionPointToStart(loop.getBody());
+  llvm::SaveAndRestore keepEnd(end);
+  Segment segment;
+  segment.number = loop.getInductionVar();
+  segment.begin = math.mul(segment.number, length);
+  segment.end = end = math.minimum(math.add(segment.begin, length), end);
+  Values next = body(segment, loop.getRegionIterArgs());
+  if (!state.empty())
+    scf::YieldOp::create(b, next);
+  return Values(loop.getResults());
+}
+
 Values RowsEmitter::forEachRound(
-    ArrayRef<unsigned> inputs, const Values &state, bool isBackwards,
+    const Segment &segment, ArrayRef<unsigned> inputs, const Values &state,
+    bool isBackwards,
     llvm::function_ref<void(ArrayRef<Unit>, Value, MutableArrayRef<Value>)>
         body) {
   int64_t rounds =
       std::max<int64_t>(layout.streamedUnits() / layout.roundUnits(), 1);
   int64_t step = rounds * layout.roundOfAll();
-  Value end = tile.extents[layout.rowAxis];
-  std::optional<int64_t> length = getConstantIntValue(end);
+  std::optional<int64_t> length = getConstantIntValue(segment.end);
   bool isWhole = length && *length % step == 0;
-  auto loop =
-      scf::ForOp::create(b, math.constant(0), end, math.constant(step), state);
+  auto loop = scf::ForOp::create(b, segment.begin, segment.end,
+                                 math.constant(step), state);
   OpBuilder::InsertionGuard guard(b);
   if (state.empty())
     b.setInsertionPoint(loop.getBody()->getTerminator());
@@ -224,9 +278,11 @@ Values RowsEmitter::forEachRound(
   Value begin = loop.getInductionVar();
   if (isBackwards) {
     // The loop's trips, the last one first.
-    Value trips = math.div(math.add(end, step - 1), step);
+    Value length = arith::SubIOp::create(b, segment.end, segment.begin);
+    Value trips = math.div(math.add(length, step - 1), step);
     Value last = math.mul(math.sub(trips, 1), step);
-    begin = arith::SubIOp::create(b, last, begin);
+    Value both = math.add(math.mul(segment.begin, 2), last);
+    begin = arith::SubIOp::create(b, both, begin);
   }
   SmallVector<SmallVector<Unit>> loaded;
   Values numbers;
@@ -257,6 +313,11 @@ void RowsEmitter::storeValues() {
       b, arith::CmpIPredicate::eq,
       layout.isAcross() ? warpOfAll : math.add(lane, warpOfAll),
       math.constant(0));
+  if (segmentSlice)
+    isFirst = arith::AndIOp::create(
+        b, isFirst,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, segmentSlice,
+                              math.constant(0)));
   if (hasRow)
     isFirst = arith::AndIOp::create(b, hasRow, isFirst);
   auto ifOp = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
@@ -324,11 +385,18 @@ void RowsEmitter::emitMap() {
     mapHeld(bodies);
     return;
   }
-  forEachRound(inputsOf(&op.getMap()), {}, /*isBackwards=*/true,
-               [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
-                 for (const Unit &unit : units)
-                   mapUnit(bodies, unit);
-               });
+  auto map = [&](const Segment &segment, ValueRange) {
+    return forEachRound(
+        segment, inputsOf(&op.getMap()), {}, /*isBackwards=*/true,
+        [&](ArrayRef<Unit> units, Value, MutableArrayRef<Value>) {
+          for (const Unit &unit : units)
+            mapUnit(bodies, unit);
+        });
+  };
+  if (segmentSlice)
+    forEachSegment({}, map);
+  else
+    map(wholeRow(), {});
 }
 
 void RowsEmitter::enterRow(Value number, Value isThere) {
@@ -474,14 +542,21 @@ void RowsEmitter::emit() {
   Value inRows = math.rem(tile.threadId, rowLanes);
   rowGroup = math.div(inRows, schedule.lanes);
   lane = math.rem(inRows, schedule.lanes);
-  warpOfAll =
-      tile.slice ? math.add(math.mul(warp, layout.slices), tile.slice) : warp;
+  if (layout.slices > 1) {
+    slotSlice = math.rem(tile.slice, layout.slotSlices());
+    if (layout.segmentSlices() > 1)
+      segmentSlice = math.div(tile.slice, layout.slotSlices());
+  }
+  warpOfAll = slotSlice
+                  ? math.add(math.mul(warp, layout.slotSlices()), slotSlice)
+                  : warp;
+  end = tile.extents[layout.rowAxis];
   position.assign(workload.axes.size(), Value());
   position[grid.rowAxis()] = tile.rowOffset;
   if (std::optional<unsigned> columns = grid.columnAxis())
     position[*columns] = tile.columnOffset;
   unsigned axis = tile.family.combineAxis;
-  Value blockFirst = position[axis], end = tile.extents[axis];
+  Value blockFirst = position[axis], numRows = tile.extents[axis];
   firstRow = math.add(blockFirst, math.mul(rowGroup, schedule.laneRows));
   if (schedule.rowLoop > 1) {
     blockTrips = math.constant(schedule.rowLoop);
@@ -489,7 +564,7 @@ void RowsEmitter::emit() {
     // be none.
     auto tripsFrom = [&](Value first) {
       int64_t step = schedule.rowsAtOnce();
-      Value beyond = math.add(end, step - 1);
+      Value beyond = math.add(numRows, step - 1);
       Value left =
           arith::SubIOp::create(b, beyond, math.minimum(first, beyond));
       return math.minimum(math.div(left, step), blockTrips);
@@ -500,7 +575,7 @@ void RowsEmitter::emit() {
     }
   } else {
     enterRow(math.constant(0),
-             tile.exact[axis] ? Value() : math.less(firstRow, end));
+             tile.exact[axis] ? Value() : math.less(firstRow, numRows));
     loadRowValues();
   }
   int64_t length =

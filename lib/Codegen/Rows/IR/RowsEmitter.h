@@ -160,7 +160,10 @@ private:
 
   /// Emits `body` where a condition holds; null: everywhere.
   void emitWhere(mlir::Value condition, llvm::function_ref<void()> body);
-  /// What `body` yields, and zeros where a condition does not hold.
+  /// What `body` yields, or others where a condition does not hold. Without
+  /// others: zeros of these types.
+  Values orElse(mlir::Value condition, mlir::ValueRange others,
+                llvm::function_ref<Values()> body);
   Values orZeros(mlir::Value condition, mlir::TypeRange types,
                  llvm::function_ref<Values()> body);
   /// A unit of a lane in the round that begins at `first`, of which nothing is
@@ -255,6 +258,13 @@ private:
   void emitReduction(unsigned reduction);
   // Slices.
   Values stateIndices(unsigned reduction, mlir::Value slice, int64_t laneRow);
+  /// The number of a slot's part of a segment among what slices leave.
+  mlir::Value stateOf(mlir::Value segment, mlir::Value slot) {
+    return math.add(math.mul(segment, layout.slots()), slot);
+  }
+  void storeSegment(unsigned reduction, mlir::Value segment,
+                    mlir::Value number);
+  RowNumbers mergeSegments(unsigned reduction);
   void storeState(unsigned reduction, const RowNumbers &numbers);
   RowNumbers mergeState(unsigned reduction);
   void emitPhase(unsigned phase);
@@ -274,11 +284,25 @@ private:
   /// Of the units of one round.
   llvm::SmallVector<Unit> loadRound(mlir::Value first, bool isWhole,
                                     llvm::ArrayRef<unsigned> inputs);
-  /// Emits the loop over rounds that are not held, some of them at once, with
-  /// these inputs and this state. `isBackwards`: the last ones first, which are
-  /// the likeliest to be in a cache.
+  /// The elements of a segment; without a number, of the whole row.
+  struct Segment {
+    mlir::Value number, begin, end;
+  };
+  /// Elements of the row's segments but for the last one, and how many there
+  /// are.
+  std::pair<mlir::Value, mlir::Value> segmentsOfRow();
+  Segment wholeRow();
+  /// Emits the loop over the segments of the slice, with this state, which the
+  /// body returns anew.
+  Values forEachSegment(
+      const Values &state,
+      llvm::function_ref<Values(const Segment &, mlir::ValueRange state)> body);
+  /// Emits the loop over rounds of a segment that are not held, some of them at
+  /// once, with these inputs and this state. `isBackwards`: the last ones
+  /// first, which are the likeliest to be in a cache.
   Values forEachRound(
-      llvm::ArrayRef<unsigned> inputs, const Values &state, bool isBackwards,
+      const Segment &segment, llvm::ArrayRef<unsigned> inputs,
+      const Values &state, bool isBackwards,
       llvm::function_ref<void(llvm::ArrayRef<Unit> units, mlir::Value number,
                               llvm::MutableArrayRef<mlir::Value> state)>
           body);
@@ -296,8 +320,13 @@ private:
   /// Of the thread: the warp among those of its rows in the block, the number
   /// of its rows in those of the block, and the lane among those of its rows.
   mlir::Value warp, rowGroup, lane;
-  /// The warp among those of its rows in all slices.
+  /// The warp among those of its rows in all slices of a segment.
   mlir::Value warpOfAll;
+  /// The block's number among those that share out the slots of a segment, and
+  /// among those that share out segments; null where there is one.
+  mlir::Value slotSlice, segmentSlice;
+  /// Where the current segment ends, or the row.
+  mlir::Value end;
   /// By axis; null for batch axes and along the row. Along memory's axis, of
   /// the first of a lane's rows.
   Values position;

@@ -62,9 +62,7 @@ SmallVector<RowsEmitter::Piece> RowsEmitter::piecesOf(unsigned number,
           arith::CmpIOp::create(b, arith::CmpIPredicate::sge, lane, shift);
     else if (access == layout.unit)
       piece.isInUnit = math.less(lane, shift);
-    Value isInRow = unit.isWhole
-                        ? Value()
-                        : math.less(piece.index, tile.extents[layout.rowAxis]);
+    Value isInRow = unit.isWhole ? Value() : math.less(piece.index, end);
     piece.isInside =
         conjunction(b, conjunction(b, hasRow, piece.isInUnit), isInRow);
     pieces.push_back(piece);

@@ -144,7 +144,7 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
     for (Value slot : slots)
       numbers.push_back({slot});
     return reduceLanes(reduction, reduceTree(reduction, numbers).front(),
-                       schedule.lanes, layout.slices);
+                       schedule.lanes, layout.slotSlices());
   }
   Value own = slots.front();
   Value memory = exchangeMemory(reduction, own.getType(),
@@ -162,12 +162,11 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
   }
   gpu::BarrierOp::create(b);
   // Of the slots of others in the lane's place the slice's own one.
-  if (layout.slices > 1)
+  if (int64_t slices = layout.slotSlices(); slices > 1)
     index = math.add(
-        first, math.add(math.mul(math.div(lane, layout.slices), layout.slices),
-                        tile.slice));
+        first, math.add(math.mul(math.div(lane, slices), slices), slotSlice));
   return reduceLanes(reduction, memref::LoadOp::create(b, memory, index),
-                     numSlots, layout.slices);
+                     numSlots, layout.slotSlices());
 }
 
 /// Across memory, one number of those of the warps, for each of a lane's rows.
@@ -282,11 +281,16 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
   Values slots(layout.isAcross() ? layout.warpSlots() * schedule.laneRows
                                  : roundUnits,
                neutralOf(reduction));
-  slots = forEachRound(
-      inputsOf(&op.getReductions()[reduction]), slots, /*isBackwards=*/false,
-      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
-        foldRound(reduction, bodies, units, start, state);
-      });
+  Values neutral = slots;
+  slots = forEachSegment(slots, [&](const Segment &segment, ValueRange total) {
+    Values own = forEachRound(
+        segment, inputsOf(&op.getReductions()[reduction]), neutral,
+        /*isBackwards=*/false,
+        [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+          foldRound(reduction, bodies, units, start, state);
+        });
+    return segment.number ? combine(reduction, Values(total), own) : own;
+  });
   return mergeSlots(reduction, slots);
 }
 
@@ -329,7 +333,7 @@ void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
       layout.isAcross() ? warp : math.add(math.mul(warp, layout.slots()), lane);
   Value isOwn =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
-                            layout.isAcross() ? math.constant(0) : tile.slice);
+                            layout.isAcross() ? math.constant(0) : slotSlice);
   if (hasRow)
     isOwn = arith::AndIOp::create(b, hasRow, isOwn);
   auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
@@ -338,10 +342,46 @@ void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
   for (auto [row, number] : llvm::enumerate(numbers))
     memref::StoreOp::create(
         b, number, tile.operands[op.getStateNumber(reduction)],
-        stateIndices(reduction, tile.slice, static_cast<int64_t>(row)));
+        stateIndices(reduction, slotSlice, static_cast<int64_t>(row)));
+}
+
+/// Of a segment, the number of the warp's only slot.
+void RowsEmitter::storeSegment(unsigned reduction, Value segment,
+                               Value number) {
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, warpOfAll);
+  if (hasRow)
+    isOwn = arith::AndIOp::create(b, hasRow, isOwn);
+  emitWhere(isOwn, [&] {
+    memref::StoreOp::create(
+        b, number, tile.operands[op.getStateNumber(reduction)],
+        stateIndices(reduction, stateOf(segment, warpOfAll), 0));
+  });
+}
+
+/// Each lane has a slot, and reduces its numbers of segments in turn. Their
+/// loads are under way at once.
+RowNumbers RowsEmitter::mergeSegments(unsigned reduction) {
+  Value numSegments = segmentsOfRow().second, neutral = neutralOf(reduction);
+  Values numbers;
+  for (int64_t number = 0; number < RowsLayout::numSegments; ++number) {
+    Value segment = math.constant(number);
+    Values loaded = orElse(math.less(segment, numSegments), neutral, [&] {
+      return Values{memref::LoadOp::create(
+          b, tile.operands[op.getStateNumber(reduction)],
+          stateIndices(reduction, stateOf(segment, lane), 0))};
+    });
+    numbers.push_back(loaded.front());
+  }
+  Value slot = neutral;
+  for (Value number : numbers)
+    slot = combine(reduction, slot, number);
+  return {reduceLanes(reduction, slot, RowsLayout::numPlaces)};
 }
 
 RowNumbers RowsEmitter::mergeState(unsigned reduction) {
+  if (segmentSlice)
+    return mergeSegments(reduction);
   Value state = tile.operands[op.getStateNumber(reduction)];
   auto load = [&](Value slice, int64_t row) -> Value {
     return memref::LoadOp::create(b, state,
@@ -386,15 +426,31 @@ void RowsEmitter::emitPhase(unsigned phase) {
     emitMap();
     return;
   }
-  slots = forEachRound(
-      inputsOf(regions), slots, /*isBackwards=*/false,
-      [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
-        for (auto [number, reduction] : llvm::enumerate(own))
-          foldRound(reduction, bodies[number], units, start,
-                    state.slice(number * perReduction, perReduction));
-      });
+  Values neutral = slots;
+  auto partOf = [&](ValueRange all, size_t number) {
+    return Values(all.slice(number * perReduction, perReduction));
+  };
+  slots = forEachSegment(slots, [&](const Segment &segment, ValueRange total) {
+    Values sums = forEachRound(
+        segment, inputsOf(regions), neutral, /*isBackwards=*/false,
+        [&](ArrayRef<Unit> units, Value start, MutableArrayRef<Value> state) {
+          for (auto [number, reduction] : llvm::enumerate(own))
+            foldRound(reduction, bodies[number], units, start,
+                      state.slice(number * perReduction, perReduction));
+        });
+    Values next;
+    for (auto [number, reduction] : llvm::enumerate(own)) {
+      if (segmentSlice)
+        storeSegment(reduction, segment.number, partOf(sums, number).front());
+      Values sum = partOf(sums, number);
+      llvm::append_range(
+          next, segment.number ? combine(reduction, partOf(total, number), sum)
+                               : sum);
+    }
+    return next;
+  });
+  if (segmentSlice)
+    return;
   for (auto [number, reduction] : llvm::enumerate(own))
-    storeState(reduction,
-               mergeSlots(reduction, ArrayRef(slots).slice(
-                                         number * perReduction, perReduction)));
+    storeState(reduction, mergeSlots(reduction, partOf(slots, number)));
 }
