@@ -48,9 +48,9 @@
 // RUN: not ftuner-run %t/chunk.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=CHUNK
 // CHUNK: rows: expected a tile of 1 rows and 256 elements along them, but got [1,96]
 
-// RUN: sed -e 's/split = 8/split = 16/g' %t/slices.mlir > %t/many.mlir
+// RUN: sed -e 's/split = 8/split = 512/g' %t/slices.mlir > %t/many.mlir
 // RUN: not ftuner-run %t/many.mlir --device=a100 --args=5x300xf32,300xf32 2>&1 | FileCheck %s --check-prefix=MANY
-// MANY: rows: expected slices of whole slots, a power of two up to 8, and 32 lanes of a warp along memory, but got 16
+// MANY: rows: expected slices of whole slots, a power of two up to 256, and 32 lanes of a warp along memory, but got 512
 
 // Counts in 64 bits that start from more than 32 bits hold.
 // RUN: ftuner-run %t/count.mlir --device=a100 --args=3x37xi1 --args=3x0xi1 --check | FileCheck %s --check-prefix=COUNT
