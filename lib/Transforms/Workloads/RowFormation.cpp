@@ -68,14 +68,14 @@ unsigned reductionLoopOf(linalg::LinalgOp op) {
   return loops.front();
 }
 
-/// How rows compute a reduction of linalg: in an accumulator of 32 bits, from
-/// what an empty row gives.
+/// How rows compute a reduction of linalg: in a wide accumulator, from what an
+/// empty row gives.
 struct Accumulation {
   /// Updates the accumulator, in the operator's body.
   Operation *combining;
   /// The operation by which rows do: booleans are integers there.
   OperationName name;
-  /// f32 or i32.
+  /// f32, f64 or i32.
   Type type;
   /// What the operator starts from and is combined with the row's result: a
   /// constant, a scalar or a tensor; null where it makes no difference.
@@ -85,10 +85,12 @@ struct Accumulation {
   bool hasStart() const { return start || constantStart; }
 };
 
-/// The type of 32 bits in which rows accumulate values of a type; null for
-/// none. Sums of booleans are less than the length of a row.
+/// The type in which rows accumulate values of a type, of 32 bits except for
+/// f64; null for none. Sums of booleans are less than the length of a row.
 Type accumulatorTypeOf(Operation *combining, Type own) {
   MLIRContext *context = own.getContext();
+  if (own.isF64())
+    return own;
   if (own.isF32() || own.isF16() || own.isBF16())
     return Float32Type::get(context);
   if (own.isSignlessInteger(1) || own.isSignlessInteger(8) ||
@@ -139,6 +141,10 @@ std::optional<Accumulation> matchRowReduction(linalg::LinalgOp op) {
   Type type = accumulatorTypeOf(combining, own);
   std::optional<OperationName> name = wideOperation(combining, own);
   if (!neutral || !type || !name)
+    return std::nullopt;
+  // No path computes products of matrices in f64, and rows would read each
+  // factor once for every element of the product.
+  if (own.isF64() && isSumOfProducts(op))
     return std::nullopt;
   Accumulation result{combining, *name, type, {}, {}};
   // Extremes of narrow integers begin with another value than wide ones.
