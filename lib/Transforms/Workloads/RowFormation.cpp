@@ -331,7 +331,23 @@ private:
   /// Notes what a member reads from outside along all loops.
   void addOutside(linalg::LinalgOp op);
   void addProducers();
+  /// Operators that are behind the group: they need its values, but do not
+  /// belong to it.
+  using BehindOps = llvm::SmallPtrSet<Operation *, 16>;
   void addConsumers();
+  /// Elementwise operators in front of a later reduction: those that were added
+  /// for it, and those that do not belong to the group.
+  struct Producers {
+    const BehindOps &behind;
+    SmallVector<linalg::LinalgOp> added;
+    llvm::SmallPtrSet<Operation *, 16> rejected;
+  };
+  /// Adds the operators that compute what `op` reads from what members read.
+  void addProducersOf(linalg::LinalgOp op, Producers &producers);
+  /// Removes all of those that were added except the first `count`.
+  void removeAdded(Producers &producers, size_t count);
+  /// Adds a later reduction of the same rows with what computes its elements.
+  bool addReduction(linalg::LinalgOp op, const BehindOps &behind);
   /// Whether the seed is among the members, and all their accesses fit: a value
   /// may have joined behind an operator that reads it along other loops.
   bool isConsistent() const;
@@ -380,6 +396,9 @@ RowGroup::RowGroup(linalg::LinalgOp seed, RowGroupOptions options,
   add(seed, own);
   addProducers();
   addConsumers();
+  llvm::sort(members, [](linalg::LinalgOp lhs, linalg::LinalgOp rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
 }
 
 /// Adds what a map over an operator's loops says of them, if it reads a value
@@ -597,9 +616,57 @@ void RowGroup::addProducers() {
   }
 }
 
+void RowGroup::addProducersOf(linalg::LinalgOp op, Producers &producers) {
+  for (Value operand : op.getDpsInputs()) {
+    auto producer = operand.getDefiningOp<linalg::LinalgOp>();
+    if (!producer || isMember(producer) ||
+        producers.behind.contains(producer) ||
+        producers.rejected.contains(producer) ||
+        producer->getBlock() != block || !isElementwise(producer))
+      continue;
+    size_t before = producers.added.size();
+    addProducersOf(producer, producers);
+    std::optional<Loops> found = loopsIn(producer);
+    if (!found || !isAlongRow(toGroup(initMapOf(producer), *found))) {
+      removeAdded(producers, before);
+      producers.rejected.insert(producer);
+      continue;
+    }
+    add(producer, *found);
+    producers.added.push_back(producer);
+  }
+}
+
+void RowGroup::removeAdded(Producers &producers, size_t count) {
+  while (producers.added.size() > count) {
+    linalg::LinalgOp op = producers.added.pop_back_val();
+    loops.erase(op);
+    layouts.erase(op->getResult(0));
+  }
+}
+
+bool RowGroup::addReduction(linalg::LinalgOp op, const BehindOps &behind) {
+  Producers producers{behind, {}, {}};
+  std::optional<Loops> found = loopsIn(op);
+  if (!found && options.hasProducers) {
+    addProducersOf(op, producers);
+    found = loopsIn(op);
+  }
+  if (!found) {
+    removeAdded(producers, 0);
+    return false;
+  }
+  add(op, *found);
+  producers.added.push_back(op);
+  for (linalg::LinalgOp member : producers.added) {
+    members.push_back(member);
+    addOutside(member);
+  }
+  return true;
+}
+
 void RowGroup::addConsumers() {
-  // What needs the group's values and is behind it.
-  llvm::SmallPtrSet<Operation *, 16> behind;
+  BehindOps behind;
   for (Operation &operation : *block) {
     Operation *op = &operation;
     bool isBehind = false, uses = false;
@@ -629,8 +696,11 @@ void RowGroup::addConsumers() {
       layouts[op->getResult(0)] = layout;
       continue;
     }
+    bool reduces = member && !isBehind && isRowReduction(member);
+    if (reduces && addReduction(member, behind))
+      continue;
     std::optional<Loops> found;
-    if (member && !isBehind)
+    if (member && !isBehind && !reduces)
       found = loopsIn(member);
     if (!found) {
       if (!uses && !isBehind)
