@@ -142,7 +142,10 @@ def group_normalization(e: Emitter, n: Node) -> Value:
     part = channels // groups
     what = f"expected a number of channels that is a multiple of its {groups} groups"
     e.check_equal(part * groups, channels, what)
-    grouped = e.reshape(e.cast(x, kind), [batch, groups, part, *sides])
+    grouped = e.cast(x, kind)
+    # Groups of one channel are the channels.
+    if part != 1:
+        grouped = e.reshape(grouped, [batch, groups, part, *sides])
     rank = grouped.rank
     result, _, _ = normalized(e, grouped, [*range(2, rank)], n.attr("epsilon", 1e-5))
     if n.version < 21:
