@@ -15,8 +15,11 @@ static constexpr int64_t kMaxThreads = 512;
 /// Registers of a thread beside what it holds of its row: indices, addresses,
 /// bounds.
 static constexpr int64_t kBaseRegisters = 28;
+/// And for quotients and roots in f64, which are computed once a row.
+static constexpr int64_t kDoubleRegisters = 20;
 /// Of a row, in registers of a thread, and with the next one and what both
-/// share. More would leave an SM less than 512 threads.
+/// share, or with its elements in f64. More would leave an SM less than 512
+/// threads.
 static constexpr int64_t kMaxHeldRegisters = 64, kMaxLoopRegisters = 96;
 /// Neighbours that a lane has of a row: eight narrow elements are enough work
 /// for an access.
@@ -83,12 +86,27 @@ static UnitRegisters unitRegisters(const Workload &workload,
   return registers;
 }
 
+/// Registers of a thread for a unit's elements in f64: ptxas converts them once
+/// and keeps them beside the elements. 0 with accumulators of 32 bits.
+static int64_t doubleRegisters(const RowsLayout &layout) {
+  return layout.accumulatorBytes > 4
+             ? 2 * layout.unit * layout.schedule.laneRows
+             : 0;
+}
+
+static int64_t mostHeldRegisters(const RowsLayout &layout) {
+  return layout.schedule.rowLoop > 1 || doubleRegisters(layout) > 0
+             ? kMaxLoopRegisters
+             : kMaxHeldRegisters;
+}
+
 RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
                        int64_t slices)
     : RowsLayout(RowReductionView(workload), schedule, slices) {
   UnitRegisters registers = unitRegisters(workload, *this);
   sharesLate = schedule.rowLoop == 1 &&
-               schedule.heldUnits * registers.all() > kMaxHeldRegisters;
+               schedule.heldUnits * (registers.all() + doubleRegisters(*this)) >
+                   mostHeldRegisters(*this);
 }
 
 /// Registers of a thread that hold its elements of the row's inputs, in a loop
@@ -98,11 +116,8 @@ static int64_t heldRegisters(const Workload &workload,
   UnitRegisters unit = unitRegisters(workload, layout);
   int64_t rows = layout.schedule.rowLoop > 1 ? 2 : 1;
   return layout.schedule.heldUnits *
-         (rows * unit.own + unit.shared + (layout.sharesLate ? 0 : unit.late));
-}
-
-static int64_t mostHeldRegisters(const RowsSchedule &schedule) {
-  return schedule.rowLoop > 1 ? kMaxLoopRegisters : kMaxHeldRegisters;
+         (rows * unit.own + unit.shared + doubleRegisters(layout) +
+          (layout.sharesLate ? 0 : unit.late));
 }
 
 /// Rounds of a tree that makes one number of as many as a row has slots.
@@ -186,7 +201,7 @@ public:
         continue;
       schedule.heldUnits = held;
       RowsLayout layout(workload, schedule);
-      if (heldRegisters(workload, layout) > mostHeldRegisters(schedule))
+      if (heldRegisters(workload, layout) > mostHeldRegisters(layout))
         continue;
       // A loop over rows serves those that are held.
       if (held == 0 && schedule.rowLoop > 1)
@@ -388,8 +403,7 @@ private:
 };
 
 /// Of rows that are held, or of the loop that reads others, whichever takes
-/// more. ptxas keeps what several passes compute of an element, as wide as an
-/// accumulator.
+/// more. ptxas keeps what several passes compute of an element, in 32 bits.
 /// With as many it spilled none of 408 kernels on sm_75, sm_80 and sm_90, but
 /// some with a lane a row, which search does not try.
 int64_t RowsModel::registers(const Workload &workload,
@@ -398,12 +412,13 @@ int64_t RowsModel::registers(const Workload &workload,
   const RowsSchedule &schedule = layout.schedule;
   UnitRegisters unit = unitRegisters(workload, layout);
   int64_t numberRegisters = layout.accumulatorBytes / 4;
-  int64_t elements = layout.unit * schedule.laneRows * numberRegisters;
+  int64_t elements = layout.unit * schedule.laneRows;
   bool isLooped = schedule.rowLoop > 1, isSingle = schedule.access == 1;
   UnitRegisters loaded = unitRegisters(workload, layout, isSingle);
   int64_t held = schedule.heldUnits *
-                 (std::max(unit.own, elements) + (isLooped ? loaded.own : 0) +
-                  unit.shared + (layout.sharesLate ? 0 : unit.late));
+                 (std::max(unit.own, elements) + doubleRegisters(layout) +
+                  (isLooped ? loaded.own : 0) + unit.shared +
+                  (layout.sharesLate ? 0 : unit.late));
   if (layout.sharesLate)
     held += RowsLayout::unitsAtOnce * loaded.late;
   const SizeRange &length = workload.axes[rows.row()].range;
@@ -417,7 +432,8 @@ int64_t RowsModel::registers(const Workload &workload,
     streamed += numberRegisters * schedule.laneRows *
                 (layout.isAcross() ? layout.warpSlots() : layout.roundUnits());
   }
-  int64_t registers = kBaseRegisters + (isSingle ? 8 : 0);
+  int64_t registers = kBaseRegisters + (isSingle ? 8 : 0) +
+                      (doubleRegisters(layout) > 0 ? kDoubleRegisters : 0);
   // What warps exchange across memory, of each of a lane's rows, and results.
   if (layout.isAcross()) {
     if (schedule.warps > 1)
@@ -701,7 +717,7 @@ llvm::Error RowsModel::check(const Workload &workload,
                    " units of a round in registers, or those of whole rounds, "
                    "but got " +
                    Twine(schedule.heldUnits));
-  int64_t mostHeld = mostHeldRegisters(schedule);
+  int64_t mostHeld = mostHeldRegisters(layout);
   if (int64_t held = heldRegisters(workload, layout); held > mostHeld)
     return invalid("expected up to " + Twine(mostHeld) +
                    " registers that hold a row, but got " + Twine(held));
