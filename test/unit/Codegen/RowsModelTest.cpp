@@ -60,10 +60,12 @@ TEST(RowsModel, TakesAccumulatorsOfF64) {
 TEST(RowsModel, PricesF64ByTheRateOfItsUnits) {
   // Two warps, and four elements of a lane. Four schedulers issue 128 lanes of
   // a cycle, in which units of f64 start 32 additions and 16 casts, or two.
-  constexpr double elements = 2 * 4;
-  EXPECT_DOUBLE_EQ(addedByF64("a100"), elements * (128 / 32 + 128 / 16 - 1));
-  EXPECT_DOUBLE_EQ(addedByF64("h100"), elements * (128 / 64 + 128 / 16 - 1));
-  EXPECT_DOUBLE_EQ(addedByF64("t4"), elements * (128 / 2 + 128 / 2 - 1));
+  constexpr double elements = 2 * 4, lanes = 128;
+  EXPECT_DOUBLE_EQ(addedByF64("a100"),
+                   elements * (lanes / 32 + lanes / 16 - 1));
+  EXPECT_DOUBLE_EQ(addedByF64("h100"),
+                   elements * (lanes / 64 + lanes / 16 - 1));
+  EXPECT_DOUBLE_EQ(addedByF64("t4"), elements * (lanes / 2 + lanes / 2 - 1));
 }
 
 TEST(RowsModel, HoldsFewerElementsThatAreConvertedToF64) {

@@ -7,8 +7,8 @@
 namespace ftuner {
 
 /// Returns `value`, of 32 or 64 bits, of the lane whose number differs in one
-/// bit, `distance`. All lanes of the warp take part. A shuffle moves 32 bits, so
-/// 64 take two.
+/// bit, `distance`. All lanes of the warp take part. A shuffle moves 32 bits,
+/// so 64 take two.
 mlir::Value shuffleXor(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                        int64_t distance);
 
