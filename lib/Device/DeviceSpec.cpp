@@ -374,12 +374,21 @@ SmFacts ftuner::smFactsOf(int major, int minor) {
     SmFacts facts;
   };
   static const Row rows[] = {
-      {120, {4, 4, 16, 4}},         {100, {4, 4, 32, 4, 1, 0.25}},
-      {90, {4, 4, 32, 4, 1, 0.63}}, {89, {4, 4, 16, 4}},
-      {86, {4, 4, 16, 8}},          {80, {4, 4, 32, 7}},
-      {75, {4, 4, 16, 12, 2}},      {70, {4, 4, 32, 12, 2}},
-      {61, {4, 8, 32, 16}},         {60, {2, 4, 16, 16}},
-      {53, {4, 8, 32, 20}},         {30, {4, 8, 32, 28}},
+      {120, {4, 4, 16, 2, 4}},
+      {103, {4, 4, 32, 2, 4, 1, 0.25}},
+      {100, {4, 4, 32, 64, 4, 1, 0.25}},
+      {90, {4, 4, 32, 64, 4, 1, 0.63}},
+      {89, {4, 4, 16, 2, 4}},
+      {86, {4, 4, 16, 2, 8}},
+      {80, {4, 4, 32, 32, 7}},
+      {75, {4, 4, 16, 2, 12, 2}},
+      {70, {4, 4, 32, 32, 12, 2}},
+      {61, {4, 8, 32, 4, 16}},
+      {60, {2, 4, 16, 32, 16}},
+      {53, {4, 8, 32, 4, 20}},
+      {50, {4, 8, 32, 4, 28}},
+      {35, {4, 8, 32, 64, 28}},
+      {30, {4, 8, 32, 8, 28}},
   };
   int capability = 10 * major + minor;
   for (const Row &row : llvm::ArrayRef(rows).drop_back())
@@ -395,6 +404,7 @@ SmFacts DeviceSpec::smFacts() const {
   facts.issueSlots = issueSlotsPerSm.value_or(
       facts.warpSchedulers * (rule.issueSlots / rule.warpSchedulers));
   facts.loadStoreUnits = loadStoreUnitsPerSm.value_or(rule.loadStoreUnits);
+  facts.doubleLanes = rule.doubleLanes;
   facts.processNm = processNm.value_or(rule.processNm);
   facts.halfBlockRun = rule.halfBlockRun;
   facts.warpTensorShare = rule.warpTensorShare;

@@ -72,6 +72,15 @@ int64_t RowReductionView::widestBytes() const {
   return bytes;
 }
 
+int64_t RowReductionView::accumulatorBytes() const {
+  int64_t bytes = 4;
+  for (const Computation &computation : workload->computations)
+    if (computation.isReduction())
+      bytes = std::max(bytes,
+                       bytesOf(computation.state->accumulators.front().type));
+  return bytes;
+}
+
 unsigned RowReductionView::laneAxis() const {
   llvm::SmallVector<int64_t> bytes(workload->axes.size(), 0);
   for (const Operand *operand : operandsAlong())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs families of rows that are given, not searched, in the emulator, against NumPy in float64.
 
-Softmax, a norm with a residual, weights, a bias of each row and statistics, sums with extremes, and an extreme with
-its position, of f32, f16 and bf16; rows along memory and across it, of two and three dimensions; few lanes and several
+Softmax, a norm with a residual, weights, a bias of each row and statistics, a norm whose statistics are in f64, sums
+with extremes, and an extreme with its position, of f32, f16 and bf16; rows along memory and across it, of two and three dimensions; few lanes and several
 warps, slices that blocks share out, rows one after the other in a loop; held in part, whole or not at all; wide accesses and single elements; static and
 dynamic lengths. Bounds and races are checked, threads run in random order, some addresses are off their alignment.
 
@@ -25,6 +25,8 @@ LONG = (50257, 131077)
 TOLERANCE = {"f32": 2e-6, "f16": 1e-3, "bf16": 8e-3}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 MOST_REGISTERS = 64
+# With elements in f64 beside those that are held.
+MOST_DOUBLE_REGISTERS = 96
 # Of bytes moved, relatively; of rows that begin within sectors of memory, more.
 BYTES_OFF, SECTORS_OFF = 0.02, 0.15
 
@@ -72,6 +74,8 @@ class Case:
         if self.kind == "norm":
             return ([("x", self.order, x), ("z", self.order, x), ("w", "r", x), ("b", self.space, "f32")],
                     [("s", self.space, "f32"), ("t", self.order, x), ("y", self.order, x)])
+        if self.kind == "variance":
+            return [("x", self.order, x)], [("s", self.space, "f32"), ("y", self.order, x)]
         if self.kind == "argmax":
             return [("x", self.order, x)], [("h", self.space, "f32"), ("p", self.space, "i32")]
         return [("x", self.order, x)], [("s", self.space, "f32"), ("h", self.space, "f32")]
@@ -91,7 +95,7 @@ class Case:
         arguments = [f"%a_{name}: {element}" for name, _, element in inputs]
         of_rows = [text for text, (_, axes, _) in zip(arguments, inputs) if "r" not in axes]
 
-        results_of = ("f32", "i32" if self.kind == "argmax" else "f32")
+        results_of = {"argmax": ("f32", "i32"), "variance": ("f64", "f64")}.get(self.kind, ("f32", "f32"))
 
         def region(number, is_reduction, lines, values, types, arguments=arguments):
             accumulators = [f"%r{index}: {results_of[index]}" for index in range(number)]
@@ -136,6 +140,19 @@ class Case:
             mapped = region(2, False, [*centred, *scale, *weight[0], "%f = arith.mulf %d, %i : f32",
                                        f"%g = arith.mulf %f, {weight[1]} : f32", "%y = arith.addf %g, %a_b : f32", *lines_],
                             ["%v" if self.element == "f32" else "%v16", y], [self.element] * 2)
+        elif self.kind == "variance":
+            wide = [f"%v = arith.extf %a_x : {self.element} to f64"]
+            centred = [*wide, "%k = arith.constant 0.015625 : f64", "%m = arith.mulf %r0, %k : f64",
+                       "%d = arith.subf %v, %m : f64"]
+            reductions = [region(0, True, [*wide, "%n = arith.addf %acc, %v : f64"], ["%n"], ["f64"]),
+                          region(1, True, [*centred, "%p = arith.mulf %d, %d : f64", "%n = arith.addf %acc, %p : f64"],
+                                 ["%n"], ["f64"])]
+            scale = ["%one = arith.constant 1.0 : f64", "%q = arith.addf %r1, %one : f64",
+                     "%q32 = arith.truncf %q : f64 to f32", "%i = math.rsqrt %q32 : f32"]
+            values = region(2, False, scale, ["%i"], ["f32"], of_rows)
+            lines_, y = narrow("y16", "%y")
+            mapped = region(2, False, [*centred, *scale, "%d32 = arith.truncf %d : f64 to f32",
+                                       "%y = arith.mulf %d32, %i : f32", *lines_], [y], [self.element])
         elif self.kind == "argmax":
             # The first position of the extreme.
             position = [*wide, f"%at = ukernel.index {len(self.space)}", "%i = arith.index_cast %at : index to i32",
@@ -220,6 +237,10 @@ class Case:
             d = v - v.sum(-1, keepdims=True) / 64
             i = 1 / numpy.sqrt((d * d).sum(-1, keepdims=True) + 1)
             return [i[..., 0], ordered(v), ordered(d * i * along("w") + along("b"))]
+        if self.kind == "variance":
+            d = x - x.sum(-1, keepdims=True) / 64
+            i = 1 / numpy.sqrt((d * d).sum(-1, keepdims=True) + 1)
+            return [i[..., 0], ordered(d * i)]
         largest = x.max(-1, initial=-numpy.inf)
         if self.kind == "argmax":
             return [largest, x.argmax(-1) if x.shape[-1] else numpy.full(largest.shape, 2**31 - 1)]
@@ -241,8 +262,12 @@ class Case:
             # A loop holds the next row, too, but what rows share once.
             # Without one, what rows share may be loaded behind the reductions.
             inputs = sum(2 if axes != "r" and loop > 1 else axes != "r" or loop > 1 for axes in along)
-            registers = held * inputs * -(-BYTES[self.element] * (lane_rows if self.is_across else unit) // 4)
-            if registers > MOST_REGISTERS:
+            elements = lane_rows if self.is_across else unit
+            registers = held * inputs * -(-BYTES[self.element] * elements // 4)
+            if self.kind == "variance":
+                if registers + 2 * held * elements > MOST_DOUBLE_REGISTERS:
+                    return
+            elif registers > MOST_REGISTERS:
                 return
             tile = [1] * len(self.space) + [8 if self.is_across else 32 * unit * warps]
             axis = self.space.index(self.order[-1]) if self.is_across else 0
@@ -372,7 +397,7 @@ def run_counters(tests, case, families, rows, length, off=BYTES_OFF):
         unit = case.place() if not case.is_across else 1
         held = fields["held_units"] * (fields["warps"] if case.is_across else fields["lanes"] * unit * fields["warps"])
         is_held = held >= length
-        passes = 1 if is_held else {"softmax": 3, "norm": 3, "sums": 2}[case.kind]
+        passes = 1 if is_held else {"softmax": 3, "norm": 3, "variance": 3, "sums": 2}[case.kind]
         reads = 0
         for _, axes, element in inputs:
             if "r" not in axes:
@@ -410,14 +435,14 @@ def run_counters(tests, case, families, rows, length, off=BYTES_OFF):
 
 def main():
     tests, _ = harness.start(__doc__)
-    for kind, element in (("softmax", "f32"), ("norm", "f16"), ("sums", "f32")):
+    for kind, element in (("softmax", "f32"), ("norm", "f16"), ("sums", "f32"), ("variance", "f32")):
         case = Case(kind, "mr", element)
         some = [family for family in case.families() if family[1] == 16 and "lanes = 32" in family[0]]
         every = 24 if harness.SCALE == 1 else 3
         tests.add(f"bytes of {case}", run_counters, tests, case, some[::every], 32, 1024)
         single = [family for family in case.families() if family[1] == 1 and "lanes = 32" in family[0]]
         tests.add(f"bytes of single elements, {case}", run_counters, tests, case, single[::every], 32, 1001, SECTORS_OFF)
-    kinds = ("softmax", "norm", "sums", "argmax")
+    kinds = ("softmax", "norm", "sums", "argmax", "variance")
     orders = ("mr", "mnr", "rm", "mrn")
     elements = ("f32", "f16", "bf16")
     rng = numpy.random.default_rng(harness.SEED)
@@ -443,7 +468,7 @@ def main():
             tests.add(f"{case} {device} {first}", run, tests, case, device, [families[0], *families[first:first + 15]],
                       lengths)
     for kind, element, length in (("softmax", "f32", LONG[0]), ("norm", "f16", LONG[0]), ("sums", "f32", LONG[1]),
-                                  ("argmax", "f16", LONG[0]), ("norm", "f32", LONG[1])):
+                                  ("argmax", "f16", LONG[0]), ("norm", "f32", LONG[1]), ("variance", "f32", LONG[0])):
         case = Case(kind, "mr", element)
         whole = next(text for text in case.families() if "warps = 16" in text[0] and "rows = 1," in text[0])
         # Slices of slots, and of segments.

@@ -2,7 +2,7 @@
 """Runs random reductions of rows in the emulator, against the reference.
 
 Softmax, log-softmax, norms, sums, maxima, quantisation to i8 and the positions of extremes, of f32, f16 and bf16 with
-sums in f32 or in the type itself, as importers write them: with and without unit dimensions, of two to four dimensions,
+sums in f32, in f64 or in the type itself, as importers write them: with and without unit dimensions, of two to four dimensions,
 along one loop or two, behind the sum with a residual which others may use, too, with weights along the row, a factor of
 each row, masks that are given or computed by position, two reductions of one tensor, from another start, of static and
 dynamic lengths, none included; bounds and race checks, threads in random order, addresses off their alignment. Rows of
@@ -18,7 +18,7 @@ import harness
 import numpy
 
 DEVICES = ("v100", "a100", "h200")
-INFINITIES = {"f32": ("0xFF800000", "0x7F800000"), "f16": ("0xFC00", "0x7C00"), "bf16": ("0xFF80", "0x7F80")}
+INFINITIES = {"f64": ("0xFFF0000000000000", "0x7FF0000000000000"), "f32": ("0xFF800000", "0x7F800000"), "f16": ("0xFC00", "0x7C00"), "bf16": ("0xFF80", "0x7F80")}
 
 
 class Rows:
@@ -29,6 +29,8 @@ class Rows:
         self.type = rng.choice(["f32", "f32", "f16", "bf16"])
         self.is_narrow = self.type != "f32" and rng.random() < 0.4
         self.wide = self.type if self.is_narrow or self.kind.startswith("arg") else "f32"
+        if not self.is_narrow and self.kind in ("layer_norm", "rms_norm", "sum", "maximum", "both") and rng.random() < 0.3:
+            self.wide = "f64"
         self.rank = rng.choice([2, 3, 4])
         self.keeps = rng.random() < 0.5
         self.residual = rng.choice([None, "inner", "result"])
@@ -58,7 +60,7 @@ class Rows:
         self.num_rows = self.rank - len(self.factors)
 
     def properties(self):
-        names = ("device", "kind", "type", "rank", "keeps", "residual", "has_weights", "has_factor", "mask",
+        names = ("device", "kind", "type", "wide", "rank", "keeps", "residual", "has_weights", "has_factor", "mask",
                  "is_static", "misalign", "is_narrow", "is_along_two", "has_start")
         length = math.prod(self.factors)
         return {name: getattr(self, name) for name in names} | {
@@ -109,7 +111,7 @@ class Rows:
 
     def element(self, name):
         """Lines that make f32 of an element, and its name then."""
-        return ([], name) if self.type == self.wide else ([f"{name}32 = arith.extf {name} : {self.type} to f32"], f"{name}32")
+        return ([], name) if self.type == self.wide else ([f"{name}w = arith.extf {name} : {self.type} to {self.wide}"], f"{name}w")
 
     def generic(self, result, operands, output, lines, value, is_reduction=False, of_rows=False):
         """One linalg.generic: `operands` are of (value, type, access, argument), `output` of (value, type, element)."""
@@ -251,7 +253,7 @@ class Rows:
                 output, out, kind = self.tensor("i8"), "%eq", "i8"
                 lines, value = [*lines, f"%z = arith.fptoui {value} : {self.wide} to i8"], "%z"
             elif self.type != self.wide:
-                lines, value = [*lines, f"%z = arith.truncf {value} : f32 to {self.type}"], "%z"
+                lines, value = [*lines, f"%z = arith.truncf {value} : {self.wide} to {self.type}"], "%z"
             text += self.generic("%out", operands, (out, output, kind), lines, value)
             results, types = ["%out"], [output]
         if self.residual == "result":
@@ -283,7 +285,7 @@ func.func @f({arguments}) -> ({', '.join(types)}) {{
 """
 
     def __str__(self):
-        said = [self.device, self.kind, self.type, "x".join(map(str, self.sizes)), "static" if self.is_static else "dynamic"]
+        said = [self.device, self.kind, self.type, self.wide, "x".join(map(str, self.sizes)), "static" if self.is_static else "dynamic"]
         return ", ".join(said + [name for name in ("keeps", "has_weights", "has_factor", "misalign", "is_narrow", "is_along_two", "has_start") if getattr(self, name)]
                          + ([f"residual {self.residual}"] if self.residual else [])
                          + ([f"mask {self.mask}"] if self.mask else []))

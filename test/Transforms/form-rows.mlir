@@ -79,23 +79,179 @@ func.func @between(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 
 // -----
 
-// Reductions that are none of rows: of f64, and those whose operator has no neutral
-// element.
+// Reductions that are none of rows: of i64 that do not count, and those whose
+// operator has no neutral element.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: ukernel.row_reduction
-func.func @others(%x: tensor<?x?xf64>, %y: tensor<?x?xf32>) -> (tensor<?xf64>, tensor<?xf32>) {
+func.func @others(%x: tensor<?x?xi64>, %y: tensor<?x?xf32>) -> (tensor<?xi64>, tensor<?xf32>) {
   %c0 = arith.constant 0 : index
-  %zero64 = arith.constant 0.0 : f64
+  %zero64 = arith.constant 0 : i64
   %zero = arith.constant 0.0 : f32
-  %m = tensor.dim %x, %c0 : tensor<?x?xf64>
+  %m = tensor.dim %x, %c0 : tensor<?x?xi64>
   %k = tensor.dim %y, %c0 : tensor<?x?xf32>
-  %e64 = tensor.empty(%m) : tensor<?xf64>
-  %z64 = linalg.fill ins(%zero64 : f64) outs(%e64 : tensor<?xf64>) -> tensor<?xf64>
-  %a = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf64>) outs(%z64 : tensor<?xf64>) dimensions = [1]
+  %e64 = tensor.empty(%m) : tensor<?xi64>
+  %z64 = linalg.fill ins(%zero64 : i64) outs(%e64 : tensor<?xi64>) -> tensor<?xi64>
+  %a = linalg.reduce { arith.addi } ins(%x : tensor<?x?xi64>) outs(%z64 : tensor<?xi64>) dimensions = [1]
   %ek = tensor.empty(%k) : tensor<?xf32>
   %zk = linalg.fill ins(%zero : f32) outs(%ek : tensor<?xf32>) -> tensor<?xf32>
   %c = linalg.reduce { arith.subf } ins(%y : tensor<?x?xf32>) outs(%zk : tensor<?xf32>) dimensions = [1]
-  return %a, %c : tensor<?xf64>, tensor<?xf32>
+  return %a, %c : tensor<?xi64>, tensor<?xf32>
+}
+
+// -----
+
+// A variance in f64 of rows of f32, as torch-mlir writes it: one operator with
+// accumulators of f64, which reads and writes f32.
+#all = affine_map<(m, r) -> (m, r)>
+#keep = affine_map<(m, r) -> (m, 0)>
+// CHECK-LABEL: func.func @variance
+// CHECK-NOT: linalg.generic
+// CHECK: ukernel.row_reduction ins(%{{.*}} : tensor<?x72xf32>) outs(%{{.*}} : tensor<?x72xf32>)
+// CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f64):
+// CHECK: arith.addf %{{.*}} : f64
+// CHECK: ^bb0(%{{.*}}: f32, %{{.*}}: f64, %{{.*}}: f64):
+// CHECK-NOT: linalg.generic
+func.func @variance(%x: tensor<?x72xf32>) -> tensor<?x72xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f64
+  %width = arith.constant 72.0 : f64
+  %m = tensor.dim %x, %c0 : tensor<?x72xf32>
+  %e = tensor.empty(%m) : tensor<?x72xf32>
+  %e64 = tensor.empty(%m) : tensor<?x72xf64>
+  %e1 = tensor.empty(%m) : tensor<?x1xf64>
+  %start = linalg.fill ins(%zero : f64) outs(%e1 : tensor<?x1xf64>) -> tensor<?x1xf64>
+  %wide = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x72xf32>) outs(%e64 : tensor<?x72xf64>) {
+  ^bb0(%v: f32, %o: f64):
+    %w = arith.extf %v : f32 to f64
+    linalg.yield %w : f64
+  } -> tensor<?x72xf64>
+  %sum = linalg.generic {indexing_maps = [#all, #keep], iterator_types = ["parallel", "reduction"]}
+      ins(%wide : tensor<?x72xf64>) outs(%start : tensor<?x1xf64>) {
+  ^bb0(%v: f64, %acc: f64):
+    %s = arith.addf %v, %acc : f64
+    linalg.yield %s : f64
+  } -> tensor<?x1xf64>
+  %squares = linalg.generic {indexing_maps = [#all, #keep, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%wide, %sum : tensor<?x72xf64>, tensor<?x1xf64>) outs(%e64 : tensor<?x72xf64>) {
+  ^bb0(%v: f64, %s: f64, %o: f64):
+    %mean = arith.divf %s, %width : f64
+    %d = arith.subf %v, %mean : f64
+    %q = arith.mulf %d, %d : f64
+    linalg.yield %q : f64
+  } -> tensor<?x72xf64>
+  %variance = linalg.generic {indexing_maps = [#all, #keep], iterator_types = ["parallel", "reduction"]}
+      ins(%squares : tensor<?x72xf64>) outs(%start : tensor<?x1xf64>) {
+  ^bb0(%v: f64, %acc: f64):
+    %s = arith.addf %v, %acc : f64
+    linalg.yield %s : f64
+  } -> tensor<?x1xf64>
+  %y = linalg.generic {indexing_maps = [#all, #keep, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %variance : tensor<?x72xf32>, tensor<?x1xf64>) outs(%e : tensor<?x72xf32>) {
+  ^bb0(%v: f32, %q: f64, %o: f32):
+    %t = arith.truncf %q : f64 to f32
+    %r = math.rsqrt %t : f32
+    %z = arith.mulf %v, %r : f32
+    linalg.yield %z : f32
+  } -> tensor<?x72xf32>
+  return %y : tensor<?x72xf32>
+}
+
+// -----
+
+// A later reduction of the same rows comes with what computes its elements,
+// which reads nothing that the group computes.
+#all = affine_map<(m, r) -> (m, r)>
+#row = affine_map<(m, r) -> (m)>
+// CHECK-LABEL: func.func @two_reductions
+// CHECK-NOT: linalg.generic
+// CHECK: ukernel.row_reduction
+// CHECK-NOT: linalg.generic
+// CHECK-NOT: ukernel.row_reduction
+func.func @two_reductions(%x: tensor<?x72xf32>) -> (tensor<?xf32>, tensor<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %zero64 = arith.constant 0.0 : f64
+  %m = tensor.dim %x, %c0 : tensor<?x72xf32>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %e64 = tensor.empty(%m) : tensor<?xf64>
+  %o = tensor.empty(%m) : tensor<?x72xf64>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %z64 = linalg.fill ins(%zero64 : f64) outs(%e64 : tensor<?xf64>) -> tensor<?xf64>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<?x72xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
+  %wide = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x72xf32>) outs(%o : tensor<?x72xf64>) {
+  ^bb0(%a: f32, %q: f64):
+    %w = arith.extf %a : f32 to f64
+    linalg.yield %w : f64
+  } -> tensor<?x72xf64>
+  %squares = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<?x72xf64>) outs(%o : tensor<?x72xf64>) {
+  ^bb0(%a: f64, %q: f64):
+    %w = arith.mulf %a, %a : f64
+    linalg.yield %w : f64
+  } -> tensor<?x72xf64>
+  %t = linalg.reduce { arith.addf } ins(%squares : tensor<?x72xf64>) outs(%z64 : tensor<?xf64>) dimensions = [1]
+  return %s, %t : tensor<?xf32>, tensor<?xf64>
+}
+
+// -----
+
+// Nothing of that joins where the later reduction is of other rows.
+// CHECK-LABEL: func.func @other_rows
+// CHECK: ukernel.row_reduction
+// CHECK: ukernel.row_reduction
+#all = affine_map<(m, r) -> (m, r)>
+func.func @other_rows(%x: tensor<64x72xf32>) -> (tensor<64xf32>, tensor<72xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = tensor.empty() : tensor<72xf32>
+  %o = tensor.empty() : tensor<64x72xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<72xf32>) -> tensor<72xf32>
+  %s = linalg.reduce { arith.addf } ins(%x : tensor<64x72xf32>) outs(%z : tensor<64xf32>) dimensions = [1]
+  %squares = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<64x72xf32>) outs(%o : tensor<64x72xf32>) {
+  ^bb0(%a: f32, %q: f32):
+    %w = arith.mulf %a, %a : f32
+    linalg.yield %w : f32
+  } -> tensor<64x72xf32>
+  %t = linalg.reduce { arith.addf } ins(%squares : tensor<64x72xf32>) outs(%y : tensor<72xf32>) dimensions = [0]
+  return %s, %t : tensor<64xf32>, tensor<72xf32>
+}
+
+// -----
+
+// A norm of all elements is of a single row, with what lies around it.
+#all = affine_map<(a, b) -> (a, b)>
+#none = affine_map<(a, b) -> ()>
+// CHECK-LABEL: func.func @all_elements
+// CHECK-NOT: linalg.generic
+// CHECK: ukernel.row_reduction ins(%{{.*}}, %{{.*}} : tensor<?xf32>, tensor<?xf32>) outs(%{{.*}} : tensor<1x?xf32>)
+// CHECK-NOT: linalg.generic
+func.func @all_elements(%x: tensor<?x8xf32>, %w: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %m = tensor.dim %x, %c0 : tensor<?x8xf32>
+  %e = tensor.empty(%m) : tensor<?x8xf32>
+  %e1 = tensor.empty() : tensor<f32>
+  %start = linalg.fill ins(%zero : f32) outs(%e1 : tensor<f32>) -> tensor<f32>
+  %sum = linalg.generic {indexing_maps = [#all, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<?x8xf32>) outs(%start : tensor<f32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %q = arith.mulf %v, %v : f32
+    %s = arith.addf %q, %acc : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %y = linalg.generic {indexing_maps = [#all, #none, #all, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum, %w : tensor<?x8xf32>, tensor<f32>, tensor<?x8xf32>) outs(%e : tensor<?x8xf32>) {
+  ^bb0(%v: f32, %s: f32, %g: f32, %o: f32):
+    %r = math.rsqrt %s : f32
+    %z = arith.mulf %v, %r : f32
+    %f = arith.mulf %z, %g : f32
+    linalg.yield %f : f32
+  } -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
 }
 
 // -----
@@ -293,16 +449,16 @@ func.func @f(%x: tensor<?x?xf32>) -> (tensor<?xf32>) {
 
 // -----
 
-// An operator of f64 behind the sum stays apart, and the others are rows.
+// An operator of i64 behind the sum stays apart, and the others are rows.
 // CHECK-LABEL: func.func @f
 // CHECK: %[[R:.*]]:2 = ukernel.row_reduction
 // CHECK: linalg.generic {{.*}}ins({{.*}}%[[R]]#0
-// CHECK: arith.extf
+// CHECK: arith.fptosi
 #all = affine_map<(m, r) -> (m, r)>
 #row = affine_map<(m, r) -> (m)>
 #col = affine_map<(m, r) -> (r)>
 #id1 = affine_map<(m) -> (m)>
-func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf64>, tensor<?xf32>) {
+func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xi64>, tensor<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -311,7 +467,7 @@ func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf64>, tensor<?
   %e = tensor.empty(%m) : tensor<?xf32>
   %o = tensor.empty(%m, %n) : tensor<?x?xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
-  %ob = tensor.empty(%m, %n) : tensor<?x?xf64>
+  %ob = tensor.empty(%m, %n) : tensor<?x?xi64>
   %s = linalg.reduce { arith.addf } ins(%x : tensor<?x?xf32>) outs(%z : tensor<?xf32>) dimensions = [1]
   %y0 = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
       ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
@@ -320,13 +476,13 @@ func.func @f(%x: tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf64>, tensor<?
     linalg.yield %t : f32
   } -> tensor<?x?xf32>
   %yb = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
-      ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%ob : tensor<?x?xf64>) {
-  ^bb0(%a: f32, %b: f32, %q: f64):
+      ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%ob : tensor<?x?xi64>) {
+  ^bb0(%a: f32, %b: f32, %q: i64):
     %v = arith.divf %a, %b : f32
-    %t = arith.extf %v : f32 to f64
-    linalg.yield %t : f64
-  } -> tensor<?x?xf64>
-  return %y0, %yb, %s : tensor<?x?xf32>, tensor<?x?xf64>, tensor<?xf32>
+    %t = arith.fptosi %v : f32 to i64
+    linalg.yield %t : i64
+  } -> tensor<?x?xi64>
+  return %y0, %yb, %s : tensor<?x?xf32>, tensor<?x?xi64>, tensor<?xf32>
 }
 
 // -----
@@ -740,9 +896,9 @@ func.func @middle(%x: tensor<5x7x8xf32>) -> (tensor<5x7x8xf32>, tensor<5x8xf32>)
 // CHECK-LABEL: func.func @wide_number
 // CHECK: %[[R:.*]]:2 = ukernel.row_reduction ins(%arg0 : tensor<?x?xf32>)
 // CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg0, %[[R]]#0
-// CHECK: arith.mulf {{.*}}, %arg1 : f64
+// CHECK: arith.mulf {{.*}}, %arg1 : f80
 // CHECK: return %[[R]]#1, %[[W]]
-func.func @wide_number(%x: tensor<?x?xf32>, %k: f64) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+func.func @wide_number(%x: tensor<?x?xf32>, %k: f80) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -764,9 +920,9 @@ func.func @wide_number(%x: tensor<?x?xf32>, %k: f64) -> (tensor<?x?xf32>, tensor
   %w = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<?x?xf32>, tensor<?xf32>) outs(%o : tensor<?x?xf32>) {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
-    %q = arith.extf %p : f32 to f64
-    %u = arith.mulf %q, %k : f64
-    %v = arith.truncf %u : f64 to f32
+    %q = arith.extf %p : f32 to f80
+    %u = arith.mulf %q, %k : f80
+    %v = arith.truncf %u : f80 to f32
     linalg.yield %v : f32
   } -> tensor<?x?xf32>
   return %y, %w : tensor<?x?xf32>, tensor<?x?xf32>

@@ -30,6 +30,8 @@ struct SmFacts {
   int64_t issueSlots = 4;
   /// Lanes of the load/store units: threads that a cycle serves.
   int64_t loadStoreUnits = 32;
+  /// Multiply-adds of f64 that a cycle starts.
+  int64_t doubleLanes = 32;
   /// Feature size of the process, as its maker calls it.
   double processNm = 16;
   /// Blocks with half as many warps as there are schedulers: how many of them

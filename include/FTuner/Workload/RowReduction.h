@@ -38,6 +38,8 @@ public:
   bool isReadByReductions(const Operand &operand) const;
   /// Bytes of the widest element among those operands'.
   int64_t widestBytes() const;
+  /// Bytes of the widest accumulator: 4, or 8 with one of f64.
+  int64_t accumulatorBytes() const;
   /// The axis along which those operands are contiguous, and neighbouring lanes
   /// lie: the row itself, or a space axis where rows lie across (a sum over the
   /// first dimension). If they differ, that of the most bytes of an element.

@@ -209,7 +209,8 @@ void RowsDescriber::describeReduction(unsigned number) {
       AstBuffer exchange = ast.buffers()[buffer];
       exchange.name = "exchange";
       exchange.memory = AstMemory::Shared;
-      exchange.elements = static_cast<double>(layout.exchangeBytes()) / 4;
+      exchange.elements = static_cast<double>(layout.exchangeBytes()) /
+                          static_cast<double>(layout.accumulatorBytes);
       join.accesses.push_back({ast.addBuffer(exchange), true, true});
     }
   }

@@ -15,8 +15,11 @@ static constexpr int64_t kMaxThreads = 512;
 /// Registers of a thread beside what it holds of its row: indices, addresses,
 /// bounds.
 static constexpr int64_t kBaseRegisters = 28;
+/// And for quotients and roots in f64, which are computed once a row.
+static constexpr int64_t kDoubleRegisters = 20;
 /// Of a row, in registers of a thread, and with the next one and what both
-/// share. More would leave an SM less than 512 threads.
+/// share, or with its elements in f64. More would leave an SM less than 512
+/// threads.
 static constexpr int64_t kMaxHeldRegisters = 64, kMaxLoopRegisters = 96;
 /// Neighbours that a lane has of a row: eight narrow elements are enough work
 /// for an access.
@@ -34,7 +37,8 @@ RowsLayout::RowsLayout(const RowReductionView &rows,
       vector(std::clamp<int64_t>(schedule.access / rows.widestBytes(), 1,
                                  placeElements(rows))),
       unit(isAcross() ? 1 : placeElements(rows)),
-      widestBytes(rows.widestBytes()) {}
+      widestBytes(rows.widestBytes()),
+      accumulatorBytes(rows.accumulatorBytes()) {}
 
 int64_t RowsLayout::heldElements() const {
   int64_t units = roundUnits();
@@ -55,8 +59,8 @@ struct UnitRegisters {
 };
 } // namespace
 
-/// `isSingle`: each element takes one, as it does until elements are joined,
-/// and lanes that exchange them have one more.
+/// `isSingle`: each element takes whole ones, as it does until elements are
+/// joined, and lanes that exchange them have one more.
 static UnitRegisters unitRegisters(const Workload &workload,
                                    const RowsLayout &layout,
                                    bool isSingle = false) {
@@ -76,10 +80,24 @@ static UnitRegisters unitRegisters(const Workload &workload,
     int64_t &kind = llvm::is_contained(operand->axes, blockAxis) ? registers.own
                     : rows.isReadByReductions(*operand) ? registers.shared
                                                         : registers.late;
-    kind += isSingle ? elements
+    kind += isSingle ? elements * ceilDiv(operand->elementBytes, int64_t(4))
                      : ceilDiv(operand->elementBytes * elements, int64_t(4));
   }
   return registers;
+}
+
+/// Registers of a thread for a unit's elements in f64: ptxas converts them once
+/// and keeps them beside the elements. 0 with accumulators of 32 bits.
+static int64_t doubleRegisters(const RowsLayout &layout) {
+  return layout.accumulatorBytes > 4
+             ? 2 * layout.unit * layout.schedule.laneRows
+             : 0;
+}
+
+static int64_t mostHeldRegisters(const RowsLayout &layout) {
+  return layout.schedule.rowLoop > 1 || doubleRegisters(layout) > 0
+             ? kMaxLoopRegisters
+             : kMaxHeldRegisters;
 }
 
 RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
@@ -87,7 +105,8 @@ RowsLayout::RowsLayout(const Workload &workload, const RowsSchedule &schedule,
     : RowsLayout(RowReductionView(workload), schedule, slices) {
   UnitRegisters registers = unitRegisters(workload, *this);
   sharesLate = schedule.rowLoop == 1 &&
-               schedule.heldUnits * registers.all() > kMaxHeldRegisters;
+               schedule.heldUnits * (registers.all() + doubleRegisters(*this)) >
+                   mostHeldRegisters(*this);
 }
 
 /// Registers of a thread that hold its elements of the row's inputs, in a loop
@@ -97,11 +116,8 @@ static int64_t heldRegisters(const Workload &workload,
   UnitRegisters unit = unitRegisters(workload, layout);
   int64_t rows = layout.schedule.rowLoop > 1 ? 2 : 1;
   return layout.schedule.heldUnits *
-         (rows * unit.own + unit.shared + (layout.sharesLate ? 0 : unit.late));
-}
-
-static int64_t mostHeldRegisters(const RowsSchedule &schedule) {
-  return schedule.rowLoop > 1 ? kMaxLoopRegisters : kMaxHeldRegisters;
+         (rows * unit.own + unit.shared + doubleRegisters(layout) +
+          (layout.sharesLate ? 0 : unit.late));
 }
 
 /// Rounds of a tree that makes one number of as many as a row has slots.
@@ -185,7 +201,7 @@ public:
         continue;
       schedule.heldUnits = held;
       RowsLayout layout(workload, schedule);
-      if (heldRegisters(workload, layout) > mostHeldRegisters(schedule))
+      if (heldRegisters(workload, layout) > mostHeldRegisters(layout))
         continue;
       // A loop over rows serves those that are held.
       if (held == 0 && schedule.rowLoop > 1)
@@ -395,12 +411,14 @@ int64_t RowsModel::registers(const Workload &workload,
   RowReductionView rows(workload);
   const RowsSchedule &schedule = layout.schedule;
   UnitRegisters unit = unitRegisters(workload, layout);
+  int64_t numberRegisters = layout.accumulatorBytes / 4;
   int64_t elements = layout.unit * schedule.laneRows;
   bool isLooped = schedule.rowLoop > 1, isSingle = schedule.access == 1;
   UnitRegisters loaded = unitRegisters(workload, layout, isSingle);
   int64_t held = schedule.heldUnits *
-                 (std::max(unit.own, elements) + (isLooped ? loaded.own : 0) +
-                  unit.shared + (layout.sharesLate ? 0 : unit.late));
+                 (std::max(unit.own, elements) + doubleRegisters(layout) +
+                  (isLooped ? loaded.own : 0) + unit.shared +
+                  (layout.sharesLate ? 0 : unit.late));
   if (layout.sharesLate)
     held += RowsLayout::unitsAtOnce * loaded.late;
   const SizeRange &length = workload.axes[rows.row()].range;
@@ -411,15 +429,16 @@ int64_t RowsModel::registers(const Workload &workload,
     // Single elements have bounds of their own.
     if (isSingle)
       streamed += streamed / 2;
-    streamed += schedule.laneRows *
+    streamed += numberRegisters * schedule.laneRows *
                 (layout.isAcross() ? layout.warpSlots() : layout.roundUnits());
   }
-  int64_t registers = kBaseRegisters + (isSingle ? 8 : 0);
+  int64_t registers = kBaseRegisters + (isSingle ? 8 : 0) +
+                      (doubleRegisters(layout) > 0 ? kDoubleRegisters : 0);
   // What warps exchange across memory, of each of a lane's rows, and results.
   if (layout.isAcross()) {
     if (schedule.warps > 1)
-      held += schedule.warps * schedule.laneRows;
-    registers += schedule.laneRows * rows.numReductions();
+      held += numberRegisters * schedule.warps * schedule.laneRows;
+    registers += numberRegisters * schedule.laneRows * rows.numReductions();
   }
   // A loop over rows keeps addresses and bounds of all its accesses.
   if (isLooped)
@@ -446,8 +465,9 @@ llvm::Error RowsModel::supports(const Workload &workload,
         state.merge == Merge::Other || state.correctedBy)
       return invalid("expected reductions to one number, which others read");
     if (ElementType type = computation.state->accumulators.front().type;
-        type != ElementType::F32 && type != ElementType::I32)
-      return invalid("expected accumulators of f32 or i32, but got " +
+        !llvm::is_contained(
+            {ElementType::F32, ElementType::F64, ElementType::I32}, type))
+      return invalid("expected accumulators of f32, f64 or i32, but got " +
                      nameOf(type));
   }
   RowReductionView rows(workload);
@@ -462,15 +482,15 @@ llvm::Error RowsModel::supports(const Workload &workload,
     if (operand.role != OperandRole::Input &&
         operand.role != OperandRole::Output)
       return invalid("expected inputs and outputs alone");
-    if (!llvm::is_contained({ElementType::F32, ElementType::F16,
-                             ElementType::BF16, ElementType::I1,
-                             ElementType::I8, ElementType::I16,
+    if (!llvm::is_contained({ElementType::F64, ElementType::F32,
+                             ElementType::F16, ElementType::BF16,
+                             ElementType::I1, ElementType::I8, ElementType::I16,
                              ElementType::I32},
                             operand.elementType) &&
         (rows.isAlong(operand) || operand.elementType != ElementType::I64))
       return invalid(
-          "expected elements of f32, f16, bf16, booleans or integers of 8 to "
-          "32 bits, or of 64 bits once a row, but got " +
+          "expected elements of floats, booleans or integers of 8 to 32 bits, "
+          "or of 64 bits once a row, but got " +
           nameOf(operand.elementType));
   }
   return llvm::Error::success();
@@ -504,8 +524,39 @@ static void addExchange(const RowsLayout &layout, double singles, double units,
                                                     layout.roundUnits()));
 }
 
+/// Instructions of a warp that operations of one point take of the schedulers.
+/// An operation in f64, or a cast from or to f64, counts as those that they
+/// issue while the warp has the units of f64.
+static double issuedInstructions(llvm::ArrayRef<Operations> operations,
+                                 const SmFacts &sm) {
+  // Special functions go to a unit of a quarter of the rate, and take some
+  // instructions around them.
+  constexpr double kSpecialInstructions = 8;
+  // Casts of f64 of an SM in a cycle, where multiply-adds are not fewer (CUDA
+  // C++ Programming Guide, arithmetic throughput).
+  constexpr int64_t kDoubleCasts = 16;
+  auto slotsPer = [&](int64_t lanes) {
+    return static_cast<double>(sm.issueSlots * RowsSchedule::warpSize) /
+           static_cast<double>(lanes);
+  };
+  double instructions = 0;
+  for (const Operations &entry : operations) {
+    bool isDouble = entry.operandType == ElementType::F64 ||
+                    entry.resultType == ElementType::F64;
+    double own = entry.unit() == OperationUnit::Special
+                     ? kSpecialInstructions * entry.count
+                     : entry.flops();
+    if (isDouble && entry.kind == OperationKind::Cast)
+      own = entry.count * slotsPer(std::min(kDoubleCasts, sm.doubleLanes));
+    else if (isDouble)
+      own *= slotsPer(sm.doubleLanes);
+    instructions += own;
+  }
+  return instructions;
+}
+
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
-                          unsigned part, const DeviceSpec &) const {
+                          unsigned part, const DeviceSpec &device) const {
   RowReductionView rows(workload);
   RowsSchedule schedule = RowsSchedule::of(family.schedule);
   RowsLayout layout(workload, schedule);
@@ -571,16 +622,12 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     if (!llvm::is_contained(operand->axes, layout.blockAxis(rows)))
       work.reusedBytes += bytes * (1 - 1 / loop);
   }
-  // Special functions go to a unit of a quarter of the rate, and take some
-  // instructions around them.
-  constexpr double kSpecialInstructions = 8;
+  SmFacts sm = device.smFacts();
   for (const Computation &computation : workload.computations) {
     if (computation.axes.contains(layout.rowAxis))
       work.specialOperations +=
           specialsOf(computation.operations) * roundElements;
-    double instructions =
-        flopsOf(computation.operations) +
-        (kSpecialInstructions - 1) * specialsOf(computation.operations);
+    double instructions = issuedInstructions(computation.operations, sm);
     if (computation.axes.contains(layout.rowAxis))
       work.otherInstructions += warps * elements * (instructions + 1);
     else
@@ -670,7 +717,7 @@ llvm::Error RowsModel::check(const Workload &workload,
                    " units of a round in registers, or those of whole rounds, "
                    "but got " +
                    Twine(schedule.heldUnits));
-  int64_t mostHeld = mostHeldRegisters(schedule);
+  int64_t mostHeld = mostHeldRegisters(layout);
   if (int64_t held = heldRegisters(workload, layout); held > mostHeld)
     return invalid("expected up to " + Twine(mostHeld) +
                    " registers that hold a row, but got " + Twine(held));

@@ -68,14 +68,14 @@ unsigned reductionLoopOf(linalg::LinalgOp op) {
   return loops.front();
 }
 
-/// How rows compute a reduction of linalg: in an accumulator of 32 bits, from
-/// what an empty row gives.
+/// How rows compute a reduction of linalg: in a wide accumulator, from what an
+/// empty row gives.
 struct Accumulation {
   /// Updates the accumulator, in the operator's body.
   Operation *combining;
   /// The operation by which rows do: booleans are integers there.
   OperationName name;
-  /// f32 or i32.
+  /// f32, f64 or i32.
   Type type;
   /// What the operator starts from and is combined with the row's result: a
   /// constant, a scalar or a tensor; null where it makes no difference.
@@ -85,10 +85,12 @@ struct Accumulation {
   bool hasStart() const { return start || constantStart; }
 };
 
-/// The type of 32 bits in which rows accumulate values of a type; null for
-/// none. Sums of booleans are less than the length of a row.
+/// The type in which rows accumulate values of a type, of 32 bits except for
+/// f64; null for none. Sums of booleans are less than the length of a row.
 Type accumulatorTypeOf(Operation *combining, Type own) {
   MLIRContext *context = own.getContext();
+  if (own.isF64())
+    return own;
   if (own.isF32() || own.isF16() || own.isBF16())
     return Float32Type::get(context);
   if (own.isSignlessInteger(1) || own.isSignlessInteger(8) ||
@@ -139,6 +141,10 @@ std::optional<Accumulation> matchRowReduction(linalg::LinalgOp op) {
   Type type = accumulatorTypeOf(combining, own);
   std::optional<OperationName> name = wideOperation(combining, own);
   if (!neutral || !type || !name)
+    return std::nullopt;
+  // No path computes products of matrices in f64, and rows would read each
+  // factor once for every element of the product.
+  if (own.isF64() && isSumOfProducts(op))
     return std::nullopt;
   Accumulation result{combining, *name, type, {}, {}};
   // Extremes of narrow integers begin with another value than wide ones.
@@ -325,7 +331,23 @@ private:
   /// Notes what a member reads from outside along all loops.
   void addOutside(linalg::LinalgOp op);
   void addProducers();
+  /// Operators that are behind the group: they need its values, but do not
+  /// belong to it.
+  using BehindOps = llvm::SmallPtrSet<Operation *, 16>;
   void addConsumers();
+  /// Elementwise operators in front of a later reduction: those that were added
+  /// for it, and those that do not belong to the group.
+  struct Producers {
+    const BehindOps &behind;
+    SmallVector<linalg::LinalgOp> added;
+    llvm::SmallPtrSet<Operation *, 16> rejected;
+  };
+  /// Adds the operators that compute what `op` reads from what members read.
+  void addProducersOf(linalg::LinalgOp op, Producers &producers);
+  /// Removes all of those that were added except the first `count`.
+  void removeAdded(Producers &producers, size_t count);
+  /// Adds a later reduction of the same rows with what computes its elements.
+  bool addReduction(linalg::LinalgOp op, const BehindOps &behind);
   /// Whether the seed is among the members, and all their accesses fit: a value
   /// may have joined behind an operator that reads it along other loops.
   bool isConsistent() const;
@@ -374,6 +396,9 @@ RowGroup::RowGroup(linalg::LinalgOp seed, RowGroupOptions options,
   add(seed, own);
   addProducers();
   addConsumers();
+  llvm::sort(members, [](linalg::LinalgOp lhs, linalg::LinalgOp rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
 }
 
 /// Adds what a map over an operator's loops says of them, if it reads a value
@@ -591,9 +616,57 @@ void RowGroup::addProducers() {
   }
 }
 
+void RowGroup::addProducersOf(linalg::LinalgOp op, Producers &producers) {
+  for (Value operand : op.getDpsInputs()) {
+    auto producer = operand.getDefiningOp<linalg::LinalgOp>();
+    if (!producer || isMember(producer) ||
+        producers.behind.contains(producer) ||
+        producers.rejected.contains(producer) ||
+        producer->getBlock() != block || !isElementwise(producer))
+      continue;
+    size_t before = producers.added.size();
+    addProducersOf(producer, producers);
+    std::optional<Loops> found = loopsIn(producer);
+    if (!found || !isAlongRow(toGroup(initMapOf(producer), *found))) {
+      removeAdded(producers, before);
+      producers.rejected.insert(producer);
+      continue;
+    }
+    add(producer, *found);
+    producers.added.push_back(producer);
+  }
+}
+
+void RowGroup::removeAdded(Producers &producers, size_t count) {
+  while (producers.added.size() > count) {
+    linalg::LinalgOp op = producers.added.pop_back_val();
+    loops.erase(op);
+    layouts.erase(op->getResult(0));
+  }
+}
+
+bool RowGroup::addReduction(linalg::LinalgOp op, const BehindOps &behind) {
+  Producers producers{behind, {}, {}};
+  std::optional<Loops> found = loopsIn(op);
+  if (!found && options.hasProducers) {
+    addProducersOf(op, producers);
+    found = loopsIn(op);
+  }
+  if (!found) {
+    removeAdded(producers, 0);
+    return false;
+  }
+  add(op, *found);
+  producers.added.push_back(op);
+  for (linalg::LinalgOp member : producers.added) {
+    members.push_back(member);
+    addOutside(member);
+  }
+  return true;
+}
+
 void RowGroup::addConsumers() {
-  // What needs the group's values and is behind it.
-  llvm::SmallPtrSet<Operation *, 16> behind;
+  BehindOps behind;
   for (Operation &operation : *block) {
     Operation *op = &operation;
     bool isBehind = false, uses = false;
@@ -623,8 +696,11 @@ void RowGroup::addConsumers() {
       layouts[op->getResult(0)] = layout;
       continue;
     }
+    bool reduces = member && !isBehind && isRowReduction(member);
+    if (reduces && addReduction(member, behind))
+      continue;
     std::optional<Loops> found;
-    if (member && !isBehind)
+    if (member && !isBehind && !reduces)
       found = loopsIn(member);
     if (!found) {
       if (!uses && !isBehind)

@@ -605,6 +605,38 @@ bool LoopCollapser::collapseAround(const Place &place) {
   return false;
 }
 
+/// Returns true if a reduction that has rows of its own reads what `op` reads
+/// or what follows from that, through elementwise operators and reshapes: these
+/// would lose its rows in a collapse to one row.
+static bool sharesWithRows(linalg::LinalgOp op) {
+  llvm::SetVector<Value> values;
+  values.insert_range(op.getDpsInputs());
+  for (size_t next = 0; next < values.size(); ++next) {
+    if (!isa<RankedTensorType>(values[next].getType()))
+      continue;
+    SmallVector<Operation *> around(values[next].getUsers());
+    if (Operation *definition = values[next].getDefiningOp())
+      around.push_back(definition);
+    for (Operation *other : around) {
+      auto linalgOp = dyn_cast<linalg::LinalgOp>(other);
+      if (linalgOp && linalgOp.getNumReductionLoops() != 0) {
+        if (linalgOp.getNumParallelLoops() != 0)
+          return true;
+        continue;
+      }
+      bool isReshape =
+          isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(other);
+      if (!linalgOp && !isReshape)
+        continue;
+      // Not the tensor that gives a result its sizes.
+      values.insert_range(isReshape ? SmallVector<Value>{other->getOperand(0)}
+                                    : linalgOp.getDpsInputs());
+      values.insert_range(other->getResults());
+    }
+  }
+  return false;
+}
+
 void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
   ReassociationIndices loops;
   SmallVector<unsigned> reduced;
@@ -614,9 +646,8 @@ void LoopCollapser::collapseReduction(linalg::LinalgOp op) {
       return;
     loops.push_back(loop);
   }
-  // Of a single row others may have rows of their own.
-  bool isSingleRow = op.getNumParallelLoops() == 0;
-  if (!collapse(op, loops) || isSingleRow)
+  bool isAlone = op.getNumParallelLoops() == 0 && sharesWithRows(op);
+  if (!collapse(op, loops) || isAlone)
     return;
   while (!pending.empty()) {
     auto next = cast<linalg::LinalgOp>(pending.back());

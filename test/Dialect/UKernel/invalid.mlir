@@ -2312,7 +2312,7 @@ func.func @rows1(%x: tensor<?x?x4xf32>, %y: tensor<?xf32>) {
 
 // row_reduction_c3: an accumulator of f16
 func.func @rows2(%x: tensor<?x4xf16>, %y: tensor<?xf16>) {
-  // expected-error @+1 {{'ukernel.row_reduction' op expected reduction 0 to have an accumulator of f32 or i32, but got 'f16'}}
+  // expected-error @+1 {{'ukernel.row_reduction' op expected reduction 0 to have an accumulator of f32, f64 or i32, but got 'f16'}}
   %r = ukernel.row_reduction ins(%x : tensor<?x4xf16>) outs(%y : tensor<?xf16>)
     maps = [affine_map<(m, r) -> (m, r)>, affine_map<(m, r) -> (m)>] reduce {
     ^bb0(%a: f16, %acc: f16):

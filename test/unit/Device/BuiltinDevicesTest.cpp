@@ -189,6 +189,20 @@ TEST(BuiltinDevices, ReachTheirPeaksByWarpsUpToAda) {
   EXPECT_EQ(smFactsOf(12, 0).warpTensorShare, 1);
 }
 
+TEST(BuiltinDevices, HaveTheRatesOfF64OfTheirCapabilities) {
+  for (auto [name, lanes] : {std::pair("k80", 64),
+                             {"p100", 32},
+                             {"p4", 4},
+                             {"v100", 32},
+                             {"t4", 2},
+                             {"a100", 32},
+                             {"a40", 2},
+                             {"l4", 2},
+                             {"h100", 64}})
+    EXPECT_EQ(load(name).smFacts().doubleLanes, lanes) << name;
+  EXPECT_EQ(smFactsOf(12, 0).doubleLanes, 2);
+}
+
 TEST(DeviceSpec, TensorRatesArePowersOfTwoWherePeaksAreStatedForALowerClock) {
   DeviceSpec device;
   device.smCount = 100;

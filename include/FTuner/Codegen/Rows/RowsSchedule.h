@@ -155,6 +155,8 @@ struct RowsLayout {
   int64_t unit;
   /// Bytes of the widest element along the row.
   int64_t widestBytes;
+  /// Bytes of a number that warps exchange, that of the widest accumulator.
+  int64_t accumulatorBytes;
   /// Whether operands that all rows share, and that no reduction reads, are
   /// loaded when elements are stored: held beside the row, they would take too
   /// many registers.
@@ -228,7 +230,7 @@ struct RowsLayout {
     if (schedule.warps == 1)
       return 0;
     int64_t numbers = isAcross() ? schedule.warps : slots();
-    return 4 * schedule.rowsAtOnce() * numbers;
+    return accumulatorBytes * schedule.rowsAtOnce() * numbers;
   }
   /// So many times are these bytes there: once for each reduction. With one
   /// reduction rows one after the other take turns, for between what a warp

@@ -146,9 +146,12 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
     return reduceLanes(reduction, reduceTree(reduction, numbers).front(),
                        schedule.lanes, layout.slotSlices());
   }
-  Value own = slots.front();
-  Value memory = exchangeMemory(reduction, own.getType(),
-                                schedule.rowsAtOnce() * numSlots);
+  // The lower words of all numbers lie before the upper ones, so that a warp's
+  // slots, which are some places apart, are in different banks.
+  SmallVector<Value, 2> words = wordsOf(b, slots.front());
+  int64_t numWords = schedule.rowsAtOnce() * numSlots;
+  Value memory = exchangeMemory(reduction, words.front().getType(),
+                                numWords * static_cast<int64_t>(words.size()));
   Value first = math.mul(rowGroup, numSlots);
   Value index = math.add(first, lane);
   Value isOwn =
@@ -158,14 +161,20 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
-    memref::StoreOp::create(b, own, memory, index);
+    for (auto [word, value] : llvm::enumerate(words))
+      memref::StoreOp::create(
+          b, value, memory,
+          math.add(index, static_cast<int64_t>(word) * numWords));
   }
   gpu::BarrierOp::create(b);
   // Of the slots of others in the lane's place the slice's own one.
   if (int64_t slices = layout.slotSlices(); slices > 1)
     index = math.add(
         first, math.add(math.mul(math.div(lane, slices), slices), slotSlice));
-  return reduceLanes(reduction, memref::LoadOp::create(b, memory, index),
+  for (auto [word, value] : llvm::enumerate(words))
+    value = memref::LoadOp::create(
+        b, memory, math.add(index, static_cast<int64_t>(word) * numWords));
+  return reduceLanes(reduction, joinWords(b, words, slots.front().getType()),
                      numSlots, layout.slotSlices());
 }
 

@@ -116,10 +116,11 @@ static LogicalResult verifyReduction(RowReductionOp op, unsigned number,
   if (failed(verifyScalarRegion(op, region, name, arguments,
                                 accumulators[number])))
     return failure();
-  if (!accumulators[number].isF32() && !accumulators[number].isInteger(32))
+  if (Type type = accumulators[number];
+      !type.isF32() && !type.isF64() && !type.isInteger(32))
     return op.emitOpError("expected ")
-           << name << " to have an accumulator of f32 or i32, but got "
-           << accumulators[number];
+           << name << " to have an accumulator of f32, f64 or i32, but got "
+           << type;
   Operation *combining = op.getCombiningOp(number);
   if (!combining || !arith::getNeutralElement(combining))
     return op.emitOpError("expected ")

@@ -18,7 +18,6 @@ _FUNCTIONS = frozenset([
     "FlexAttention",
     "LinearAttention",
     "NegativeLogLikelihoodLoss",
-    "RMSNormalization",
     "RotaryEmbedding",
     "SoftmaxCrossEntropyLoss",
     "SwiGLU",

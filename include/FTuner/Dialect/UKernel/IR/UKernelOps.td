@@ -280,8 +280,8 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     * `row_reduction_c1`: there are an axis of rows, up to four, the axis r, an output and
       a reduction.
     * `row_reduction_c2`: outputs have every space axis, alone in a dimension.
-    * `row_reduction_c3`: a reduction's accumulator is a float or an integer of 32 bits,
-      and the one operation that updates it has a neutral element.
+    * `row_reduction_c3`: a reduction's accumulator is of f32, f64 or i32, and the one
+      operation that updates it has a neutral element.
     * `row_reduction_c4`: `values` and `map` yield elements of their outputs.
     * `row_reduction_c5`: `plan` names a `ukernel.plan` of as many axes.
     * `row_reduction_c6`: with a `phase`, operands are buffers, and the last

@@ -19,14 +19,19 @@ F32 = TensorProto.FLOAT
 
 def normalized(e: Emitter, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value, Value]:
     """(x - mean) / sqrt(variance + epsilon), the mean and the factor, with sizes of 1."""
-    count = count_of(x, axes)
-    mean = divided(e, total(e, x, axes), count)
+    mean = divided(e, total(e, x, axes), count_of(x, axes))
     centered = e.pointwise(x.kind, [x, mean], lambda b, a, m: b.sub(a, m))
-    squares = e.pointwise(x.kind, [centered], lambda b, a: b.mul(a, a))
-    variance = divided(e, total(e, squares, axes), count)
-    shifted = e.pointwise(x.kind, [variance], lambda b, v: b.add(v, b.like(epsilon, v)))
+    result, factor = of_unit_power(e, centered, axes, epsilon)
+    return result, mean, factor
+
+
+def of_unit_power(e: Emitter, x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value]:
+    """x / sqrt(mean of squares + epsilon), and the factor, with sizes of 1."""
+    squares = e.pointwise(x.kind, [x], lambda b, a: b.mul(a, a))
+    power = divided(e, total(e, squares, axes), count_of(x, axes))
+    shifted = e.pointwise(x.kind, [power], lambda b, v: b.add(v, b.like(epsilon, v)))
     factor = e.pointwise(x.kind, [shifted], lambda b, v: b.unary("rsqrt", v))
-    return e.pointwise(x.kind, [centered, factor], lambda b, a, f: b.mul(a, f)), mean, factor
+    return e.pointwise(x.kind, [x, factor], lambda b, a, f: b.mul(a, f)), factor
 
 
 def scaled(e: Emitter, x: Value, scale: Value | None, bias: Value | None) -> Value:
@@ -57,20 +62,55 @@ def mean_variance(e: Emitter, n: Node) -> Value:
     return e.cast(e.pointwise(kind, [centered, variance], scale, wide.dims), x.kind)
 
 
+def parameter_of(e: Emitter, n: Node, index: int) -> Value | None:
+    """A scale or bias, an input of the node, which broadcasts to its first input; None for one that is left out.
+
+    Sizes that are not 1 in the model are checked to be those of the first input: a size that is 1 only at run time
+    would cost a test for each element that is read.
+    """
+    x, value = n.inputs[0], n.input(index)
+    assert x is not None
+    if value is None:
+        return None
+    first = x.rank - value.rank
+    what = f"expected input {index} to have"
+    if first < 0:
+        raise n.refuse(f"{what} at most {x.rank} dimensions, but got {value.rank}", "give it operands that fit")
+    for dim, size in enumerate(value.dims):
+        if size != 1:
+            whole = f"{what} as many elements in dimension {dim} as input 0 has in dimension {first + dim}"
+            e.check_equal(size, x.dims[first + dim], whole)
+    own = [1 if size == 1 else x.dims[first + dim] for dim, size in enumerate(value.dims)]
+    return e.retype(value, own)
+
+
+def scaled_as(e: Emitter, result: Value, kind: int, scale: Value | None, bias: Value | None) -> Value:
+    """Elements that are rounded to `kind` before they are scaled and shifted, and again afterwards."""
+    wide = sums_kind(kind)
+    return e.cast(scaled(e, e.cast(e.cast(result, kind), wide), scale, bias), kind)
+
+
 @lowers("LayerNormalization")
 def layer_normalization(e: Emitter, n: Node) -> list[Value]:
-    x, scale, bias = n.inputs[0], n.inputs[1], n.input(2)
+    x = n.inputs[0]
     assert x is not None
-    axis = axis_of(n, -1, x.rank)
-    # Statistics have the type that the operator specifies.
-    kind = sums_kind(x.kind)
-    result, mean, factor = normalized(
-        e, e.cast(x, kind), [*range(axis, x.rank)], n.attr("epsilon", 1e-5)
-    )
-    if x.kind != kind:
-        result = e.cast(e.cast(result, x.kind), kind)
-    result = e.cast(scaled(e, result, scale, bias), x.kind)
-    return [result, mean, factor][: max(1, len(n.outputs))]
+    axes = [*range(axis_of(n, -1, x.rank), x.rank)]
+    stash = n.attr("stash_type", F32)
+    scale, bias = parameter_of(e, n, 1), parameter_of(e, n, 2)
+    wide = e.cast(x, sums_kind(stash))
+    result, mean, factor = normalized(e, wide, axes, n.attr("epsilon", 1e-5))
+    results = [scaled_as(e, result, x.kind, scale, bias), e.cast(mean, stash), e.cast(factor, stash)]
+    return results[: max(1, len(n.outputs))]
+
+
+@lowers("RMSNormalization")
+def rms_normalization(e: Emitter, n: Node) -> Value:
+    x, scale = n.inputs[0], parameter_of(e, n, 1)
+    assert x is not None and scale is not None
+    axes = [*range(axis_of(n, -1, x.rank), x.rank)]
+    wide = e.cast(x, sums_kind(n.attr("stash_type", F32)))
+    result, _ = of_unit_power(e, wide, axes, n.attr("epsilon", 1e-5))
+    return scaled_as(e, e.cast(result, x.kind), scale.kind, scale, None)
 
 
 def of_channels(e: Emitter, value: Value, rank: int) -> Value:
@@ -102,7 +142,10 @@ def group_normalization(e: Emitter, n: Node) -> Value:
     part = channels // groups
     what = f"expected a number of channels that is a multiple of its {groups} groups"
     e.check_equal(part * groups, channels, what)
-    grouped = e.reshape(e.cast(x, kind), [batch, groups, part, *sides])
+    grouped = e.cast(x, kind)
+    # Groups of one channel are the channels.
+    if part != 1:
+        grouped = e.reshape(grouped, [batch, groups, part, *sides])
     rank = grouped.rank
     result, _, _ = normalized(e, grouped, [*range(2, rank)], n.attr("epsilon", 1e-5))
     if n.version < 21:
