@@ -244,14 +244,16 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.heldSteps = work.heldSteps;
   block.laterPasses = work.laterPasses;
   block.rowLoop = work.rowLoop;
-  block.reusedBytes = work.reusedBytes;
+  block.commonBytes = work.commonBytes;
+  block.distinctCommonBytes = work.distinctCommonBytes;
   block.syncCycles =
       kShuffleCycles * work.shuffles + kBarrierCycles * work.barriers;
   block.headCycles = work.headCycles;
   block.epilogueInstructions = work.epilogueInstructions;
   double leastCycles = 32 / figures.loadStoreLanes;
   for (const WarpAccess &access : work.accesses) {
-    bool isShared = access.kind != WarpAccess::Kind::GlobalLoad;
+    bool isShared = access.kind == WarpAccess::Kind::SharedLoad ||
+                    access.kind == WarpAccess::Kind::SharedStore;
     double cycles = isShared ? wavefronts(access.address, access.width)
                              : globalLines(access.address, access.width);
     (isShared ? block.sharedCycles : block.globalLines) +=

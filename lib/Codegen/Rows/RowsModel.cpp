@@ -429,6 +429,78 @@ llvm::Error RowsModel::supports(const Workload &workload,
   return llvm::Error::success();
 }
 
+/// Accesses of a lane to a unit, and instructions that share out what they bring
+/// among the lanes of a row.
+namespace {
+struct UnitAccesses {
+  double count = 1, exchange = 0;
+};
+} // namespace
+
+/// Single elements of a row are accessed by neighbouring lanes, from a multiple
+/// of a sector on, so a unit of V elements takes V + 1 accesses; each lane then
+/// gets its own neighbours by shuffles and choices among those V + 1.
+static UnitAccesses unitAccesses(const RowsLayout &layout) {
+  constexpr double kInstructionsOfExchange = 3;
+  if (layout.isAcross() || layout.schedule.access > 1 || layout.unit == 1)
+    return {static_cast<double>(layout.accesses()), 0};
+  auto elements = static_cast<double>(layout.unit);
+  return {elements + 1, kInstructionsOfExchange * elements * elements};
+}
+
+/// One access of a warp to an operand. Lanes of a row lie side by side, and each
+/// row's piece begins a line of its own, since rows may lie anywhere.
+static WarpAccess rowAccess(const RowsLayout &layout, WarpAccess::Kind kind,
+                            int64_t elementBytes) {
+  // Words between two rows: enough lines for any access.
+  constexpr int64_t kRowStride = 1 << 12;
+  const RowsSchedule &schedule = layout.schedule;
+  int64_t bytes = layout.vector * elementBytes;
+  // Of a unit in several accesses a lane has every so many bytes.
+  int64_t apart = schedule.access > 1 && !layout.isAcross()
+                      ? layout.unit * elementBytes
+                      : bytes;
+  int64_t lanes = layout.isAcross() ? RowsSchedule::warpSize : schedule.lanes;
+  WarpAccess access;
+  access.kind = kind;
+  access.width = std::max<int64_t>(bytes / 4, 1);
+  for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
+    access.address[lane] =
+        lane / lanes * kRowStride + lane % lanes * apart / 4;
+  return access;
+}
+
+/// Warp instructions for an element of each lane.
+namespace {
+struct ElementInstructions {
+  /// Of the f32 lanes, and all.
+  double fma = 0, all = 0;
+  double specials = 0;
+};
+} // namespace
+
+static double functionsOf(const Computation &computation) {
+  double count = 0;
+  for (const Operations &operations : computation.operations)
+    if (operations.kind == OperationKind::Function)
+      count += operations.count;
+  return count;
+}
+
+/// Instructions of a computation of rows. `known`: functions of the same
+/// elements that an earlier computation has left in registers.
+static ElementInstructions instructionsOf(const Computation &computation,
+                                          double known) {
+  // Special functions go to a unit of a quarter of the rate, and take some
+  // instructions around them, most of the f32 lanes.
+  constexpr double kSpecialInstructions = 8, kSpecialFma = 6;
+  double specials = specialsOf(computation.operations);
+  double arithmetic = flopsOf(computation.operations) - specials;
+  specials -= std::min(known, functionsOf(computation));
+  return {arithmetic + kSpecialFma * specials,
+          arithmetic + kSpecialInstructions * specials, specials};
+}
+
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
                           unsigned part, const DeviceSpec &) const {
   RowReductionView rows(workload);
@@ -445,7 +517,9 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.registersPerThread = static_cast<double>(registers(workload, layout));
   // Of all rows that a lane has one after the other.
   auto loop = static_cast<double>(schedule.rowLoop);
-  double accesses = loop * units * static_cast<double>(layout.accesses());
+  UnitAccesses ofUnit = unitAccesses(layout);
+  double accesses = loop * units * ofUnit.count;
+  double exchange = loop * units * ofUnit.exchange;
   double elements =
       loop * units * static_cast<double>(layout.unit * schedule.laneRows);
   auto roundElements = static_cast<double>(schedule.blockRows * layout.round());
@@ -469,41 +543,49 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
-    if (!isInput(operand->role)) {
-      work.otherInstructions += 3 * warps * accesses;
-      work.storedBytes +=
-          static_cast<double>(operand->elementBytes) * roundElements;
+    bool isRead = isInput(operand->role);
+    WarpAccess access = rowAccess(layout,
+                                  isRead ? WarpAccess::Kind::GlobalLoad
+                                         : WarpAccess::Kind::GlobalStore,
+                                  operand->elementBytes);
+    access.count = warps * accesses;
+    work.accesses.push_back(access);
+    work.otherInstructions +=
+        (isRead ? 4 : 3) * access.count + warps * exchange;
+    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
+    if (!isRead) {
+      work.storedBytes += bytes;
       continue;
     }
-    WarpAccess load;
-    load.kind = WarpAccess::Kind::GlobalLoad;
-    int64_t width = layout.vector * operand->elementBytes;
-    load.width = std::max<int64_t>(width / 4, 1);
-    for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
-      load.address[lane] = lane * width / 4;
-    load.count = warps * accesses;
-    work.accesses.push_back(load);
-    work.loadedRegisters += load.count * static_cast<double>(load.width);
-    work.otherInstructions += 4 * load.count;
-    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
+    work.loadedRegisters += access.count * static_cast<double>(access.width);
     work.globalBytes += bytes;
-    if (!llvm::is_contained(operand->axes, layout.blockAxis(rows)))
-      work.reusedBytes += bytes * (1 - 1 / loop);
+    unsigned blockAxis = layout.blockAxis(rows);
+    if (!llvm::is_contained(operand->axes, blockAxis)) {
+      work.commonBytes += bytes;
+      work.distinctCommonBytes +=
+          bytes / static_cast<double>(schedule.blockRows);
+    }
   }
-  // Special functions go to a unit of a quarter of the rate, and take some
-  // instructions around them.
-  constexpr double kSpecialInstructions = 8;
+  // Neighbouring lanes begin at multiples of an access; single elements at those
+  // of a sector.
+  if (!layout.isAcross() && schedule.access > 1)
+    work.runBytes = static_cast<double>(schedule.lanes * schedule.access);
+  double known = 0;
   for (const Computation &computation : workload.computations) {
-    if (computation.axes.contains(layout.rowAxis))
-      work.specialOperations +=
-          specialsOf(computation.operations) * roundElements;
-    double instructions =
-        flopsOf(computation.operations) +
-        (kSpecialInstructions - 1) * specialsOf(computation.operations);
-    if (computation.axes.contains(layout.rowAxis))
-      work.otherInstructions += warps * elements * (instructions + 1);
-    else
-      work.epilogueInstructions += loop * warps * instructions;
+    bool isAlongRow = computation.axes.contains(layout.rowAxis);
+    ElementInstructions ofElement =
+        instructionsOf(computation, isAlongRow ? known : 0);
+    if (!isAlongRow) {
+      work.epilogueInstructions += loop * warps * ofElement.all;
+      continue;
+    }
+    // A row in registers keeps what passes compute of its elements.
+    if (schedule.heldUnits > 0)
+      known = std::max(known, functionsOf(computation));
+    work.specialOperations += ofElement.specials * roundElements;
+    work.fma += warps * elements * ofElement.fma;
+    work.otherInstructions +=
+        warps * elements * (ofElement.all - ofElement.fma + 1);
   }
   // A chunk's places become one number, and so do a row's slots.
   if (!layout.isAcross())

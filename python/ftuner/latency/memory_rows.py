@@ -85,6 +85,11 @@ _RMS, _PAIR = 20.0, 140.0
 # Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
+# Bytes of a sector of DRAM, and elements next to each other that a warp accesses at once: a vector of
+# each lane, or single ones.
+_SECTOR = 32.0
+_VECTORS, _SINGLES = 128.0, 32.0
+
 Part = dict[str, Any]
 
 
@@ -99,10 +104,12 @@ def block_of(
     rounds: Any = 1,
     later_passes: Any = 0,
     sync: Any = 0,
+    common: Any = 0,
 ) -> Part:
     """A block as one step: its warp instructions, bytes, and loads that wait for one another.
 
-    `rounds` are those of one pass; `later_passes` read the row again.
+    `rounds` are those of one pass; `later_passes` read the row again; `common` are bytes of operands
+    that all blocks share, beside those loaded.
     """
     return dict(
         warps=warps,
@@ -110,7 +117,10 @@ def block_of(
         fma=_ARITHMETIC * instructions,
         other_instructions=(1 - _ARITHMETIC) * instructions,
         special_operations=special,
-        l2_bytes=loaded,
+        global_lines=(loaded + common + stored) / 128,
+        l2_bytes=loaded + common,
+        common_bytes=common,
+        distinct_common_bytes=common,
         stored_bytes=stored,
         exposed_loads=rounds,
         later_passes=later_passes,
@@ -125,6 +135,23 @@ def _elementwise(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array,
     # Elements of a block: 4 for each of 128 threads.
     blocks = np.ceil(rows * cols / 512)
     return blocks, block_of(4, instructions, 512 * size * inputs, 512 * size)
+
+
+def _broken_sectors(op: str, cols: Array, size: Array) -> Array:
+    """Sectors that accesses break, over the fewest (LatencyGrid::brokenSectors).
+
+    Rows begin at multiples of the greatest common divisor of their bytes and a sector's; in elementwise kernels
+    they do not matter.
+    """
+    if op not in ("softmax", "layernorm"):
+        return np.zeros(len(cols))
+    # Softmax of long rows begins its vectors at multiples of 16 bytes of memory, not of the row.
+    singles = np.full(len(cols), op == "softmax") & (cols <= 1024)
+    begin = np.gcd((cols * size).astype(np.int64), int(_SECTOR)).astype(float)
+    begin = np.where(singles, begin, np.maximum(begin, 16))
+    elements = np.where(singles, np.minimum(_SINGLES, _power_of_two(cols)), _VECTORS)
+    broken: Array = (1 - begin / _SECTOR) * _SECTOR / (elements * size)
+    return broken
 
 
 def _power_of_two(x: Array) -> Array:
@@ -171,13 +198,14 @@ def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         4,
         vectors * _NORM_VECTOR + 4 * _NORM_MERGE,
         cols * size,
-        # The scale and the shift are loaded by every block.
-        3 * cols * size,
+        cols * size,
         registers=40,
         special=cols,
         rounds=np.ceil(cols / 512),
         later_passes=1,
         sync=4 * _SHUFFLE + 2 * _BARRIER,
+        # The scale and the shift.
+        common=2 * cols * size,
     )
     return rows, part
 
@@ -270,8 +298,9 @@ def launches_of(
     moved = OPERATORS[op] * rows * cols * element_bytes * launches
     is_in_place = op in ("rope", "add_rmsnorm")
     return launches_of_blocks(
-        blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device
-    )
+        blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device,
+        _broken_sectors(op, cols, element_bytes),
+    )  # fmt: skip
 
 
 def strided_launches_of(
@@ -298,10 +327,12 @@ def launches_of_blocks(
     touched: Array,
     figures: list[dict[str, float]],
     device: npt.NDArray[np.int64],
+    broken: Any = 0.0,
 ) -> Launches:
     """Launches of memory-bound kernels: how many blocks, and what each does (`block_of`).
 
-    `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses.
+    `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses;
+    `broken`: sectors that accesses break, over the fewest.
     """
     fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
     fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
@@ -313,6 +344,7 @@ def launches_of_blocks(
         sum_bytes=0.0,
         output_bytes=moved,
         touched_bytes=touched,
+        broken_sectors=broken,
     )
     return model().launches(figures, device, [fields], grid)
 

@@ -142,11 +142,11 @@ TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   block.l2Bytes = block.storedBytes = 8 * 4096;
   // What they share is loaded once.
   double alone = explain(block, 1600, plainConstants()).smTime;
-  block.reusedBytes = block.l2Bytes * 7 / 8;
+  block.commonBytes = block.l2Bytes;
   EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * alone);
   block.heldSteps = 0;
   double streamed = explain(block, 1600, plainConstants()).smTime;
-  block.reusedBytes = 0;
+  block.commonBytes = 0;
   EXPECT_DOUBLE_EQ(explain(block, 1600, plainConstants()).smTime, streamed);
   // SMs and DRAM overlap as in kernels that do not reduce, but for the first.
   LatencyConstants both = plainConstants();
