@@ -109,6 +109,7 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"row_loop", &LatencyBlock::rowLoop},
     {"common_bytes", &LatencyBlock::commonBytes},
     {"distinct_common_bytes", &LatencyBlock::distinctCommonBytes},
+    {"run_bytes", &LatencyBlock::runBytes},
     {"sync_cycles", &LatencyBlock::syncCycles},
 };
 
@@ -129,7 +130,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"rhs_bytes", &LatencyGrid::rhsBytes},
     {"output_bytes", &LatencyGrid::outputBytes},
     {"touched_bytes", &LatencyGrid::touchedBytes},
-    {"broken_sectors", &LatencyGrid::brokenSectors},
+    {"row_bytes", &LatencyGrid::rowBytes},
     {"is_output_aligned", &LatencyGrid::isOutputAligned},
     {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
     {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},

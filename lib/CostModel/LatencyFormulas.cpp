@@ -541,10 +541,11 @@ static bool holdsRows(const LatencyPart &part) {
   return part.steps <= part.table->block.heldSteps;
 }
 
-/// p of SMs and DRAM. A block that reads its rows again loads, reduces and stores
-/// by turns, so DRAM waits unless other blocks of its SM are elsewhere. One that
-/// holds them leaves DRAM idle only before its first load arrives and after its
-/// last (`StreamTerms::bare`), whether it loops over rows or is one of many.
+/// p of SMs and DRAM. A block that reads its rows again loads, reduces and
+/// stores by turns, so DRAM waits unless other blocks of its SM are elsewhere.
+/// One that holds them leaves DRAM idle only before its first load arrives and
+/// after its last (`StreamTerms::bare`), whether it loops over rows or is one
+/// of many.
 static double streamOverlapOf(const LatencyPart &part, const Waves &waves,
                               const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
@@ -575,6 +576,22 @@ static double workCycles(const LatencyPart &part,
   return ofWarp / constants.streamWarpRate + block.syncCycles;
 }
 
+/// Sectors of DRAM that accesses break, over the fewest that they could take.
+/// Rows that lie behind each other begin at multiples of the greatest common
+/// divisor of their bytes and a sector's.
+static double brokenSectors(const LatencyBlock &block,
+                            const LatencyGrid &grid) {
+  constexpr double kSectorBytes = 32;
+  if (grid.rowBytes <= 0)
+    return 0;
+  double begin = kSectorBytes;
+  while (std::fmod(grid.rowBytes, begin) != 0 && begin > 1)
+    begin /= 2;
+  double run = block.runBytes > 0 ? std::min(block.runBytes, grid.rowBytes)
+                                  : grid.rowBytes;
+  return (1 - begin / kSectorBytes) * std::min(kSectorBytes / run, 1.0);
+}
+
 /// Bytes that each pass of a block over its rows loads of them alone.
 static double rowBytes(const LatencyBlock &block) {
   return block.l2Bytes - block.commonBytes;
@@ -587,15 +604,15 @@ static double l2BytesOnce(const LatencyDevice &device, const LatencyPart &part,
                           double filled, double resident, double blocks) {
   const LatencyBlock &block = part.table->block;
   double steps = part.steps * filled;
-  double common = holdsRows(part) ? block.commonBytes / block.rowLoop
-                                  : block.commonBytes;
+  double common =
+      holdsRows(part) ? block.commonBytes / block.rowLoop : block.commonBytes;
   double distinct = steps * block.distinctCommonBytes;
   double inL1 = distinct + resident * steps * rowBytes(block) / block.rowLoop;
   double missed = device.l1Bytes > 0 ? knee(inL1 / device.l1Bytes) : 1;
   double blocksOfSm = std::max(blocks / device.smCount, 1.0);
-  double shared = std::min(steps * common, missed * steps * common +
-                                               (1 - missed) * distinct /
-                                                   blocksOfSm);
+  double shared =
+      std::min(steps * common,
+               missed * steps * common + (1 - missed) * distinct / blocksOfSm);
   return steps * (rowBytes(block) + block.storedBytes) + shared;
 }
 
@@ -628,7 +645,7 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   // A row that ends within its last step has no more than it has.
   double filled = std::min(
       grid.reduceLength / std::max(block.kTile * part.steps, 1.0), 1.0);
-  terms.l2 = resident * share * (1 + grid.brokenSectors) *
+  terms.l2 = resident * share * (1 + brokenSectors(block, grid)) *
              (l2BytesOnce(device, part, filled, resident, blocks) +
               again * rowBytes(block)) /
              constants.streamL2BytesPerCycle;
@@ -642,8 +659,8 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   double work = workCycles(part, constants);
   // The next row is loaded while this one is reduced and stored.
   double ofNext = holdsRows(part) ? std::max(loads, work) : loads + work;
-  terms.latency = loads + work + (block.rowLoop - 1) * ofNext +
-                  block.clusterCycles;
+  terms.latency =
+      loads + work + (block.rowLoop - 1) * ofNext + block.clusterCycles;
   terms.bare = kStreamStart + wait(missFirst) + work;
   terms.start = kStreamStart;
   return terms;
@@ -678,9 +695,10 @@ static Stream describeStream(const LatencyDevice &device, const Waves &waves,
   Stream stream;
   double again =
       block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
-  stream.dramBytes = (grid.outputBytes * missFirst +
-                      waves.blocks * again * rowBytes(block) * missAgain) *
-                     (1 + constants.streamUnaligned * grid.brokenSectors);
+  stream.dramBytes =
+      (grid.outputBytes * missFirst +
+       waves.blocks * again * rowBytes(block) * missAgain) *
+      (1 + constants.streamUnaligned * brokenSectors(block, grid));
   stream.rounds = std::floor(waves.perSm / waves.resident);
   stream.restBlocks = std::clamp(waves.perSm - stream.rounds * waves.resident,
                                  0.0, waves.resident);
@@ -708,13 +726,16 @@ static void predictStream(const LatencyDevice &device, const LatencyPart &part,
   Stream stream = describeStream(device, times.waves, part, grid, constants);
   times.sm = stream.cycles / device.clockMhz;
   times.dramBytes = stream.dramBytes;
-  times.dram =
-      stream.dramBytes / (device.dramGbps * 1e3 * constants.streamDramShare);
+  double peak = device.dramGbps * 1e3;
+  times.dram = stream.dramBytes / (peak * constants.streamDramShare);
   times.bare = stream.bare / device.clockMhz;
   times.overlap = streamOverlapOf(part, times.waves, constants);
   times.unlimited =
       times.bare + norm(times.overlap, std::array<double, 2>{
                                            times.sm - times.bare, times.dram});
+  // `streamDramShare` is that of kernels whose SMs take their part of the time.
+  times.unlimited = std::max(
+      times.unlimited, stream.dramBytes / (peak * constants.streamBestShare));
 }
 
 /// Shares out the cycles of a memory-bound kernel's SMs. Returns their sum.
@@ -852,8 +873,7 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
 
   // The norm of SMs and DRAM is shared out the same way.
   std::array<double, 2> share = shares(
-      times.overlap,
-      std::array<double, 2>{times.sm - times.bare, times.dram});
+      times.overlap, std::array<double, 2>{times.sm - times.bare, times.dram});
   double together = times.unlimited - times.bare;
   double scale = (times.bare + together * share[0]) / accounted;
   for (double *term : {&terms.issue, &terms.sharedMemory, &terms.l2,

@@ -121,6 +121,8 @@ struct LatencyBlock {
   /// Bytes of a step's loads that all rows share, and those of different
   /// addresses among them (BlockWork).
   double commonBytes = 0, distinctCommonBytes = 0;
+  /// Bytes next to each other that a warp accesses at once; 0: a row.
+  double runBytes = 0;
   /// Cycles of the shuffles and barriers that a block waits for one after the
   /// other; above 0 in kernels that reduce.
   double syncCycles = 0;
@@ -148,9 +150,9 @@ struct LatencyGrid {
   /// Bytes that a memory-bound launch touches: fewer than `outputBytes` where
   /// it works in place. 0: as many.
   double touchedBytes = 0;
-  /// Sectors of DRAM that a memory-bound launch accesses beyond the fewest, over
-  /// these: accesses that begin within a sector break it.
-  double brokenSectors = 0;
+  /// Bytes of a row, behind which the next one lies, of a memory-bound launch
+  /// whose accesses begin where rows do. 0: all accesses begin at sectors.
+  double rowBytes = 0;
   /// Whether output rows start at multiples of 32 bytes.
   bool isOutputAligned = true;
   /// Contiguous bytes that a step of a block reads of a row of each operand.

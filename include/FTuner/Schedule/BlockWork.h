@@ -107,8 +107,9 @@ struct BlockWork {
   /// serves the others. A block that holds its rows loads them for the first of
   /// `rowLoop` rows only.
   double commonBytes = 0, distinctCommonBytes = 0;
-  /// Bytes next to each other that a warp accesses at once; 0 where each access
-  /// begins at a sector of DRAM, so that rows alone may break some.
+  /// Bytes next to each other that a warp accesses at once, from a place on
+  /// that is a row's begin and a multiple of such accesses; 0: those of the
+  /// row, whose accesses all begin at sectors of DRAM.
   double runBytes = 0;
   /// Shuffles and barriers that a block waits for one after the other.
   double shuffles = 0, barriers = 0;

@@ -429,11 +429,17 @@ llvm::Error RowsModel::supports(const Workload &workload,
   return llvm::Error::success();
 }
 
-/// Accesses of a lane to a unit, and instructions that share out what they bring
-/// among the lanes of a row.
 namespace {
+/// Accesses of a lane to a unit, and instructions that share out what they
+/// bring among the lanes of a row.
 struct UnitAccesses {
   double count = 1, exchange = 0;
+};
+
+/// Warp instructions for an element of each lane: those of the f32 lanes, and
+/// all; and operations of the special function units.
+struct ElementInstructions {
+  double fma = 0, all = 0, specials = 0;
 };
 } // namespace
 
@@ -448,8 +454,8 @@ static UnitAccesses unitAccesses(const RowsLayout &layout) {
   return {elements + 1, kInstructionsOfExchange * elements * elements};
 }
 
-/// One access of a warp to an operand. Lanes of a row lie side by side, and each
-/// row's piece begins a line of its own, since rows may lie anywhere.
+/// One access of a warp to an operand. Lanes of a row lie side by side, and
+/// each row's piece begins a line of its own, since rows may lie anywhere.
 static WarpAccess rowAccess(const RowsLayout &layout, WarpAccess::Kind kind,
                             int64_t elementBytes) {
   // Words between two rows: enough lines for any access.
@@ -465,20 +471,11 @@ static WarpAccess rowAccess(const RowsLayout &layout, WarpAccess::Kind kind,
   access.kind = kind;
   access.width = std::max<int64_t>(bytes / 4, 1);
   for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
-    access.address[lane] =
-        lane / lanes * kRowStride + lane % lanes * apart / 4;
+    access.address[lane] = lane / lanes * kRowStride + lane % lanes * apart / 4;
   return access;
 }
 
-/// Warp instructions for an element of each lane.
-namespace {
-struct ElementInstructions {
-  /// Of the f32 lanes, and all.
-  double fma = 0, all = 0;
-  double specials = 0;
-};
-} // namespace
-
+/// Functions of the dialect math that a computation calls at each point.
 static double functionsOf(const Computation &computation) {
   double count = 0;
   for (const Operations &operations : computation.operations)
@@ -487,8 +484,9 @@ static double functionsOf(const Computation &computation) {
   return count;
 }
 
-/// Instructions of a computation of rows. `known`: functions of the same
-/// elements that an earlier computation has left in registers.
+/// Returns what a computation of rows executes. `known` functions of the same
+/// elements are left in registers by an earlier computation, as the
+/// exponentials of a softmax's sum are for its values.
 static ElementInstructions instructionsOf(const Computation &computation,
                                           double known) {
   // Special functions go to a unit of a quarter of the rate, and take some
@@ -544,14 +542,17 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
     bool isRead = isInput(operand->role);
+    bool isCommon = !llvm::is_contained(operand->axes, layout.blockAxis(rows));
+    // What all rows share stays in registers from one row to the next.
+    double rowsOfAccess = isCommon ? loop : 1;
     WarpAccess access = rowAccess(layout,
                                   isRead ? WarpAccess::Kind::GlobalLoad
                                          : WarpAccess::Kind::GlobalStore,
                                   operand->elementBytes);
-    access.count = warps * accesses;
+    access.count = warps * accesses / rowsOfAccess;
     work.accesses.push_back(access);
     work.otherInstructions +=
-        (isRead ? 4 : 3) * access.count + warps * exchange;
+        (isRead ? 4 : 3) * access.count + warps * exchange / rowsOfAccess;
     double bytes = static_cast<double>(operand->elementBytes) * roundElements;
     if (!isRead) {
       work.storedBytes += bytes;
@@ -559,15 +560,14 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
     }
     work.loadedRegisters += access.count * static_cast<double>(access.width);
     work.globalBytes += bytes;
-    unsigned blockAxis = layout.blockAxis(rows);
-    if (!llvm::is_contained(operand->axes, blockAxis)) {
+    if (isCommon) {
       work.commonBytes += bytes;
       work.distinctCommonBytes +=
           bytes / static_cast<double>(schedule.blockRows);
     }
   }
-  // Neighbouring lanes begin at multiples of an access; single elements at those
-  // of a sector.
+  // Neighbouring lanes begin at multiples of an access; single elements at
+  // those of a sector.
   if (!layout.isAcross() && schedule.access > 1)
     work.runBytes = static_cast<double>(schedule.lanes * schedule.access);
   double known = 0;

@@ -85,10 +85,8 @@ _RMS, _PAIR = 20.0, 140.0
 # Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
-# Bytes of a sector of DRAM, and elements next to each other that a warp accesses at once: a vector of
-# each lane, or single ones.
-_SECTOR = 32.0
-_VECTORS, _SINGLES = 128.0, 32.0
+# Elements next to each other that a warp accesses at once: a vector of four in each lane.
+_VECTORS = 128.0
 
 Part = dict[str, Any]
 
@@ -105,11 +103,13 @@ def block_of(
     later_passes: Any = 0,
     sync: Any = 0,
     common: Any = 0,
+    run: Any = 0,
 ) -> Part:
     """A block as one step: its warp instructions, bytes, and loads that wait for one another.
 
     `rounds` are those of one pass; `later_passes` read the row again; `common` are bytes of operands
-    that all blocks share, beside those loaded.
+    that all blocks share, beside those loaded;
+    `run` are those next to each other that a warp accesses at once.
     """
     return dict(
         warps=warps,
@@ -121,6 +121,7 @@ def block_of(
         l2_bytes=loaded + common,
         common_bytes=common,
         distinct_common_bytes=common,
+        run_bytes=run,
         stored_bytes=stored,
         exposed_loads=rounds,
         later_passes=later_passes,
@@ -137,21 +138,13 @@ def _elementwise(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array,
     return blocks, block_of(4, instructions, 512 * size * inputs, 512 * size)
 
 
-def _broken_sectors(op: str, cols: Array, size: Array) -> Array:
-    """Sectors that accesses break, over the fewest (LatencyGrid::brokenSectors).
-
-    Rows begin at multiples of the greatest common divisor of their bytes and a sector's; in elementwise kernels
-    they do not matter.
-    """
+def _row_bytes(op: str, cols: Array, size: Array) -> Array:
+    """Bytes of a row, at whose begin accesses begin (LatencyGrid::rowBytes); 0 in elementwise kernels."""
     if op not in ("softmax", "layernorm"):
         return np.zeros(len(cols))
-    # Softmax of long rows begins its vectors at multiples of 16 bytes of memory, not of the row.
-    singles = np.full(len(cols), op == "softmax") & (cols <= 1024)
-    begin = np.gcd((cols * size).astype(np.int64), int(_SECTOR)).astype(float)
-    begin = np.where(singles, begin, np.maximum(begin, 16))
-    elements = np.where(singles, np.minimum(_SINGLES, _power_of_two(cols)), _VECTORS)
-    broken: Array = (1 - begin / _SECTOR) * _SECTOR / (elements * size)
-    return broken
+    # Vectors begin at multiples of their 16 bytes, wherever the row does.
+    vectors = np.full(len(cols), op == "layernorm") | (cols > 1024)
+    return np.where(vectors, 16 * np.ceil(cols * size / 16), cols * size)
 
 
 def _power_of_two(x: Array) -> Array:
@@ -188,6 +181,7 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         rounds=either(1, np.ceil(cols / 4 / threads)),
         later_passes=either(0, 2),
         sync=either(4 * _SHUFFLE, 2 * (2 * _SHUFFLE + _BARRIER)),
+        run=size * either(lanes, _VECTORS),
     )
     return either(np.ceil(rows / rows_of_block), rows), part
 
@@ -206,6 +200,7 @@ def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         sync=4 * _SHUFFLE + 2 * _BARRIER,
         # The scale and the shift.
         common=2 * cols * size,
+        run=_VECTORS * size,
     )
     return rows, part
 
@@ -299,7 +294,7 @@ def launches_of(
     is_in_place = op in ("rope", "add_rmsnorm")
     return launches_of_blocks(
         blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device,
-        _broken_sectors(op, cols, element_bytes),
+        _row_bytes(op, cols, element_bytes),
     )  # fmt: skip
 
 
@@ -327,12 +322,12 @@ def launches_of_blocks(
     touched: Array,
     figures: list[dict[str, float]],
     device: npt.NDArray[np.int64],
-    broken: Any = 0.0,
+    row_bytes: Any = 0.0,
 ) -> Launches:
     """Launches of memory-bound kernels: how many blocks, and what each does (`block_of`).
 
     `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses;
-    `broken`: sectors that accesses break, over the fewest.
+    `row_bytes`: those of a row, at whose begin accesses begin, or 0.
     """
     fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
     fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
@@ -344,7 +339,7 @@ def launches_of_blocks(
         sum_bytes=0.0,
         output_bytes=moved,
         touched_bytes=touched,
-        broken_sectors=broken,
+        row_bytes=row_bytes,
     )
     return model().launches(figures, device, [fields], grid)
 
@@ -372,6 +367,24 @@ def _floor(
         if tiny.sum() >= FLOOR_ROWS:
             floor[rows] = np.median(microseconds[tiny])
     return floor
+
+
+def host_shares(
+    floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any]
+) -> Array:
+    """What a host adds to each launch, over the mean of its device's operators: as their launch floors.
+
+    An operator that allocates more results takes the host longer before its kernel starts, and as much longer
+    if the kernel is tiny. Rows without a floor take that of other rows of their device and operator, if any.
+    """
+    share = np.ones(len(floor))
+    for one in sorted(set(device[floor > 0].tolist())):
+        own = device == one
+        floors = {name: np.median(floor[own & (op == name) & (floor > 0)]) for name in sorted(set(op[own & (floor > 0)]))}
+        mean = float(np.mean(list(floors.values())))
+        for name, value in floors.items():
+            share[own & (op == name)] = value / mean
+    return share
 
 
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
@@ -406,12 +419,14 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         np.concatenate([one.grids for one in parts]),
     )[of_rows]
     check_prices(table, every)
+    floor = np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR)
     return Rows(
         devices=devices,
         launches=every,
         microseconds=microseconds,
         group=np.array([f"vendor {name}" for name in op], object),
-        floor=np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR),
+        floor=floor,
+        host_share=host_shares(np.where(is_host, floor, 0.0), device, op),
         is_host=is_host,
         weight=np.ones(len(table)),
         fold=read_folds(table, zip(rows.astype(int), cols.astype(int))),

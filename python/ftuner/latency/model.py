@@ -38,9 +38,9 @@ NO_TENSOR = dict(
 # Fields of memory-bound kernels, in others: records may leave them out.
 _NO_STREAM = dict(
     is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, common_bytes=0,
-    distinct_common_bytes=0, sync_cycles=0
+    distinct_common_bytes=0, run_bytes=0, sync_cycles=0
 )
-_NO_STREAM_GRID = dict(touched_bytes=0, broken_sectors=0)
+_NO_STREAM_GRID = dict(touched_bytes=0, row_bytes=0)
 
 
 @dataclasses.dataclass(frozen=True)
