@@ -537,8 +537,11 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.heldSteps =
       isSliced ? 0 : static_cast<double>(schedule.heldUnits) / units;
   work.rowLoop = loop;
-  // Trees over the places of a chunk and over slots.
-  work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
+  // Trees over the places of a chunk and over slots; of a row that one warp
+  // holds, each lane has all slots.
+  bool hasSlots = schedule.warps == 1 && schedule.heldUnits > 0 && !isSliced;
+  work.shuffles =
+      reductions * (hasSlots ? 1 : 2) * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
     bool isRead = isInput(operand->role);

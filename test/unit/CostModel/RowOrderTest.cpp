@@ -103,6 +103,14 @@ TEST_F(RowOrder, NormsWithoutALoopFindScaleAndShiftInL1) {
             time(workload, 4, along(32, 1, 6, 8)));
 }
 
+/// Simulated 3.41 and 3.87 us.
+TEST_F(RowOrder, SumsPreferAWarpARow) {
+  Workload workload =
+      Workload::rowSums(SizeRange::fixed(128), SizeRange::fixed(768));
+  EXPECT_LT(time(workload, 128, along(32, 1, 6)),
+            time(workload, 32, along(32, 4, 2, 4)));
+}
+
 /// Where the simulation sees less than a tenth, so do predictions: softmax of
 /// 128 x 768 in 4 blocks with a loop of 8 and in 128 without, 18.15 and 19.90
 /// us warm, 12.7 and 11.3 cold.
