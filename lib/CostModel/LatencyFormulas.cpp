@@ -557,12 +557,18 @@ static double streamOverlapOf(const LatencyPart &part, const Waves &waves,
                   constants.overlap);
 }
 
+/// Steps whose instructions a block executes: of a row that it holds all that
+/// it has registers for, also those beyond the row's end, which load nothing.
+static double executedSteps(const LatencyPart &part) {
+  return holdsRows(part) ? part.table->block.heldSteps : part.steps;
+}
+
 /// Warp instructions of a block: those of the f32 lanes, and all.
 static std::pair<double, double> streamInstructions(const LatencyPart &part) {
   const LatencyBlock &block = part.table->block;
-  double fma = part.steps * block.fma;
-  return {fma, fma + part.steps * block.otherInstructions +
-                   block.epilogueInstructions};
+  double steps = executedSteps(part), fma = steps * block.fma;
+  return {fma,
+          fma + steps * block.otherInstructions + block.epilogueInstructions};
 }
 
 /// Cycles from the arrival of a row to its last store: a warp issues no faster
@@ -633,7 +639,7 @@ static StreamTerms streamTerms(const LatencyDevice &device,
       resident *
       std::max(std::max(instructions / slots, fma * 32 / device.fp32Lanes) *
                    imbalance(device, block, resident),
-               part.steps * block.specialOperations / kSpecialRate);
+               executedSteps(part) * block.specialOperations / kSpecialRate);
   double again =
       block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
   terms.sharedMemory =

@@ -170,6 +170,22 @@ TEST(LatencyStream, AWarpIssuesNoFasterThanItsInstructionsAllow) {
   EXPECT_NEAR(explain(block, 800, constants).smTime, 160, 0.2);
 }
 
+/// Registers for 16 steps of a row, of which it has one: the others'
+/// instructions are executed for nothing.
+TEST(LatencyStream, HeldStepsBeyondTheRowTakeInstructions) {
+  LatencyBlock block = rowBlock();
+  block.otherInstructions = 4000;
+  block.heldSteps = 1;
+  double fitting = explain(block, 1600, plainConstants()).smTime;
+  block.heldSteps = 16;
+  EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, 16 * fitting,
+              0.5 * fitting);
+  // A longer row is read again, by a loop that has its steps alone.
+  block.heldSteps = 0.5;
+  EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, fitting,
+              0.1 * fitting);
+}
+
 TEST(LatencyStream, L1ServesWhatRowsShare) {
   // Two rows of a norm whose scale and shift have as many bytes.
   LatencyBlock block = rowBlock();
