@@ -3,7 +3,7 @@
     python3 benchmarks/latency_model/judge_rows.py --data FOLDER --out OUT [--docs FILE.md]
         [--calibrations FOLDER] [--step N]
 
-FOLDER has some of FILES (README.md says how to make them). Fits by `ftuner.latency.fit`, the code of
+FOLDER has some of FILES, and may have MODELS (README.md says how to make them). Fits by `ftuner.latency.fit`, the code of
 `ftuner calibrate`; the formulas are the compiler's own. Everything that rows of products determine
 stays as the built-in calibrations have it.
 
@@ -15,10 +15,13 @@ keep all others. Writes OUT/rows.json and rows.md, in some three minutes.
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import hashlib
 import json
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 import reports
@@ -36,9 +39,16 @@ from ftuner.latency.fit import (
     fit_timing,
 )
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, Rows, read
+from ftuner.latency.memory_rows import host_shares
+from ftuner.latency.rows import Devices, Rows, concatenate, read
+from ftuner.latency.table import Table
 
 FILES = ("memory_ops_f32.csv.gz", "memory_ops_f16.csv.gz")
+# Whole models and their operators, one by one: softmax and layer norms at the sizes of models.
+MODELS = "model_ops_f32.csv.gz"
+# Each of these rows counts in fits as so many others: they are few, and the clocks of the rest of the
+# A100's were lower (docs/latency-memory.md, "Rows measured twice").
+MODEL_WEIGHT = 24.0
 # In the published rows these names mean PCIe cards, and the module with 80 GB.
 DATA_MAP = {
     "p100": "p100-pcie",
@@ -46,6 +56,10 @@ DATA_MAP = {
     "a100": "a100-pcie",
     "memory_ops_f16.csv.gz:a100": "a100-80gb",
 }
+# The share of the DRAM bandwidth that elementwise kernels reach beyond so many times the L2, where there are so many rows of
+# them; other cards have the median of these.
+BEST = "stream_best_share"
+BEST_OVER_L2, BEST_ROWS = 8, 10
 GOALS = {"unseen": 0.12, "left": 0.20}
 # A cell with fewer rows says little.
 FEWEST = 20
@@ -54,16 +68,39 @@ FEWEST_CALIBRATED = 200
 # Constants of a die that has rows serve its other calibrations, too.
 SAME_DIE = {"h200": "h100"}
 # What calibrations say of them, behind what they say of the others.
-ORIGIN = (
-    "; constants of memory-bound kernels from f32 kernels of PyTorch 2.1 (NeuSight) and 16-bit ones of vLLM and "
-    "PyTorch (vidur, LLMServingSim), by benchmarks/latency_model/judge_rows.py"
+ORIGIN = "; constants of memory-bound kernels from "
+ROWS = (
+    "f32 kernels of PyTorch 2.1, by themselves and in models (NeuSight), and 16-bit ones of vLLM and PyTorch (vidur, "
+    "LLMServingSim), by benchmarks/latency_model/judge_rows.py --data DATA --out OUT --calibrations "
+    "lib/CostModel/calibrations, {date}, from {files}"
 )
 
 
-def constants_of(source: str, found: dict[str, float]) -> dict[str, float]:
-    """The device's built-in constants, with those of memory-bound kernels as found."""
+def constants_of(source: str, found: Mapping[str, float], best: float = 1.0) -> dict[str, float]:
+    """The device's built-in constants, with those of memory-bound kernels as found.
+
+    Without `best` nothing bounds the bandwidth, as in fits.
+    """
     own = {name: found[name] for name in (*MEMORY, *MEMORY_SHARED)}
-    return {**model().default_calibration(source), **own}
+    return {**model().default_calibration(source), **own, BEST: best}
+
+
+def best_shares(rows: Rows) -> dict[int, float]:
+    """`BEST` of the devices whose rows tell it: the median of their longest elementwise rows."""
+    found = {}
+    for index in sorted(set(rows.device.tolist())):
+        figures = rows.devices.figures[index]
+        some = rows[(rows.device == index) & np.isin(rows.extra["op"], ("add", "pow"))]
+        constants = {**model().default_calibration(rows.devices.sources[index]), BEST: 1.0}
+        offset = fit_timing(some, constants) if some.is_host.any() else 0.0
+        # What the host and the launch add is what the model adds to nothing.
+        added = some.predict(constants, offset) - model().predict(some.launches, constants)
+        time = some.microseconds - added - constants["launch"]
+        share = some.extra["bytes"] / time / (1e3 * figures["dram_gbps"])
+        is_long = some.extra["bytes"] >= BEST_OVER_L2 * figures["l2_bytes"]
+        if is_long.sum() >= BEST_ROWS:
+            found[index] = float(np.median(share[is_long]))
+    return found
 
 
 class Judge:
@@ -75,14 +112,23 @@ class Judge:
         self.sources = rows.devices.sources
         start = model().start()
         memory = {name: start[name] for name in (*MEMORY, *MEMORY_SHARED)}
-        self.start = {**model().calibration("global"), **memory}
+        self.start = {**model().calibration("global"), **memory, BEST: 1.0}
+        self.best = best_shares(self.rows)
+
+    def best_of(self, index: int, without: int | None = None) -> float:
+        """`BEST` of a device: its own, the greatest known where its rows are too short to tell, the median without rows."""
+        known = [share for other, share in self.best.items() if other != without]
+        if index != without and (self.rows.device == index).any():
+            return self.best.get(index, max(known))
+        return float(np.median(known))
 
     @property
     def present(self) -> list[tuple[int, str]]:
         return [(i, name) for i, name in enumerate(self.names) if (self.rows.device == i).any()]
 
     def fit_own(self, rows: Rows, index: int, found: GlobalFit) -> Fit:
-        return fit_own(rows, constants_of(self.sources[index], found.constants))
+        fitted = fit_own(rows, constants_of(self.sources[index], found.constants))
+        return dataclasses.replace(fitted, constants={**fitted.constants, BEST: self.best_of(index)})
 
     def unseen(self) -> np.ndarray:
         """Each fold of sizes by constants of the other folds, of all devices and of each."""
@@ -103,7 +149,7 @@ class Judge:
         for index, _ in self.present:
             own = self.rows.device == index
             found = fit_global(self.rows[~own], self.start)
-            constants = constants_of(self.sources[index], found.constants)
+            constants = constants_of(self.sources[index], found.constants, self.best_of(index, without=index))
             some = self.rows[own]
             offset = fit_timing(some, constants) if some.is_host.any() else 0.0
             out[own] = some.predict(constants, offset)
@@ -115,9 +161,13 @@ class Judge:
         y = self.rows.microseconds
         for index, name in self.present:
             own = self.rows.device == index
-            masks = {"all": own}
+            is_model = self.rows.extra["model"]
+            masks = {"all": own & ~is_model}
             for op in sorted(set(self.rows.extra["op"][own])):
-                masks[op] = own & (self.rows.extra["op"] == op)
+                of_op = own & (self.rows.extra["op"] == op)
+                for cell, mask in ((op, ~is_model), (f"{op} of models", is_model)):
+                    if (of_op & mask).any():
+                        masks[cell] = of_op & mask
             out[name] = {
                 op: [
                     int(q.sum()),
@@ -165,7 +215,7 @@ def constants_table(out: dict[str, Any]) -> str:
     names = ["global", *out["constants"]]
     each = {"global": out["global"], **out["constants"]}
     lines = [
-        [name, *(f"{each[of][name]:.4g}" for of in names)] for name in (*MEMORY, *MEMORY_SHARED)
+        [name, *(f"{each[of][name]:.4g}" for of in names)] for name in (*MEMORY, *MEMORY_SHARED, BEST)
     ]
     lines.append(["offset of the host, us", "–", *(f"{v:.1f}" if v else "–" for v in out["offsets"].values())])
     return table(["constant", *names], lines)
@@ -190,27 +240,72 @@ def markdown(out: dict[str, Any]) -> str:
     return "\n".join(part if part.endswith("\n") else part + "\n" for part in text)
 
 
-def write_calibrations(folder: Path, judge: Judge, found: GlobalFit, own: dict[int, Fit]) -> None:
+def origin(data: Path) -> str:
+    """What calibrations say of the rows: from which files, by their hashes."""
+    files = [
+        f"{name} (sha256 {hashlib.sha256((data / name).read_bytes()).hexdigest()[:16]})"
+        for name in (*FILES, MODELS)
+        if (data / name).is_file()
+    ]
+    return ORIGIN + ROWS.format(date=reports.today(), files=", ".join(files))
+
+
+def write_calibrations(
+    folder: Path, data: Path, judge: Judge, found: GlobalFit, own: dict[int, Fit]
+) -> None:
     """Puts the constants into the calibrations of a folder that exist."""
-    values = {"global": {n: found.constants[n] for n in (*MEMORY, *MEMORY_SHARED)}}
+    names = (*MEMORY, *MEMORY_SHARED)
+    values = {"global": {**{n: found.constants[n] for n in names}, BEST: judge.best_of(-1)}}
     for index, name in judge.present:
         if (judge.rows.device == index).sum() >= FEWEST_CALIBRATED:
-            values[name] = {n: own[index].constants[n] for n in (*MEMORY, *MEMORY_SHARED)}
+            values[name] = {n: own[index].constants[n] for n in (*names, BEST)}
     values.update({to: values[of] for to, of in SAME_DIE.items() if of in values})
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         new = values.get(content["name"], values["global"])
-        content["origin"] = content["origin"].partition(ORIGIN)[0] + ORIGIN
+        content["origin"] = content["origin"].partition(ORIGIN)[0] + origin(data)
         content["constants"].update({n: float(f"{v:.4g}") for n, v in new.items()})
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def model_rows(path: Path, devices: Devices) -> Rows:
+    """Softmax and layer norms of whole models, as rows of memory-bound operators."""
+    table = Table(path)
+    found: dict[tuple[str, ...], None] = {}
+    for device, op, shapes, time in zip(*(table.columns[n] for n in ("device", "op", "input_shapes", "latency_us"))):
+        name = "softmax" if op == "softmax" else "layernorm" if "norm" in op or "ln_" in op else ""
+        if not name or not shapes:
+            continue
+        *rows, cols = json.loads(shapes)[0]
+        found[(device, name, str(int(np.prod(rows))), str(cols), time)] = None
+    with tempfile.TemporaryDirectory() as folder:
+        lines = ["device,op,rows,cols,latency_us", *(",".join(row) for row in found)]
+        file = Path(folder) / "models.csv"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return read([file], devices)
+
+
 def read_rows(folder: Path, step: int = 1) -> Rows:
+    """Each `step`-th row of operators by themselves, and all rows of operators of models."""
     found = [folder / name for name in FILES if (folder / name).is_file()]
     if not found:
         raise Error(f"expected one of {', '.join(FILES)} in '{folder}'")
+    devices = Devices(DATA_MAP)
     # Launch floors are those of all rows.
-    return read(found, Devices(DATA_MAP))[::step]
+    rows = read(found, devices)
+    parts = [rows[::step]]
+    if (folder / MODELS).is_file():
+        parts.append(model_rows(folder / MODELS, devices))
+    every = concatenate(parts)
+    is_model = np.arange(len(every)) >= len(parts[0])
+    # A model's operators are too large to have launch floors of their own.
+    floor = np.where(every.is_host, every.floor, 0.0)
+    return dataclasses.replace(
+        every,
+        weight=np.where(is_model, MODEL_WEIGHT, every.weight),
+        host_share=host_shares(floor, every.device, every.extra["op"]),
+        extra={**every.extra, "model": is_model},
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -224,7 +319,7 @@ def run(options: argparse.Namespace) -> None:
         for index, _ in judge.present
     }
     if options.calibrations:
-        write_calibrations(Path(options.calibrations), judge, found, own)
+        write_calibrations(Path(options.calibrations), Path(options.data), judge, found, own)
     say("unseen sizes")
     unseen = judge.unseen()
     say("each device left out")
@@ -233,11 +328,11 @@ def run(options: argparse.Namespace) -> None:
     out: dict[str, Any] = {
         "date": reports.today(),
         "rows": len(judge.rows),
-        "files": [name for name in FILES if (Path(options.data) / name).is_file()],
+        "files": [name for name in (*FILES, MODELS) if (Path(options.data) / name).is_file()],
         "step": options.step,
         "unseen": judge.cells(unseen),
         "left": judge.cells(left),
-        "global": found.constants,
+        "global": {**found.constants, BEST: judge.best_of(-1)},
         "at_bounds": found.at_bounds,
         "constants": {judge.names[i]: one.constants for i, one in own.items()},
         "offsets": {

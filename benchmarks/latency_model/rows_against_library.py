@@ -187,7 +187,8 @@ class Card:
         self.name = judge.names[index]
         self.is_host = bool(rows.is_host.any())
         self.floor = float(rows.floor.max()) if self.is_host else 2.0
-        self.microseconds = rows.microseconds - (offset if self.is_host else 0.0)
+        added = offset * rows.host_share if self.is_host else 0.0
+        self.microseconds = rows.microseconds - added
         self.op, self.bytes = rows.extra["op"], rows.extra["bytes"]
         self.rows, self.cols = rows.extra["rows"], rows.extra["cols"]
         self.dtype = "f32" if (rows.extra["size"] == 4).any() else "f16"

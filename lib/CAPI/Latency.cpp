@@ -68,6 +68,7 @@ static constexpr Field<LatencyDevice> deviceFields[] = {
     {"dram_gbps", &LatencyDevice::dramGbps},
     {"l2_bytes", &LatencyDevice::l2Bytes},
     {"shared_memory_per_sm_bytes", &LatencyDevice::sharedMemoryPerSmBytes},
+    {"l1_bytes", &LatencyDevice::l1Bytes},
     {"max_threads_per_sm", &LatencyDevice::maxThreadsPerSm},
     {"max_blocks_per_sm", &LatencyDevice::maxBlocksPerSm},
     {"registers_per_sm", &LatencyDevice::registersPerSm},
@@ -106,7 +107,9 @@ static constexpr Field<LatencyBlock> blockFields[] = {
     {"held_steps", &LatencyBlock::heldSteps},
     {"later_passes", &LatencyBlock::laterPasses},
     {"row_loop", &LatencyBlock::rowLoop},
-    {"reused_bytes", &LatencyBlock::reusedBytes},
+    {"common_bytes", &LatencyBlock::commonBytes},
+    {"distinct_common_bytes", &LatencyBlock::distinctCommonBytes},
+    {"run_bytes", &LatencyBlock::runBytes},
     {"sync_cycles", &LatencyBlock::syncCycles},
 };
 
@@ -127,6 +130,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"rhs_bytes", &LatencyGrid::rhsBytes},
     {"output_bytes", &LatencyGrid::outputBytes},
     {"touched_bytes", &LatencyGrid::touchedBytes},
+    {"row_bytes", &LatencyGrid::rowBytes},
     {"is_output_aligned", &LatencyGrid::isOutputAligned},
     {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
     {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},

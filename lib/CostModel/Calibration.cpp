@@ -366,6 +366,11 @@ LatencyDevice ftuner::latencyDevice(const DeviceSpec &device) {
   result.l2Bytes = device.l2Mib * 1048576;
   result.sharedMemoryPerSmBytes =
       static_cast<double>(device.sharedMemoryPerSmBytes);
+  // From Volta on L1 shares its memory with shared memory, and holds what loads
+  // bring; before, loads of most chips went past it (CUDA C++ Programming
+  // Guide, compute capability 5.x to 7.x).
+  if (device.smVersion() >= 70)
+    result.l1Bytes = result.sharedMemoryPerSmBytes;
   result.maxThreadsPerSm = static_cast<double>(device.maxThreadsPerSm);
   result.maxBlocksPerSm = static_cast<double>(device.maxBlocksPerSm);
   result.registersPerSm = static_cast<double>(device.registersPerSm);

@@ -10,6 +10,7 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
+#include "FTuner/Workload/RowReduction.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
@@ -77,6 +78,11 @@ public:
     if (lhs && rhs)
       elementBytes =
           static_cast<double>(lhs->elementBytes + rhs->elementBytes) / 2;
+    if (std::optional<RowReductionView> rows = workload.asRowReduction();
+        rows && rows->laneAxis() == rows->row()) {
+      alongAxis = rows->row();
+      alongBytes = rows->widestBytes();
+    }
   }
 
   double score(llvm::ArrayRef<int64_t> shape, const Program &program) override {
@@ -158,6 +164,9 @@ private:
   llvm::SmallVector<unsigned, 4> spaceAxes, reduceAxes;
   /// Of an element of both factors on average; none without two.
   std::optional<double> elementBytes;
+  /// The axis of rows that lie along memory, and the bytes of their elements.
+  std::optional<unsigned> alongAxis;
+  int64_t alongBytes = 0;
   llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
@@ -244,14 +253,17 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.heldSteps = work.heldSteps;
   block.laterPasses = work.laterPasses;
   block.rowLoop = work.rowLoop;
-  block.reusedBytes = work.reusedBytes;
+  block.commonBytes = work.commonBytes;
+  block.distinctCommonBytes = work.distinctCommonBytes;
+  block.runBytes = work.runBytes;
   block.syncCycles =
       kShuffleCycles * work.shuffles + kBarrierCycles * work.barriers;
   block.headCycles = work.headCycles;
   block.epilogueInstructions = work.epilogueInstructions;
   double leastCycles = 32 / figures.loadStoreLanes;
   for (const WarpAccess &access : work.accesses) {
-    bool isShared = access.kind != WarpAccess::Kind::GlobalLoad;
+    bool isShared = access.kind == WarpAccess::Kind::SharedLoad ||
+                    access.kind == WarpAccess::Kind::SharedStore;
     double cycles = isShared ? wavefronts(access.address, access.width)
                              : globalLines(access.address, access.width);
     (isShared ? block.sharedCycles : block.globalLines) +=
@@ -408,6 +420,8 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   bool hasSums = split > 1 && !family.path().sharesOutSlices();
   grid.sumBytes = hasSums ? split * facts.sumBytes : 0;
   grid.isOutputAligned = facts.isOutputAligned;
+  if (alongAxis)
+    grid.rowBytes = static_cast<double>(shape[*alongAxis] * alongBytes);
   grid.isSwizzled = prices.isSwizzled;
   grid.lhsRunBytes = prices.lhsRunBytes;
   grid.rhsRunBytes = prices.rhsRunBytes;

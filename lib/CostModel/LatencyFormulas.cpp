@@ -439,6 +439,9 @@ struct Times {
   Waves waves;
   double dramBytes = 0;
   double sm = 0, dram = 0, power = 0;
+  /// Of the SMs' time, what passes before DRAM has something to do, and after
+  /// its last byte has arrived.
+  double bare = 0;
   /// p of the norm of SMs and DRAM.
   double overlap = 1;
   /// SMs and DRAM together, and that under the power limit.
@@ -520,6 +523,9 @@ namespace {
 /// Cycles of `resident` blocks of a memory-bound kernel on an SM, by resource.
 struct StreamTerms {
   double issue = 0, sharedMemory = 0, l2 = 0, latency = 0, start = 0;
+  /// Cycles of `latency` and `start` that pass before a block's first bytes
+  /// arrive, and in which it works on its last row.
+  double bare = 0;
 
   /// Cycles in which they end: as in main loops, the resources of different
   /// blocks overlap.
@@ -535,16 +541,85 @@ static bool holdsRows(const LatencyPart &part) {
   return part.steps <= part.table->block.heldSteps;
 }
 
-/// p of SMs and DRAM. Reductions load, reduce and store by turns, but for rows
-/// that are loaded while the one before is reduced.
-static double streamOverlapOf(const LatencyPart &part,
+/// p of SMs and DRAM. A block that reads its rows again loads, reduces and
+/// stores by turns, so DRAM waits unless other blocks of its SM are elsewhere.
+/// One that holds them leaves DRAM idle only before its first load arrives and
+/// after its last (`StreamTerms::bare`), whether it loops over rows or is one
+/// of many.
+static double streamOverlapOf(const LatencyPart &part, const Waves &waves,
                               const LatencyConstants &constants) {
   const LatencyBlock &block = part.table->block;
-  if (block.syncCycles <= 0)
+  bool readsOnce = block.laterPasses == 0 || holdsRows(part);
+  if (readsOnce || block.syncCycles <= 0)
     return constants.overlap;
-  double ahead = holdsRows(part) ? 1 - 1 / block.rowLoop : 0;
-  return constants.streamOverlap +
-         ahead * (constants.overlap - constants.streamOverlap);
+  double together = std::min(waves.resident, std::max(waves.perSm, 1.0));
+  return std::min(1 + constants.streamOverlapByBlocks * together,
+                  constants.overlap);
+}
+
+/// Steps whose instructions a block executes: of a row that it holds all that
+/// it has registers for, also those beyond the row's end, which load nothing.
+static double executedSteps(const LatencyPart &part) {
+  return holdsRows(part) ? part.table->block.heldSteps : part.steps;
+}
+
+/// Warp instructions of a block: those of the f32 lanes, and all.
+static std::pair<double, double> streamInstructions(const LatencyPart &part) {
+  const LatencyBlock &block = part.table->block;
+  double steps = executedSteps(part), fma = steps * block.fma;
+  return {fma,
+          fma + steps * block.otherInstructions + block.epilogueInstructions};
+}
+
+/// Cycles from the arrival of a row to its last store: a warp issues no faster
+/// than its instructions, which depend on each other, allow, however many
+/// others its scheduler has.
+static double workCycles(const LatencyPart &part,
+                         const LatencyConstants &constants) {
+  const LatencyBlock &block = part.table->block;
+  double ofWarp =
+      streamInstructions(part).second / (block.warps * block.rowLoop);
+  return ofWarp / constants.streamWarpRate + block.syncCycles;
+}
+
+/// Sectors of DRAM that accesses break, over the fewest that they could take.
+/// Rows that lie behind each other begin at multiples of the greatest common
+/// divisor of their bytes and a sector's.
+static double brokenSectors(const LatencyBlock &block,
+                            const LatencyGrid &grid) {
+  constexpr double kSectorBytes = 32;
+  if (grid.rowBytes <= 0)
+    return 0;
+  double begin = kSectorBytes;
+  while (std::fmod(grid.rowBytes, begin) != 0 && begin > 1)
+    begin /= 2;
+  double run = block.runBytes > 0 ? std::min(block.runBytes, grid.rowBytes)
+                                  : grid.rowBytes;
+  return (1 - begin / kSectorBytes) * std::min(kSectorBytes / run, 1.0);
+}
+
+/// Bytes that each pass of a block over its rows loads of them alone.
+static double rowBytes(const LatencyBlock &block) {
+  return block.l2Bytes - block.commonBytes;
+}
+
+/// Bytes of a block that come from L2, without those of later passes. What all
+/// rows share the first block of an SM loads for the others, as far as L1 holds
+/// it beside the rows of `resident` blocks.
+static double l2BytesOnce(const LatencyDevice &device, const LatencyPart &part,
+                          double filled, double resident, double blocks) {
+  const LatencyBlock &block = part.table->block;
+  double steps = part.steps * filled;
+  double common =
+      holdsRows(part) ? block.commonBytes / block.rowLoop : block.commonBytes;
+  double distinct = steps * block.distinctCommonBytes;
+  double inL1 = distinct + resident * steps * rowBytes(block) / block.rowLoop;
+  double missed = device.l1Bytes > 0 ? knee(inL1 / device.l1Bytes) : 1;
+  double blocksOfSm = std::max(blocks / device.smCount, 1.0);
+  double shared =
+      std::min(steps * common,
+               missed * steps * common + (1 - missed) * distinct / blocksOfSm);
+  return steps * (rowBytes(block) + block.storedBytes) + shared;
 }
 
 /// `missFirst` and `missAgain`: the shares of first and of later loads that L2
@@ -558,26 +633,27 @@ static StreamTerms streamTerms(const LatencyDevice &device,
   StreamTerms terms;
   // Two instructions of one warp are hardly ever issued together.
   double slots = std::min(device.issueSlots, device.warpSchedulers);
-  double fma = part.steps * block.fma;
-  double instructions =
-      fma + part.steps * block.otherInstructions + block.epilogueInstructions;
+  auto [fma, instructions] = streamInstructions(part);
+  // Each scheduler has f32 lanes of its own.
   terms.issue =
       resident *
-      std::max({instructions / slots * imbalance(device, block, resident),
-                fma * 32 / device.fp32Lanes,
-                part.steps * block.specialOperations / kSpecialRate});
-  terms.sharedMemory = resident * part.steps * block.sharedCycles;
+      std::max(std::max(instructions / slots, fma * 32 / device.fp32Lanes) *
+                   imbalance(device, block, resident),
+               executedSteps(part) * block.specialOperations / kSpecialRate);
   double again =
       block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
+  terms.sharedMemory =
+      resident * (part.steps * block.sharedCycles +
+                  (part.steps + again) * constants.line * block.globalLines);
   // SMs at work share what L2 delivers, as in BusyParts.
   double share = std::max(std::min(blocks / device.smCount, 1.0),
                           constants.streamL2BytesPerCycle / kPortBytesPerCycle);
-  // Of a row that ends within its last step no more than it has.
-  double filled = grid.reduceLength / std::max(block.kTile * part.steps, 1.0);
-  double steps = part.steps * std::min(filled, 1.0);
-  double once = block.l2Bytes + block.storedBytes -
-                (holdsRows(part) ? block.reusedBytes : 0);
-  terms.l2 = resident * share * (steps * once + again * block.l2Bytes) /
+  // A row that ends within its last step has no more than it has.
+  double filled = std::min(
+      grid.reduceLength / std::max(block.kTile * part.steps, 1.0), 1.0);
+  terms.l2 = resident * share * (1 + brokenSectors(block, grid)) *
+             (l2BytesOnce(device, part, filled, resident, blocks) +
+              again * rowBytes(block)) /
              constants.streamL2BytesPerCycle;
   auto wait = [&](double miss) {
     return constants.streamLatency * (1 + constants.streamDramLatency * miss);
@@ -586,11 +662,12 @@ static StreamTerms streamTerms(const LatencyDevice &device,
       std::max(part.steps * block.exposedLoads, 1.0) * wait(missFirst) +
       again * block.exposedLoads * wait(missAgain) +
       constants.directLatency * part.steps * block.directRegisters;
+  double work = workCycles(part, constants);
   // The next row is loaded while this one is reduced and stored.
-  double ofNext = holdsRows(part) ? std::max(loads, block.syncCycles)
-                                  : loads + block.syncCycles;
-  terms.latency = loads + block.syncCycles + (block.rowLoop - 1) * ofNext +
-                  block.clusterCycles;
+  double ofNext = holdsRows(part) ? std::max(loads, work) : loads + work;
+  terms.latency =
+      loads + work + (block.rowLoop - 1) * ofNext + block.clusterCycles;
+  terms.bare = kStreamStart + wait(missFirst) + work;
   terms.start = kStreamStart;
   return terms;
 }
@@ -601,7 +678,7 @@ struct Stream {
   /// Of as many blocks as an SM holds, and of those of the last round.
   StreamTerms round, rest;
   double rounds = 0, restBlocks = 0;
-  double cycles = 0, tail = 0;
+  double cycles = 0, tail = 0, bare = 0;
   double dramBytes = 0;
 };
 } // namespace
@@ -624,8 +701,10 @@ static Stream describeStream(const LatencyDevice &device, const Waves &waves,
   Stream stream;
   double again =
       block.laterPasses * std::max(part.steps - block.heldSteps, 0.0);
-  stream.dramBytes = grid.outputBytes * missFirst +
-                     waves.blocks * again * block.l2Bytes * missAgain;
+  stream.dramBytes =
+      (grid.outputBytes * missFirst +
+       waves.blocks * again * rowBytes(block) * missAgain) *
+      (1 + constants.streamUnaligned * brokenSectors(block, grid));
   stream.rounds = std::floor(waves.perSm / waves.resident);
   stream.restBlocks = std::clamp(waves.perSm - stream.rounds * waves.resident,
                                  0.0, waves.resident);
@@ -643,6 +722,7 @@ static Stream describeStream(const LatencyDevice &device, const Waves &waves,
                             stream.rounds),
           0.0);
   }
+  stream.bare = std::min(stream.round.bare, stream.cycles);
   return stream;
 }
 
@@ -652,11 +732,16 @@ static void predictStream(const LatencyDevice &device, const LatencyPart &part,
   Stream stream = describeStream(device, times.waves, part, grid, constants);
   times.sm = stream.cycles / device.clockMhz;
   times.dramBytes = stream.dramBytes;
-  times.dram =
-      stream.dramBytes / (device.dramGbps * 1e3 * constants.streamDramShare);
-  times.overlap = streamOverlapOf(part, constants);
+  double peak = device.dramGbps * 1e3;
+  times.dram = stream.dramBytes / (peak * constants.streamDramShare);
+  times.bare = stream.bare / device.clockMhz;
+  times.overlap = streamOverlapOf(part, times.waves, constants);
   times.unlimited =
-      norm(times.overlap, std::array<double, 2>{times.sm, times.dram});
+      times.bare + norm(times.overlap, std::array<double, 2>{
+                                           times.sm - times.bare, times.dram});
+  // `streamDramShare` is that of kernels whose SMs take their part of the time.
+  times.unlimited = std::max(
+      times.unlimited, stream.dramBytes / (peak * constants.streamBestShare));
 }
 
 /// Shares out the cycles of a memory-bound kernel's SMs. Returns their sum.
@@ -793,13 +878,14 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   accounted += terms.tail;
 
   // The norm of SMs and DRAM is shared out the same way.
-  std::array<double, 2> share =
-      shares(times.overlap, std::array<double, 2>{times.sm, times.dram});
-  double scale = times.unlimited * share[0] / accounted;
+  std::array<double, 2> share = shares(
+      times.overlap, std::array<double, 2>{times.sm - times.bare, times.dram});
+  double together = times.unlimited - times.bare;
+  double scale = (times.bare + together * share[0]) / accounted;
   for (double *term : {&terms.issue, &terms.sharedMemory, &terms.l2,
                        &terms.latency, &terms.blockStart, &terms.tail})
     *term *= scale;
-  terms.dram = times.unlimited * share[1];
+  terms.dram = together * share[1];
   terms.power = times.kernel - times.unlimited;
   return terms;
 }

@@ -87,16 +87,19 @@ def test_elements_one_by_one_take_longer() -> None:
     constants = model().calibration("a100-pcie")
     device = np.zeros(1, np.int64)
 
-    def slower(rows: float, size: float) -> float:
-        where = (np.array([rows]), np.array([1024.0]), np.array([size]), figures, device)
+    def times(size: float) -> tuple[float, float]:
+        """Of 32768 × 1024 elements one by one, and in their order."""
+        where = (np.array([32768.0]), np.array([1024.0]), np.array([size]), figures, device)
         strided = model().predict(strided_launches_of(*where), constants)
         alike = model().predict(launches_of("relu", "2023", where[:2], where[2], figures, device), constants)
-        return float(strided[0] / alike[0])
+        return float(strided[0]), float(alike[0])
 
-    # A copy of permuted heads on an A100 took 221 us, 27 of them of the host; elements in their order are predicted at 180.
-    assert 1.1 < slower(32768, 4) < 1.3
+    strided, alike = times(4)
+    # A copy of permuted heads on an A100 took 221 us, 27 of them of the host.
+    assert strided == pytest.approx(221 - 27, rel=0.1) and strided > 1.05 * alike
     # In 16 bits, which nobody measured, instructions count for more.
-    assert slower(32768, 2) > slower(32768, 4)
+    narrow, narrow_alike = times(2)
+    assert narrow / narrow_alike > strided / alike
 
 
 def test_bytes_tell_the_size_of_an_element(tmp_path: Path) -> None:
@@ -124,3 +127,29 @@ def test_bytes_of_no_element(tmp_path: Path) -> None:
     text = "op,device,rows,cols,bytes,latency_us\nadd,a40,64,64,99999,5\n"
     with pytest.raises(ftuner.Error, match="column 'bytes': expected bytes of elements of 2 or 4"):
         read_text(tmp_path, text)
+
+
+def test_hosts_add_more_to_operators_with_longer_launch_floors(sample: Rows) -> None:
+    rows = sample[sample.devices.index("v100-pcie") == sample.device]
+    rows = rows[rows.is_fit]
+    constants = model().default_calibration("v100-pcie")
+    assert rows.host_share is not None
+    added = rows.predict(constants, 10.0) - rows.predict(constants, 0.0)
+    assert added == pytest.approx(10 * rows.host_share)
+    # A layer norm allocates three results.
+    share = {op: rows.host_share[rows.extra["op"] == op] for op in ("add", "layernorm")}
+    assert share["layernorm"].min() > 1.5 * share["add"].max()
+
+
+def test_rows_that_begin_within_sectors_take_longer(tmp_path: Path) -> None:
+    """A warp's softmax reads single elements, a long row's one vectors, and elementwise kernels no rows."""
+
+    def slower(op: str, cols: int) -> float:
+        """The time for one column less than that of an aligned row, over its own, in bytes."""
+        text = HEADER + "".join(f"{op},v100-pcie,f32,200000,{c},9999\n" for c in (cols, cols - 1))
+        aligned, other = read_text(tmp_path, text).predict(model().calibration("v100-pcie"))
+        return float(other / (cols - 1) / (aligned / cols))
+
+    assert 1.1 < slower("softmax", 1024) < 1.25
+    assert slower("softmax", 4096) < 1.05
+    assert slower("add", 1024) == pytest.approx(1, abs=1e-3)

@@ -41,6 +41,8 @@ struct LatencyDevice {
   double dramGbps = 1;
   double l2Bytes = 1;
   double sharedMemoryPerSmBytes = 1;
+  /// Bytes that an SM's L1 may hold of global memory; 0 where it holds none.
+  double l1Bytes = 0;
   double maxThreadsPerSm = 1;
   double maxBlocksPerSm = 1;
   double registersPerSm = 1;
@@ -114,9 +116,13 @@ struct LatencyBlock {
   /// Of a block's first steps, how many keep what they load in registers or
   /// shared memory; the others load it again in each of `laterPasses`.
   double heldSteps = 0, laterPasses = 0;
-  /// Rows that a block has one after the other, and bytes of a step that it
-  /// need not load if it holds them (BlockWork).
-  double rowLoop = 1, reusedBytes = 0;
+  /// Rows that a block has one after the other (BlockWork).
+  double rowLoop = 1;
+  /// Bytes of a step's loads that all rows share, and those of different
+  /// addresses among them (BlockWork).
+  double commonBytes = 0, distinctCommonBytes = 0;
+  /// Bytes next to each other that a warp accesses at once; 0: a row.
+  double runBytes = 0;
   /// Cycles of the shuffles and barriers that a block waits for one after the
   /// other; above 0 in kernels that reduce.
   double syncCycles = 0;
@@ -144,6 +150,9 @@ struct LatencyGrid {
   /// Bytes that a memory-bound launch touches: fewer than `outputBytes` where
   /// it works in place. 0: as many.
   double touchedBytes = 0;
+  /// Bytes of a row, behind which the next one lies, of a memory-bound launch
+  /// whose accesses begin where rows do. 0: all accesses begin at sectors.
+  double rowBytes = 0;
   /// Whether output rows start at multiples of 32 bytes.
   bool isOutputAligned = true;
   /// Contiguous bytes that a step of a block reads of a row of each operand.

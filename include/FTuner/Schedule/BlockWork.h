@@ -26,6 +26,8 @@ struct WarpAccess {
     SharedStore,
     /// From global memory, into registers or straight into shared memory.
     GlobalLoad,
+    /// From registers to global memory.
+    GlobalStore,
   };
   Kind kind = Kind::SharedLoad;
   /// Words of 4 bytes that each lane moves: 1, 2 or 4.
@@ -54,7 +56,8 @@ struct BlockWork {
   int64_t warps = 0;
   /// Reduce elements of a step.
   int64_t kTile = 0;
-  /// Fused multiply-adds of a step on the CUDA cores.
+  /// Fused multiply-adds of a step on the CUDA cores; of memory-bound work all
+  /// that the f32 lanes execute: sums, products and extremes, too.
   double fma = 0;
   /// Those of the tensor cores; empty where they have none.
   std::vector<TensorWork> tensor;
@@ -99,9 +102,15 @@ struct BlockWork {
   /// it loads the next one. Steps, shuffles and barriers that it waits for are
   /// those of one row, everything else is of all of them.
   double rowLoop = 1;
-  /// Of `globalBytes`, those that it need not load if it holds its rows, which
-  /// share them.
-  double reusedBytes = 0;
+  /// Bytes among `globalBytes` of operands that all rows share, such as the
+  /// scale of a norm, and how many of them have different addresses: an SM's L1
+  /// serves the others. A block that holds its rows loads them for the first of
+  /// `rowLoop` rows only.
+  double commonBytes = 0, distinctCommonBytes = 0;
+  /// Bytes next to each other that a warp accesses at once, from a place on
+  /// that is a row's begin and a multiple of such accesses; 0: those of the
+  /// row, whose accesses all begin at sectors of DRAM.
+  double runBytes = 0;
   /// Shuffles and barriers that a block waits for one after the other.
   double shuffles = 0, barriers = 0;
   /// Accesses of a step; equal patterns are one entry.

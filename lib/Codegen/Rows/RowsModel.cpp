@@ -496,6 +496,14 @@ llvm::Error RowsModel::supports(const Workload &workload,
   return llvm::Error::success();
 }
 
+namespace {
+/// Warp instructions for an element of each lane: those of the f32 lanes, and
+/// all; and operations of the special function units.
+struct ElementInstructions {
+  double fma = 0, all = 0, specials = 0;
+};
+} // namespace
+
 /// Adds to a step's work that lanes hand each other single elements: so many
 /// accesses of an element each on the side of global memory, and a vector for
 /// each of so many units of warps on the other.
@@ -524,14 +532,46 @@ static void addExchange(const RowsLayout &layout, double singles, double units,
                                                     layout.roundUnits()));
 }
 
-/// Instructions of a warp that operations of one point take of the schedulers.
-/// An operation in f64, or a cast from or to f64, counts as those that they
-/// issue while the warp has the units of f64.
-static double issuedInstructions(llvm::ArrayRef<Operations> operations,
-                                 const SmFacts &sm) {
+/// One access of a warp to an operand. Lanes of a row lie side by side, and
+/// each row's piece begins a line of its own, since rows may lie anywhere.
+static WarpAccess rowAccess(const RowsLayout &layout, WarpAccess::Kind kind,
+                            int64_t elementBytes) {
+  // Words between two rows: enough lines for any access.
+  constexpr int64_t kRowStride = 1 << 12;
+  const RowsSchedule &schedule = layout.schedule;
+  int64_t bytes = layout.vector * elementBytes;
+  // Of a unit in several accesses a lane has every so many bytes.
+  int64_t apart = schedule.access > 1 && !layout.isAcross()
+                      ? layout.unit * elementBytes
+                      : bytes;
+  int64_t lanes = layout.isAcross() ? RowsSchedule::warpSize : schedule.lanes;
+  WarpAccess access;
+  access.kind = kind;
+  access.width = std::max<int64_t>(bytes / 4, 1);
+  for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
+    access.address[lane] = lane / lanes * kRowStride + lane % lanes * apart / 4;
+  return access;
+}
+
+/// Functions of the dialect math that a computation calls at each point.
+static double functionsOf(const Computation &computation) {
+  double count = 0;
+  for (const Operations &operations : computation.operations)
+    if (operations.kind == OperationKind::Function)
+      count += operations.count;
+  return count;
+}
+
+/// Returns what a computation of rows executes. `known` functions of the same
+/// elements are left in registers by an earlier computation, as the
+/// exponentials of a softmax's sum are for its values. An operation in f64, or
+/// a cast from or to f64, counts as the instructions that the schedulers issue
+/// while the warp has the units of f64.
+static ElementInstructions instructionsOf(const Computation &computation,
+                                          double known, const SmFacts &sm) {
   // Special functions go to a unit of a quarter of the rate, and take some
-  // instructions around them.
-  constexpr double kSpecialInstructions = 8;
+  // instructions around them, most of the f32 lanes.
+  constexpr double kSpecialInstructions = 8, kSpecialFma = 6;
   // Casts of f64 of an SM in a cycle, where multiply-adds are not fewer (CUDA
   // C++ Programming Guide, arithmetic throughput).
   constexpr int64_t kDoubleCasts = 16;
@@ -539,20 +579,25 @@ static double issuedInstructions(llvm::ArrayRef<Operations> operations,
     return static_cast<double>(sm.issueSlots * RowsSchedule::warpSize) /
            static_cast<double>(lanes);
   };
-  double instructions = 0;
-  for (const Operations &entry : operations) {
+  double arithmetic = 0, specials = 0, doubles = 0;
+  for (const Operations &entry : computation.operations) {
     bool isDouble = entry.operandType == ElementType::F64 ||
                     entry.resultType == ElementType::F64;
-    double own = entry.unit() == OperationUnit::Special
-                     ? kSpecialInstructions * entry.count
-                     : entry.flops();
+    bool isSpecial = entry.unit() == OperationUnit::Special;
     if (isDouble && entry.kind == OperationKind::Cast)
-      own = entry.count * slotsPer(std::min(kDoubleCasts, sm.doubleLanes));
+      doubles += entry.count * slotsPer(std::min(kDoubleCasts, sm.doubleLanes));
     else if (isDouble)
-      own *= slotsPer(sm.doubleLanes);
-    instructions += own;
+      doubles +=
+          (isSpecial ? kSpecialInstructions * entry.count : entry.flops()) *
+          slotsPer(sm.doubleLanes);
+    else if (isSpecial)
+      specials += entry.count;
+    else
+      arithmetic += entry.flops();
   }
-  return instructions;
+  specials = std::max(specials - std::min(known, functionsOf(computation)), 0.);
+  return {arithmetic + kSpecialFma * specials,
+          arithmetic + kSpecialInstructions * specials + doubles, specials};
 }
 
 BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
@@ -591,47 +636,64 @@ BlockWork RowsModel::work(const Workload &workload, const KernelFamily &family,
   work.heldSteps =
       isSliced ? 0 : static_cast<double>(schedule.heldUnits) / units;
   work.rowLoop = loop;
-  // Trees over the places of a chunk and over slots.
-  work.shuffles = reductions * 2 * llvm::Log2_64(schedule.lanes);
+  // Trees over the places of a chunk and over slots; of a row that one warp
+  // holds, each lane has all slots.
+  bool hasSlots = schedule.warps == 1 && schedule.heldUnits > 0 && !isSliced;
+  work.shuffles =
+      reductions * (hasSlots ? 1 : 2) * llvm::Log2_64(schedule.lanes);
   work.barriers = schedule.warps > 1 ? 2 * reductions : 0;
   for (const Operand *operand : rows.operandsAlong()) {
-    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
-    bool isExchanged = layout.isExchanged() && rows.isAlongLanes(*operand);
+    bool isRead = isInput(operand->role);
+    bool isCommon = !llvm::is_contained(operand->axes, layout.blockAxis(rows));
+    // What all rows share stays in registers from one row to the next.
+    double rowsOfAccess = isCommon ? loop : 1;
+    WarpAccess access = rowAccess(layout,
+                                  isRead ? WarpAccess::Kind::GlobalLoad
+                                         : WarpAccess::Kind::GlobalStore,
+                                  operand->elementBytes);
+    access.count = warps * accesses / rowsOfAccess;
     // Lanes exchange one access more than a unit has elements.
-    double issued = warps * accesses;
-    if (isExchanged) {
-      issued *= 1 + 1 / static_cast<double>(layout.unit);
-      addExchange(layout, issued, warps * loop * units, work);
+    if (layout.isExchanged() && rows.isAlongLanes(*operand)) {
+      access.count *= 1 + 1 / static_cast<double>(layout.unit);
+      addExchange(layout, access.count, warps * loop * units / rowsOfAccess,
+                  work);
     }
-    if (!isInput(operand->role)) {
-      work.otherInstructions += 3 * issued;
+    work.accesses.push_back(access);
+    work.otherInstructions += (isRead ? 4 : 3) * access.count;
+    double bytes = static_cast<double>(operand->elementBytes) * roundElements;
+    if (!isRead) {
       work.storedBytes += bytes;
       continue;
     }
-    WarpAccess load;
-    load.kind = WarpAccess::Kind::GlobalLoad;
-    int64_t width = layout.vector * operand->elementBytes;
-    load.width = std::max<int64_t>(width / 4, 1);
-    for (int64_t lane = 0; lane < RowsSchedule::warpSize; ++lane)
-      load.address[lane] = lane * width / 4;
-    load.count = issued;
-    work.accesses.push_back(load);
-    work.loadedRegisters += load.count * static_cast<double>(load.width);
-    work.otherInstructions += 4 * load.count;
+    work.loadedRegisters += access.count * static_cast<double>(access.width);
     work.globalBytes += bytes;
-    if (!llvm::is_contained(operand->axes, layout.blockAxis(rows)))
-      work.reusedBytes += bytes * (1 - 1 / loop);
+    if (isCommon) {
+      work.commonBytes += bytes;
+      work.distinctCommonBytes +=
+          bytes / static_cast<double>(schedule.blockRows);
+    }
   }
+  // Neighbouring lanes begin at multiples of an access; single elements at
+  // those of a sector.
+  if (!layout.isAcross() && schedule.access > 1)
+    work.runBytes = static_cast<double>(schedule.lanes * schedule.access);
   SmFacts sm = device.smFacts();
+  double known = 0;
   for (const Computation &computation : workload.computations) {
-    if (computation.axes.contains(layout.rowAxis))
-      work.specialOperations +=
-          specialsOf(computation.operations) * roundElements;
-    double instructions = issuedInstructions(computation.operations, sm);
-    if (computation.axes.contains(layout.rowAxis))
-      work.otherInstructions += warps * elements * (instructions + 1);
-    else
-      work.epilogueInstructions += loop * warps * instructions;
+    bool isAlongRow = computation.axes.contains(layout.rowAxis);
+    ElementInstructions ofElement =
+        instructionsOf(computation, isAlongRow ? known : 0, sm);
+    if (!isAlongRow) {
+      work.epilogueInstructions += loop * warps * ofElement.all;
+      continue;
+    }
+    // A row in registers keeps what passes compute of its elements.
+    if (schedule.heldUnits > 0)
+      known = std::max(known, functionsOf(computation));
+    work.specialOperations += ofElement.specials * roundElements;
+    work.fma += warps * elements * ofElement.fma;
+    work.otherInstructions +=
+        warps * elements * (ofElement.all - ofElement.fma + 1);
   }
   // A chunk's places become one number, and so do a row's slots.
   if (!layout.isAcross())

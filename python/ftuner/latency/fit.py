@@ -55,8 +55,8 @@ TENSOR = (
 TENSOR_COMPILED = ("tensor_latency",)
 # What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
 # other rows have it.
-MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share")
-MEMORY_SHARED = ("stream_l2_share", "stream_overlap")
+MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share", "stream_unaligned")
+MEMORY_SHARED = ("stream_l2_share", "stream_overlap_by_blocks")
 # By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
 # or L2 is slow; those that do (a row in a block, one block in an SM) say that clocks of devices
 # differ little in it.

@@ -85,6 +85,9 @@ _RMS, _PAIR = 20.0, 140.0
 # Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
+# Elements next to each other that a warp accesses at once: a vector of four in each lane.
+_VECTORS = 128.0
+
 Part = dict[str, Any]
 
 
@@ -99,10 +102,14 @@ def block_of(
     rounds: Any = 1,
     later_passes: Any = 0,
     sync: Any = 0,
+    common: Any = 0,
+    run: Any = 0,
 ) -> Part:
     """A block as one step: its warp instructions, bytes, and loads that wait for one another.
 
-    `rounds` are those of one pass; `later_passes` read the row again.
+    `rounds` are those of one pass; `later_passes` read the row again; `common` are bytes of operands
+    that all blocks share, beside those loaded;
+    `run` are those next to each other that a warp accesses at once.
     """
     return dict(
         warps=warps,
@@ -110,7 +117,11 @@ def block_of(
         fma=_ARITHMETIC * instructions,
         other_instructions=(1 - _ARITHMETIC) * instructions,
         special_operations=special,
-        l2_bytes=loaded,
+        global_lines=(loaded + common + stored) / 128,
+        l2_bytes=loaded + common,
+        common_bytes=common,
+        distinct_common_bytes=common,
+        run_bytes=run,
         stored_bytes=stored,
         exposed_loads=rounds,
         later_passes=later_passes,
@@ -125,6 +136,15 @@ def _elementwise(op: str, rows: Array, cols: Array, size: Array) -> tuple[Array,
     # Elements of a block: 4 for each of 128 threads.
     blocks = np.ceil(rows * cols / 512)
     return blocks, block_of(4, instructions, 512 * size * inputs, 512 * size)
+
+
+def _row_bytes(op: str, cols: Array, size: Array) -> Array:
+    """Bytes of a row, at whose begin accesses begin (LatencyGrid::rowBytes); 0 in elementwise kernels."""
+    if op not in ("softmax", "layernorm"):
+        return np.zeros(len(cols))
+    # Vectors begin at multiples of their 16 bytes, wherever the row does.
+    vectors = np.full(len(cols), op == "layernorm") | (cols > 1024)
+    return np.where(vectors, 16 * np.ceil(cols * size / 16), cols * size)
 
 
 def _power_of_two(x: Array) -> Array:
@@ -161,6 +181,7 @@ def _softmax(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         rounds=either(1, np.ceil(cols / 4 / threads)),
         later_passes=either(0, 2),
         sync=either(4 * _SHUFFLE, 2 * (2 * _SHUFFLE + _BARRIER)),
+        run=size * either(lanes, _VECTORS),
     )
     return either(np.ceil(rows / rows_of_block), rows), part
 
@@ -171,13 +192,15 @@ def _layer_norm(rows: Array, cols: Array, size: Array) -> tuple[Array, Part]:
         4,
         vectors * _NORM_VECTOR + 4 * _NORM_MERGE,
         cols * size,
-        # The scale and the shift are loaded by every block.
-        3 * cols * size,
+        cols * size,
         registers=40,
         special=cols,
         rounds=np.ceil(cols / 512),
         later_passes=1,
         sync=4 * _SHUFFLE + 2 * _BARRIER,
+        # The scale and the shift.
+        common=2 * cols * size,
+        run=_VECTORS * size,
     )
     return rows, part
 
@@ -270,8 +293,9 @@ def launches_of(
     moved = OPERATORS[op] * rows * cols * element_bytes * launches
     is_in_place = op in ("rope", "add_rmsnorm")
     return launches_of_blocks(
-        blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device
-    )
+        blocks * launches, part, moved, moved / 2 if is_in_place else moved, figures, device,
+        _row_bytes(op, cols, element_bytes),
+    )  # fmt: skip
 
 
 def strided_launches_of(
@@ -298,10 +322,12 @@ def launches_of_blocks(
     touched: Array,
     figures: list[dict[str, float]],
     device: npt.NDArray[np.int64],
+    row_bytes: Any = 0.0,
 ) -> Launches:
     """Launches of memory-bound kernels: how many blocks, and what each does (`block_of`).
 
-    `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses.
+    `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses;
+    `row_bytes`: those of a row, at whose begin accesses begin, or 0.
     """
     fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
     fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
@@ -313,6 +339,7 @@ def launches_of_blocks(
         sum_bytes=0.0,
         output_bytes=moved,
         touched_bytes=touched,
+        row_bytes=row_bytes,
     )
     return model().launches(figures, device, [fields], grid)
 
@@ -340,6 +367,24 @@ def _floor(
         if tiny.sum() >= FLOOR_ROWS:
             floor[rows] = np.median(microseconds[tiny])
     return floor
+
+
+def host_shares(
+    floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any]
+) -> Array:
+    """What a host adds to each launch, over the mean of its device's operators: as their launch floors.
+
+    An operator that allocates more results takes the host longer before its kernel starts, and as much longer
+    if the kernel is tiny. Rows without a floor take that of other rows of their device and operator, if any.
+    """
+    share = np.ones(len(floor))
+    for one in sorted(set(device[floor > 0].tolist())):
+        own = device == one
+        floors = {name: np.median(floor[own & (op == name) & (floor > 0)]) for name in sorted(set(op[own & (floor > 0)]))}
+        mean = float(np.mean(list(floors.values())))
+        for name, value in floors.items():
+            share[own & (op == name)] = value / mean
+    return share
 
 
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
@@ -374,12 +419,14 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         np.concatenate([one.grids for one in parts]),
     )[of_rows]
     check_prices(table, every)
+    floor = np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR)
     return Rows(
         devices=devices,
         launches=every,
         microseconds=microseconds,
         group=np.array([f"vendor {name}" for name in op], object),
-        floor=np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR),
+        floor=floor,
+        host_share=host_shares(np.where(is_host, floor, 0.0), device, op),
         is_host=is_host,
         weight=np.ones(len(table)),
         fold=read_folds(table, zip(rows.astype(int), cols.astype(int))),

@@ -28,7 +28,7 @@ Constants = dict[str, float]
 # The only figure that may be infinite: no limit is known.
 _BOARD_POWER = "board_power_watts"
 # Figures of a device that are 0 where its tensor cores do not take the type.
-_RATES = ("tf32_rate", "f16_rate", "i8_rate")
+_RATES = ("tf32_rate", "f16_rate", "i8_rate", "l1_bytes")
 # A part's fields of the tensor cores, in kernels without them.
 NO_TENSOR = dict(
     tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, has_peak_rate=0, is_persistent=0, hides_stores=0,
@@ -37,10 +37,10 @@ NO_TENSOR = dict(
 
 # Fields of memory-bound kernels, in others: records may leave them out.
 _NO_STREAM = dict(
-    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, reused_bytes=0,
-    sync_cycles=0
+    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, common_bytes=0,
+    distinct_common_bytes=0, run_bytes=0, sync_cycles=0
 )
-_NO_STREAM_GRID = dict(touched_bytes=0)
+_NO_STREAM_GRID = dict(touched_bytes=0, row_bytes=0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -141,6 +141,8 @@ class Rows:
     fold: npt.NDArray[np.int64]
     flop: Array
     choices: npt.NDArray[np.int64] | None = None
+    # What the host adds to a launch, over what it adds to most launches of its device. None: as much.
+    host_share: Array | None = None
     # Columns of the format, for whoever wants more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
@@ -162,6 +164,7 @@ class Rows:
             self,
             launches=self.launches[launches],
             choices=choices,
+            host_share=None if self.host_share is None else self.host_share[rows],
             extra={name: values[rows] for name, values in self.extra.items()},
             **{
                 name: getattr(self, name)[rows]
@@ -225,6 +228,8 @@ class Rows:
         if self.choices is not None and len(self):
             time = np.minimum.reduceat(time, self._first)
         added = np.broadcast_to(np.asarray(offset, float), len(self.devices.names))[self.device]
+        if self.host_share is not None:
+            added = added * self.host_share
         most = np.maximum(self.floor - constants["launch"], 0)
         added = np.where(self.floor > 0, np.minimum(added, most), added)
         return np.maximum(self.floor, time + np.where(self.is_host, added, 0.0))
@@ -265,6 +270,13 @@ def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.in
     return np.array([fold_of(*key) for key in keys], np.int64)
 
 
+def _host_shares(parts: Sequence[Rows]) -> Array | None:
+    if all(part.host_share is None for part in parts):
+        return None
+    each = [np.ones(len(part)) if part.host_share is None else part.host_share for part in parts]
+    return np.concatenate(each)
+
+
 def concatenate(parts: Sequence[Rows]) -> Rows:
     """All rows of several files that share their `devices`, and what columns they all have."""
     if len(parts) == 1:
@@ -292,6 +304,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
             if all(name in part.extra for part in parts)
         },
         choices=_choices(parts),
+        host_share=_host_shares(parts),
         warnings=[text for part in parts for text in part.warnings],
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in arrays},
     )

@@ -38,6 +38,9 @@ LatencyConstants plainConstants() {
   constants.streamLatency = 300;
   constants.streamDramLatency = 2;
   constants.streamL2Share = 0.5;
+  constants.streamBestShare = 1;
+  constants.streamWarpRate = 0.5;
+  constants.line = 1;
   return constants;
 }
 
@@ -66,8 +69,9 @@ TEST(LatencyStream, L2ServesWhatItHolds) {
   // 1.6 MB of the 20 that are held, by 2 blocks of each SM.
   LatencyPrediction time = explain(rowBlock(), 200, plainConstants());
   EXPECT_LT(time.dramBytes, 0.01 * 1.6384e6);
-  // A load from L2 and the start of a block.
-  EXPECT_NEAR(time.smTime, 0.8, 0.02);
+  // A load from L2, the start of a block, and 25 instructions of a warp, which
+  // issues in every other cycle.
+  EXPECT_NEAR(time.smTime, 0.85, 0.02);
   // In place a launch touches half as much: at the knee a half of the bytes
   // come from DRAM, and a fifth at half of it.
   double atKnee = 20e6 / 8192;
@@ -119,11 +123,121 @@ TEST(LatencyStream, SpecialFunctionsAreSixteenInACycle) {
   EXPECT_NEAR(explain(block, 9600, plainConstants()).smTime, 96 * 65.536, 1);
 }
 
-TEST(LatencyStream, ReductionsOverlapLess) {
+/// SMs and DRAM of kernels that read rows again overlap by the blocks of an SM;
+/// of all others all but the first load and the last row's work does.
+TEST(LatencyStream, BlocksThatReadAgainWaitForEachOther) {
+  LatencyConstants constants = plainConstants();
+  constants.overlap = 6;
+  constants.streamOverlapByBlocks = 0.25;
   LatencyBlock block = rowBlock();
-  double elementwise = explain(block, 1e5, plainConstants()).total;
-  block.syncCycles = 1e-6;
-  EXPECT_GT(explain(block, 1e5, plainConstants()).total, elementwise);
+  block.syncCycles = 200;
+  block.l2Bytes = block.storedBytes = 8 * 4096;
+  // 500 cycles of start, 900 of a load from DRAM, 50 of instructions, 200 of
+  // shuffles and barriers.
+  double bare = 1.65;
+  auto expectOverlap = [&](double p) {
+    LatencyPrediction time = explain(block, 1e5, constants);
+    EXPECT_NEAR(time.total,
+                bare + std::pow(std::pow(time.smTime - bare, p) +
+                                    std::pow(time.dramTime, p),
+                                1 / p),
+                1e-3);
+  };
+  expectOverlap(6);
+  block.laterPasses = 1;
+  // 16 blocks of 4 warps with 32 registers.
+  expectOverlap(1 + 0.25 * 16);
+  block.registersPerThread = 128;
+  expectOverlap(1 + 0.25 * 4);
+  block.heldSteps = 1;
+  expectOverlap(6);
+}
+
+TEST(LatencyStream, AWarpIssuesNoFasterThanItsInstructionsAllow) {
+  LatencyBlock block = rowBlock();
+  block.l2Bytes = block.storedBytes = 64;
+  // A block of 4 warps on an SM: each has a scheduler, and issues 10000
+  // instructions in 20000 cycles, behind 800 of start and load.
+  block.otherInstructions = 40000;
+  LatencyConstants constants = plainConstants();
+  constants.overlap = 10;
+  EXPECT_NEAR(explain(block, 100, constants).smTime, 20.8, 0.1);
+  // Eight blocks share the schedulers, which issue in each cycle.
+  EXPECT_NEAR(explain(block, 800, constants).smTime, 80, 0.2);
+  // 64 f32 lanes take two cycles for a warp, one after the other.
+  block.fma = block.otherInstructions;
+  block.otherInstructions = 0;
+  EXPECT_NEAR(explain(block, 800, constants).smTime, 160, 0.2);
+}
+
+/// Registers for 16 steps of a row, of which it has one: the others'
+/// instructions are executed for nothing.
+TEST(LatencyStream, HeldStepsBeyondTheRowTakeInstructions) {
+  LatencyBlock block = rowBlock();
+  block.otherInstructions = 4000;
+  block.heldSteps = 1;
+  double fitting = explain(block, 1600, plainConstants()).smTime;
+  block.heldSteps = 16;
+  EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, 16 * fitting,
+              0.5 * fitting);
+  // A longer row is read again, by a loop that has its steps alone.
+  block.heldSteps = 0.5;
+  EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, fitting,
+              0.1 * fitting);
+}
+
+TEST(LatencyStream, L1ServesWhatRowsShare) {
+  // Two rows of a norm whose scale and shift have as many bytes.
+  LatencyBlock block = rowBlock();
+  block.commonBytes = 32768;
+  block.distinctCommonBytes = 16384;
+  block.l2Bytes = 4096 + block.commonBytes;
+  LatencyLaunch launch;
+  launch.device = roundDevice();
+  launch.constants = plainConstants();
+  launch.constants.streamL2BytesPerCycle = 8;
+  launch.add(block, 16000, 1);
+  // 16 blocks at once, ten times, without an L1 and with one that holds all.
+  EXPECT_NEAR(launch.terms().smTime, 160 * (8192 + 32768) / 8e3, 10);
+  launch.device.l1Bytes = 1e9;
+  EXPECT_NEAR(launch.terms().smTime, (160 * 8192 + 16384) / 8e3, 5);
+  // Rows of 16 blocks take half of it.
+  launch.device.l1Bytes = 16384 + 16 * 4096;
+  double half = launch.terms().smTime;
+  EXPECT_NEAR(half, 160 * (8192 + 0.5 * 32768) / 8e3, 15);
+}
+
+TEST(LatencyStream, LinesOfAccessesTakeTurns) {
+  LatencyBlock block = rowBlock();
+  block.globalLines = 1000;
+  EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, 16, 0.1);
+}
+
+TEST(LatencyStream, RowsBreakSectorsWhereTheyBegin) {
+  LatencyLaunch launch;
+  launch.device = roundDevice();
+  launch.constants = plainConstants();
+  launch.constants.streamUnaligned = 0.8;
+  LatencyBlock block = rowBlock();
+  block.runBytes = 128;
+  launch.add(block, 1e6, 1);
+  launch.grid.outputBytes = 1e6 * 8192;
+  auto dramBytes = [&](double rowBytes) {
+    launch.grid.rowBytes = rowBytes;
+    return launch.terms().dramBytes / 8192e6;
+  };
+  EXPECT_NEAR(dramBytes(0), 1, 1e-3);
+  EXPECT_NEAR(dramBytes(4096), 1, 1e-3);
+  // Every other row begins within a sector, and its accesses take five of them.
+  EXPECT_NEAR(dramBytes(4096 + 16), 1 + 0.8 / 2 / 4, 1e-3);
+  EXPECT_NEAR(dramBytes(4096 + 4), 1 + 0.8 * 7 / 8 / 4, 1e-3);
+}
+
+TEST(LatencyStream, NoneExceedsTheBestShareOfTheBandwidth) {
+  LatencyConstants constants = plainConstants();
+  constants.streamBestShare = 0.75;
+  LatencyPrediction time = explain(rowBlock(), 1e6, constants);
+  EXPECT_NEAR(time.total, time.dramBytes / 1e6 / 0.75, 1e-6 * time.total);
 }
 
 TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
@@ -132,36 +246,23 @@ TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   block.l2Bytes = block.storedBytes = 512;
   block.syncCycles = 200;
   block.rowLoop = 8;
-  // Rows that are not held wait for their loads in turn: 8 · (300 + 200) + 500
-  // cycles, and those that are held only for the first: 300 + 200 + 7 · 300.
+  // Rows that are not held wait for their loads in turn: 8 · (300 + 200 + 6) +
+  // 500 cycles, and those that are held only for the first: 300 + 206 + 7 ·
+  // 300.
   LatencyConstants constants = plainConstants();
   constants.overlap = 10;
-  EXPECT_NEAR(explain(block, 1600, constants).smTime, 4.5, 0.1);
+  EXPECT_NEAR(explain(block, 1600, constants).smTime, 4.55, 0.1);
   block.heldSteps = 1;
   EXPECT_NEAR(explain(block, 1600, constants).smTime, 3.1, 0.1);
   block.l2Bytes = block.storedBytes = 8 * 4096;
   // What they share is loaded once.
   double alone = explain(block, 1600, plainConstants()).smTime;
-  block.reusedBytes = block.l2Bytes * 7 / 8;
+  block.commonBytes = block.l2Bytes;
   EXPECT_LT(explain(block, 1600, plainConstants()).smTime, 0.8 * alone);
   block.heldSteps = 0;
   double streamed = explain(block, 1600, plainConstants()).smTime;
-  block.reusedBytes = 0;
+  block.commonBytes = 0;
   EXPECT_DOUBLE_EQ(explain(block, 1600, plainConstants()).smTime, streamed);
-  // SMs and DRAM overlap as in kernels that do not reduce, but for the first.
-  LatencyConstants both = plainConstants();
-  both.streamOverlap = 2;
-  both.overlap = 6;
-  auto expectOverlap = [&](double p) {
-    LatencyPrediction time = explain(block, 1e5, both);
-    EXPECT_NEAR(
-        time.total,
-        std::pow(std::pow(time.smTime, p) + std::pow(time.dramTime, p), 1 / p),
-        1e-9 * time.total);
-  };
-  expectOverlap(2);
-  block.heldSteps = 1;
-  expectOverlap(2 + 4 * 7 / 8.0);
 }
 
 TEST(LatencyStream, TermsAddUpAndMoreIsNeverFaster) {
