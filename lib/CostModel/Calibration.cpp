@@ -4,6 +4,7 @@
 #include "FTuner/Support/BuiltinFiles.h"
 #include "FTuner/Support/JsonFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
@@ -36,8 +37,8 @@ static const ConstantField constantFields[] = {
 #include "FTuner/CostModel/LatencyConstants.def"
 };
 
-/// Longest origin in bytes.
-static constexpr size_t maxOriginLength = 4096;
+/// Longest origin and command in bytes.
+static constexpr size_t maxTextLength = 4096;
 
 static std::string shownNumber(double value) {
   std::string text;
@@ -173,6 +174,43 @@ static llvm::Error readTiming(const JsonFile &file, Calibration &calibration) {
   return llvm::Error::success();
 }
 
+/// Reads a field that the file may leave out: a string of any characters.
+static llvm::Error readLongText(const JsonFile &file, StringRef key,
+                                std::string &result) {
+  const llvm::json::Value *value = file.fields.get(key);
+  if (!value)
+    return llvm::Error::success();
+  std::optional<StringRef> text = value->getAsString();
+  if (!text || text->size() > maxTextLength)
+    return file.error(key, "expected a string of at most " +
+                               Twine(maxTextLength) + " bytes, but got " +
+                               shown(*value));
+  result = text->str();
+  return llvm::Error::success();
+}
+
+static llvm::Error readData(const JsonFile &file, Calibration &calibration) {
+  llvm::Expected<const llvm::json::Object *> object = findObject(file, "data");
+  if (!object)
+    return object.takeError();
+  if (!*object)
+    return llvm::Error::success();
+  for (const auto &[name, value] : **object) {
+    std::optional<StringRef> hash = value.getAsString();
+    if (!hash || hash->size() != 64 || !llvm::all_of(*hash, [](char digit) {
+          return llvm::isHexDigit(digit);
+        }))
+      return file.error("data", name,
+                        "expected the 64 hexadecimal digits of a SHA-256, but "
+                        "got " +
+                            shown(value));
+    calibration.data.emplace_back(name.str(), hash->str());
+  }
+  // A JSON object has no order.
+  llvm::sort(calibration.data);
+  return llvm::Error::success();
+}
+
 /// Reads a calibration on top of `base`, whose constants and deviation stay
 /// where the text is silent.
 static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
@@ -183,7 +221,8 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
     return file.takeError();
   auto isField = [](StringRef key) {
     return llvm::is_contained({"name", "die", "kernels", "constants",
-                               "deviation", "origin", "fit", "timing"},
+                               "deviation", "origin", "command", "data", "fit",
+                               "timing"},
                               key);
   };
   if (llvm::Error error =
@@ -221,14 +260,12 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
             readFigure(*value, 1e-3, 2, fieldError, result.deviation))
       return error;
   }
-  if (const llvm::json::Value *value = file->fields.get("origin")) {
-    std::optional<StringRef> text = value->getAsString();
-    if (!text || text->size() > maxOriginLength)
-      return file->error("origin", "expected a string of at most " +
-                                       Twine(maxOriginLength) +
-                                       " bytes, but got " + shown(*value));
-    result.origin = text->str();
-  }
+  if (llvm::Error error = readLongText(*file, "origin", result.origin))
+    return error;
+  if (llvm::Error error = readLongText(*file, "command", result.command))
+    return error;
+  if (llvm::Error error = readData(*file, result))
+    return error;
   if (llvm::Error error = readFit(*file, result))
     return error;
   if (llvm::Error error = readTiming(*file, result))
@@ -279,6 +316,14 @@ llvm::json::Object ftuner::toJson(const Calibration &calibration) {
   object["deviation"] = calibration.deviation;
   if (!calibration.origin.empty())
     object["origin"] = calibration.origin;
+  if (!calibration.command.empty())
+    object["command"] = calibration.command;
+  if (!calibration.data.empty()) {
+    llvm::json::Object data;
+    for (const auto &[name, hash] : calibration.data)
+      data[name] = hash;
+    object["data"] = std::move(data);
+  }
   if (const std::optional<CalibrationFit> &fit = calibration.fit)
     object["fit"] = llvm::json::Object{{"rows", fit->rows},
                                        {"error_before", fit->errorBefore},

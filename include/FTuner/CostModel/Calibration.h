@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ftuner {
@@ -52,8 +53,12 @@ struct Calibration {
   /// Standard deviation of ln(predicted / measured) between kernels for one
   /// shape: what a lead is compared with (docs/latency.md).
   double deviation = 0.08;
-  /// Which measurements, when, and by which command.
+  /// Which measurements, and when.
   std::string origin;
+  /// The command that fitted the constants, and the files of its rows with
+  /// their SHA-256. Empty where they are not known.
+  std::string command;
+  std::vector<std::pair<std::string, std::string>> data;
   std::optional<CalibrationFit> fit;
   std::optional<CalibrationTiming> timing;
 };

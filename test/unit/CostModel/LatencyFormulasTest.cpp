@@ -116,7 +116,9 @@ LatencyConstants studyConstants() {
   constants.flopEnergy = 11.4;
   constants.l2Energy = 73;
   constants.dramEnergy = 33;
-  constants.idlePower = 20;
+  constants.idleShare = 0.08;
+  constants.dramStart = 0;
+  constants.lastRound = 1;
   constants.powerDelay = 485;
   constants.launch = 2;
   constants.secondKernel = 3;
@@ -400,6 +402,7 @@ TEST(LatencyFormulas, NotPipelined) {
 TEST(LatencyFormulas, PowerLimit) {
   Launch launch;
   launch.device = smallDevice();
+  launch.constants.idleShare = 20.0 / 70;
   launch.grid.blocksX = 100;
   launch.grid.blocksY = 40;
   launch.add(tallBlock(), 4000, 96);
@@ -412,6 +415,7 @@ TEST(LatencyFormulas, PowerLimit) {
 TEST(LatencyFormulas, Slices) {
   Launch launch;
   launch.device = smallDevice();
+  launch.constants.idleShare = 20.0 / 70;
   launch.grid.secondKernels = 1;
   launch.grid.reduceLength = 384;
   launch.add(tallBlock(), 288 * 4, 96);
@@ -461,6 +465,7 @@ TEST(LatencyFormulas, TermsAddUp) {
     Launch launch;
     if (random() % 2)
       launch.device = smallDevice();
+  launch.constants.idleShare = 20.0 / 70;
     LatencyBlock first = random() % 2 ? shortBlock() : plainBlock();
     LatencyBlock second = tallBlock();
     second.isPipelined = first.isPipelined;

@@ -149,7 +149,7 @@ TEST(LatencyTensor, EnergyIsThatOfTheType) {
   LatencyDevice device = deviceOfRates(1e9);
   device.boardPowerWatts = 50;
   LatencyConstants constants = freeMemory();
-  constants.idlePower = 0;
+  constants.idleShare = 0;
   constants.l2Energy = 1e-9;
   constants.dramEnergy = 1e-9;
   constants.powerDelay = 1e-9;
