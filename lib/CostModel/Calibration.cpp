@@ -4,6 +4,7 @@
 #include "FTuner/Support/BuiltinFiles.h"
 #include "FTuner/Support/JsonFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -143,12 +144,14 @@ static llvm::Expected<bool> readFigures(const JsonFile &file, StringRef outer,
 
 static llvm::Error readFit(const JsonFile &file, Calibration &calibration) {
   CalibrationFit fit;
-  double rows = 0;
-  llvm::Expected<bool> isThere =
-      readFigures(file, "fit",
-                  {{"rows", &rows, 1e12},
-                   {"error_before", &fit.errorBefore, 1e6},
-                   {"error_after", &fit.errorAfter, 1e6}});
+  double rows = 0, unseen = 0;
+  llvm::SmallVector<Figure> figures = {{"rows", &rows, 1e12},
+                                       {"error_before", &fit.errorBefore, 1e6},
+                                       {"error_after", &fit.errorAfter, 1e6}};
+  const llvm::json::Object *object = file.fields.getObject("fit");
+  if (object && object->get("error_unseen"))
+    figures.push_back({"error_unseen", &unseen, 1e6});
+  llvm::Expected<bool> isThere = readFigures(file, "fit", figures);
   if (!isThere)
     return isThere.takeError();
   if (!*isThere)
@@ -157,6 +160,8 @@ static llvm::Error readFit(const JsonFile &file, Calibration &calibration) {
     return file.error("fit", "rows",
                       "expected a whole number, but got " + shownNumber(rows));
   fit.rows = static_cast<int64_t>(rows);
+  if (figures.size() > 3)
+    fit.errorUnseen = unseen;
   calibration.fit = fit;
   return llvm::Error::success();
 }
@@ -324,10 +329,14 @@ llvm::json::Object ftuner::toJson(const Calibration &calibration) {
       data[name] = hash;
     object["data"] = std::move(data);
   }
-  if (const std::optional<CalibrationFit> &fit = calibration.fit)
-    object["fit"] = llvm::json::Object{{"rows", fit->rows},
-                                       {"error_before", fit->errorBefore},
-                                       {"error_after", fit->errorAfter}};
+  if (const std::optional<CalibrationFit> &fit = calibration.fit) {
+    llvm::json::Object figures{{"rows", fit->rows},
+                               {"error_before", fit->errorBefore},
+                               {"error_after", fit->errorAfter}};
+    if (fit->errorUnseen)
+      figures["error_unseen"] = *fit->errorUnseen;
+    object["fit"] = std::move(figures);
+  }
   if (const std::optional<CalibrationTiming> &timing = calibration.timing)
     object["timing"] =
         llvm::json::Object{{"offset_us", timing->offsetMicroseconds},
@@ -371,6 +380,12 @@ Calibration ftuner::kernelCalibration(const DeviceSpec &device) {
   return defaultCalibration(device);
 }
 
+std::optional<double> ftuner::transferError(const Calibration &calibration) {
+  if (calibration.name != globalCalibration().name || !calibration.fit)
+    return std::nullopt;
+  return calibration.fit->errorUnseen;
+}
+
 std::vector<std::string> ftuner::builtinCalibrationNames() {
   return namesOf(builtinCalibrations());
 }
@@ -397,7 +412,7 @@ LatencyDevice ftuner::latencyDevice(const DeviceSpec &device) {
   SmFacts facts = device.smFacts();
   LatencyDevice result;
   result.smCount = static_cast<double>(device.smCount);
-  result.clockMhz = device.clockMhz;
+  result.clockMhz = device.loadClockMhz.value_or(device.clockMhz);
   result.fp32Lanes = device.fp32LanesPerSm();
   result.warpSchedulers = static_cast<double>(facts.warpSchedulers);
   result.issueSlots = static_cast<double>(facts.issueSlots);

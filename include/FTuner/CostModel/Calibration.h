@@ -30,6 +30,9 @@ struct CalibrationFit {
   /// Means of |predicted / measured - 1| with the constants that the fit
   /// started from, and with its own.
   double errorBefore = 0, errorAfter = 0;
+  /// The same mean on rows that the fit did not see: of global constants, those
+  /// of each device by the constants of the others.
+  std::optional<double> errorUnseen = std::nullopt;
 };
 
 /// How the fitted rows were measured. Belongs to the host and the way of
@@ -84,6 +87,9 @@ Calibration defaultCalibration(const DeviceSpec &device);
 /// name, of its die that came from them, since constants are cycles of its SMs
 /// and shares of rates that the device states; else `defaultCalibration`.
 Calibration kernelCalibration(const DeviceSpec &device);
+/// Mean error of devices left out of the global constants, as a share: how far
+/// times by them may be off. None for the calibration of a device.
+std::optional<double> transferError(const Calibration &calibration);
 /// Names of the built-in calibrations, sorted.
 std::vector<std::string> builtinCalibrationNames();
 

@@ -91,7 +91,7 @@ class Calibration:
     is_tensor_alone: bool = False
 
     def to_json(self, source: Source) -> dict[str, Any]:
-        number, before, after, _ = self.errors["all"]
+        number, before, after, unseen = self.errors["all"]
         out: dict[str, Any] = {
             "name": self.name,
             **({"die": self.die} if self.die and not self.is_tensor_alone else {}),
@@ -105,6 +105,7 @@ class Calibration:
                 "rows": number,
                 "error_before": _rounded(before),
                 "error_after": _rounded(after),
+                **({} if unseen is None else {"error_unseen": _rounded(unseen)}),
             },
         }
         if self.offset or self.floor:
