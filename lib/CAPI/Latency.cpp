@@ -138,6 +138,7 @@ static constexpr Field<LatencyGrid> gridFields[] = {
     {"element_bytes", &LatencyGrid::elementBytes},
     {"second_kernels", &LatencyGrid::secondKernels},
     {"sum_bytes", &LatencyGrid::sumBytes},
+    {"box_cycles", &LatencyGrid::boxCycles},
 };
 
 static constexpr Field<LatencyConstants> constantFields[] = {
@@ -158,6 +159,7 @@ static constexpr Field<LatencyPrediction> termFields[] = {
     {"dram", &LatencyPrediction::dram},
     {"power", &LatencyPrediction::power},
     {"second_kernel", &LatencyPrediction::secondKernel},
+    {"boxes", &LatencyPrediction::boxes},
     {"resident_blocks", &LatencyPrediction::residentBlocks},
     {"scheduler_imbalance", &LatencyPrediction::schedulerImbalance},
     {"waves", &LatencyPrediction::waves},

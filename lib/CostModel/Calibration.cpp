@@ -4,6 +4,8 @@
 #include "FTuner/Support/BuiltinFiles.h"
 #include "FTuner/Support/JsonFile.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Format.h"
@@ -36,8 +38,8 @@ static const ConstantField constantFields[] = {
 #include "FTuner/CostModel/LatencyConstants.def"
 };
 
-/// Longest origin in bytes.
-static constexpr size_t maxOriginLength = 4096;
+/// Longest origin and command in bytes.
+static constexpr size_t maxTextLength = 4096;
 
 static std::string shownNumber(double value) {
   std::string text;
@@ -142,12 +144,14 @@ static llvm::Expected<bool> readFigures(const JsonFile &file, StringRef outer,
 
 static llvm::Error readFit(const JsonFile &file, Calibration &calibration) {
   CalibrationFit fit;
-  double rows = 0;
-  llvm::Expected<bool> isThere =
-      readFigures(file, "fit",
-                  {{"rows", &rows, 1e12},
-                   {"error_before", &fit.errorBefore, 1e6},
-                   {"error_after", &fit.errorAfter, 1e6}});
+  double rows = 0, unseen = 0;
+  llvm::SmallVector<Figure> figures = {{"rows", &rows, 1e12},
+                                       {"error_before", &fit.errorBefore, 1e6},
+                                       {"error_after", &fit.errorAfter, 1e6}};
+  const llvm::json::Object *object = file.fields.getObject("fit");
+  if (object && object->get("error_unseen"))
+    figures.push_back({"error_unseen", &unseen, 1e6});
+  llvm::Expected<bool> isThere = readFigures(file, "fit", figures);
   if (!isThere)
     return isThere.takeError();
   if (!*isThere)
@@ -156,6 +160,8 @@ static llvm::Error readFit(const JsonFile &file, Calibration &calibration) {
     return file.error("fit", "rows",
                       "expected a whole number, but got " + shownNumber(rows));
   fit.rows = static_cast<int64_t>(rows);
+  if (figures.size() > 3)
+    fit.errorUnseen = unseen;
   calibration.fit = fit;
   return llvm::Error::success();
 }
@@ -173,6 +179,43 @@ static llvm::Error readTiming(const JsonFile &file, Calibration &calibration) {
   return llvm::Error::success();
 }
 
+/// Reads a field that the file may leave out: a string of any characters.
+static llvm::Error readLongText(const JsonFile &file, StringRef key,
+                                std::string &result) {
+  const llvm::json::Value *value = file.fields.get(key);
+  if (!value)
+    return llvm::Error::success();
+  std::optional<StringRef> text = value->getAsString();
+  if (!text || text->size() > maxTextLength)
+    return file.error(key, "expected a string of at most " +
+                               Twine(maxTextLength) + " bytes, but got " +
+                               shown(*value));
+  result = text->str();
+  return llvm::Error::success();
+}
+
+static llvm::Error readData(const JsonFile &file, Calibration &calibration) {
+  llvm::Expected<const llvm::json::Object *> object = findObject(file, "data");
+  if (!object)
+    return object.takeError();
+  if (!*object)
+    return llvm::Error::success();
+  for (const auto &[name, value] : **object) {
+    std::optional<StringRef> hash = value.getAsString();
+    if (!hash || hash->size() != 64 || !llvm::all_of(*hash, [](char digit) {
+          return llvm::isHexDigit(digit);
+        }))
+      return file.error("data", name,
+                        "expected the 64 hexadecimal digits of a SHA-256, but "
+                        "got " +
+                            shown(value));
+    calibration.data.emplace_back(name.str(), hash->str());
+  }
+  // A JSON object has no order.
+  llvm::sort(calibration.data);
+  return llvm::Error::success();
+}
+
 /// Reads a calibration on top of `base`, whose constants and deviation stay
 /// where the text is silent.
 static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
@@ -183,7 +226,8 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
     return file.takeError();
   auto isField = [](StringRef key) {
     return llvm::is_contained({"name", "die", "kernels", "constants",
-                               "deviation", "origin", "fit", "timing"},
+                               "deviation", "origin", "command", "data", "fit",
+                               "timing"},
                               key);
   };
   if (llvm::Error error =
@@ -221,14 +265,12 @@ static llvm::Expected<Calibration> parse(StringRef json, StringRef sourceName,
             readFigure(*value, 1e-3, 2, fieldError, result.deviation))
       return error;
   }
-  if (const llvm::json::Value *value = file->fields.get("origin")) {
-    std::optional<StringRef> text = value->getAsString();
-    if (!text || text->size() > maxOriginLength)
-      return file->error("origin", "expected a string of at most " +
-                                       Twine(maxOriginLength) +
-                                       " bytes, but got " + shown(*value));
-    result.origin = text->str();
-  }
+  if (llvm::Error error = readLongText(*file, "origin", result.origin))
+    return error;
+  if (llvm::Error error = readLongText(*file, "command", result.command))
+    return error;
+  if (llvm::Error error = readData(*file, result))
+    return error;
   if (llvm::Error error = readFit(*file, result))
     return error;
   if (llvm::Error error = readTiming(*file, result))
@@ -279,10 +321,22 @@ llvm::json::Object ftuner::toJson(const Calibration &calibration) {
   object["deviation"] = calibration.deviation;
   if (!calibration.origin.empty())
     object["origin"] = calibration.origin;
-  if (const std::optional<CalibrationFit> &fit = calibration.fit)
-    object["fit"] = llvm::json::Object{{"rows", fit->rows},
-                                       {"error_before", fit->errorBefore},
-                                       {"error_after", fit->errorAfter}};
+  if (!calibration.command.empty())
+    object["command"] = calibration.command;
+  if (!calibration.data.empty()) {
+    llvm::json::Object data;
+    for (const auto &[name, hash] : calibration.data)
+      data[name] = hash;
+    object["data"] = std::move(data);
+  }
+  if (const std::optional<CalibrationFit> &fit = calibration.fit) {
+    llvm::json::Object figures{{"rows", fit->rows},
+                               {"error_before", fit->errorBefore},
+                               {"error_after", fit->errorAfter}};
+    if (fit->errorUnseen)
+      figures["error_unseen"] = *fit->errorUnseen;
+    object["fit"] = std::move(figures);
+  }
   if (const std::optional<CalibrationTiming> &timing = calibration.timing)
     object["timing"] =
         llvm::json::Object{{"offset_us", timing->offsetMicroseconds},
@@ -326,6 +380,12 @@ Calibration ftuner::kernelCalibration(const DeviceSpec &device) {
   return defaultCalibration(device);
 }
 
+std::optional<double> ftuner::transferError(const Calibration &calibration) {
+  if (calibration.name != globalCalibration().name || !calibration.fit)
+    return std::nullopt;
+  return calibration.fit->errorUnseen;
+}
+
 std::vector<std::string> ftuner::builtinCalibrationNames() {
   return namesOf(builtinCalibrations());
 }
@@ -352,7 +412,7 @@ LatencyDevice ftuner::latencyDevice(const DeviceSpec &device) {
   SmFacts facts = device.smFacts();
   LatencyDevice result;
   result.smCount = static_cast<double>(device.smCount);
-  result.clockMhz = device.clockMhz;
+  result.clockMhz = device.loadClockMhz.value_or(device.clockMhz);
   result.fp32Lanes = device.fp32LanesPerSm();
   result.warpSchedulers = static_cast<double>(facts.warpSchedulers);
   result.issueSlots = static_cast<double>(facts.issueSlots);

@@ -95,9 +95,8 @@ public:
                    const Program &program) override {
     Launch launch =
         describe(shape, program, static_cast<const Prices &>(*costs));
-    double time = predictLatency(figures, launch.parts, launch.numParts,
-                                 launch.grid, constants);
-    return -std::max(time, boxTime(launch, shape, program));
+    return -predictLatency(figures, launch.parts, launch.numParts, launch.grid,
+                           constants);
   }
   CostBreakdown evaluate(llvm::ArrayRef<int64_t> shape,
                          const Program &program) override;
@@ -142,11 +141,9 @@ private:
   Launch describe(llvm::ArrayRef<int64_t> shape, const Program &program,
                   const Prices &prices);
   const Prices &prices(const KernelFamily &family);
-  /// Microseconds of a launch whose TMA units do nothing but copy boxes, or 0
-  /// where no row of these lies outside of its operand: the others are no
-  /// faster to multiply than to copy.
-  double boxTime(const Launch &launch, llvm::ArrayRef<int64_t> shape,
-                 const Program &program) const;
+  /// LatencyGrid::boxCycles of a launch.
+  double boxCycles(const Launch &launch, llvm::ArrayRef<int64_t> shape,
+                   const Program &program) const;
   /// With registers of its own, and without shared memory, which belongs to the
   /// family.
   const LatencyBlock &block(const KernelFamily &family, unsigned part);
@@ -429,11 +426,12 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   if (elementBytes)
     grid.elementBytes = *elementBytes;
   grid.secondKernels = split > 1 ? prices.laterLaunches : 0;
+  grid.boxCycles = boxCycles(launch, shape, program);
   return launch;
 }
 
-double Evaluator::boxTime(const Launch &launch, llvm::ArrayRef<int64_t> shape,
-                          const Program &program) const {
+double Evaluator::boxCycles(const Launch &launch, llvm::ArrayRef<int64_t> shape,
+                            const Program &program) const {
   const KernelFamily &family = *program.family;
   // Most shapes are larger than the tiles.
   if (llvm::all_of(family.tiles, [&](const BlockTile &tile) {
@@ -450,8 +448,7 @@ double Evaluator::boxTime(const Launch &launch, llvm::ArrayRef<int64_t> shape,
     blocks += launch.parts[part].count;
   double cycles = cyclesOfRow * double(rows.copied - rows.outside) +
                   cyclesOfRowOutside * double(rows.outside);
-  cycles /= std::clamp(blocks, 1.0, double(device.smCount));
-  return constants.launch + cycles / figures.clockMhz;
+  return cycles / std::clamp(blocks, 1.0, double(device.smCount));
 }
 
 CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
@@ -471,13 +468,10 @@ CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
                      {"power", time.power, -1}};
   if (launch.grid.secondKernels > 0)
     breakdown.terms.push_back({"second_kernel", time.secondKernel, -1});
+  if (time.boxes > 0)
+    breakdown.terms.push_back({"boxes", time.boxes, -1});
   for (const CostTerm &term : breakdown.terms)
     breakdown.score += term.weight * term.value;
-  if (double rest = boxTime(launch, shape, program) + breakdown.score;
-      rest > 0) {
-    breakdown.terms.push_back({"boxes", rest, -1});
-    breakdown.score -= rest;
-  }
   breakdown.figures = {{"resident_blocks", time.residentBlocks, 0},
                        {"scheduler_imbalance", time.schedulerImbalance, 0},
                        {"waves", time.waves, 0},

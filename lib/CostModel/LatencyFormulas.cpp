@@ -172,17 +172,22 @@ LatencyTable ftuner::tabulate(const LatencyDevice &device,
   return table;
 }
 
-static double blockStart(const LatencyDevice &device, const LatencyBlock &block,
+/// Cycles of a block's start, of its wait for others of its cluster, of its
+/// epilogue and of its stores. Those of kernels of the CUDA cores are part of
+/// `blockStart`.
+static double blockStart(const LatencyDevice &device, const LatencyPart &part,
                          const LatencyConstants &constants) {
+  const LatencyBlock &block = part.table->block;
   return (block.isTensor() ? constants.tensorStart : constants.blockStart) +
-         block.clusterCycles + block.epilogueInstructions / device.issueSlots;
+         block.clusterCycles + block.epilogueInstructions / device.issueSlots +
+         part.outputBytes / l2BytesPerCycle(block.isTensor(), constants);
 }
 
 /// Cycles of an SM per block of the part when `resident` blocks are.
 static double blockCycles(const LatencyDevice &device, const LatencyPart &part,
                           const LatencyConstants &constants, double resident) {
   return part.steps * part.table->step[static_cast<size_t>(resident) - 1] +
-         blockStart(device, part.table->block, constants) / resident;
+         blockStart(device, part, constants) / resident;
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,14 +224,17 @@ static Waves countWaves(const LatencyDevice &device, const LatencyPart *parts,
 /// Blocks of the first round are dealt evenly. Those of the last go to the
 /// slots that become free first: where blocks began together they end together,
 /// so some SMs get as many as they hold, and others none. The more rounds there
-/// were, the more blocks have drifted apart. Measured on an H200: 396 blocks,
-/// two at once on each of 132 SMs, take two full rounds
-/// (benchmarks/results/h200-2026-11-26).
-static double lastRound(const LatencyPart &part, double ofRest, double ofRound,
-                        double before) {
+/// were, the more blocks have drifted apart. How much of that a card shows is
+/// the constant `last_round`, from 0 (an even deal, as on an A100) to 1 (one
+/// kernel on an H200: 396 blocks, two at once on each of 132 SMs, take two full
+/// rounds; benchmarks/results/h200-2026-11-26).
+static double lastRound(const LatencyPart &part,
+                        const LatencyConstants &constants, double ofRest,
+                        double ofRound, double before) {
   if (before == 0 || part.table->block.isPersistent)
     return ofRest;
-  return ofRest + std::max(ofRound - ofRest, 0.0) / before;
+  return ofRest +
+         constants.lastRound * std::max(ofRound - ofRest, 0.0) / before;
 }
 
 /// Cycles of an SM for blocks of one part: full rounds of `resident`, then the
@@ -242,7 +250,8 @@ static double roundCycles(const LatencyDevice &device, const LatencyPart &part,
   if (rest == 0)
     return cycles;
   double ofRest = rest * blockCycles(device, part, constants, rest);
-  return cycles + lastRound(part, ofRest, ofRound, rounds + roundsBefore);
+  return cycles +
+         lastRound(part, constants, ofRest, ofRound, rounds + roundsBefore);
 }
 
 /// Cycles of an SM for a round of blocks of both parts: resources add up, and
@@ -277,7 +286,7 @@ static double mixedRoundCycles(const LatencyDevice &device,
               std::array<double, 4>{issue, sum(&LatencyTable::sharedMemory),
                                     sum(&LatencyTable::l2),
                                     ofTaller(&LatencyTable::latency)}) +
-         blockStart(device, block, constants);
+         blockStart(device, taller, constants);
 }
 
 /// Cycles of starts that persistent blocks hide, which start once: of all
@@ -291,7 +300,7 @@ static double hiddenCycles(const LatencyDevice &device, const Waves &waves,
   const LatencyBlock &block = part.table->block;
   if (!block.isPersistent)
     return 0;
-  double start = blockStart(device, block, constants);
+  double start = blockStart(device, part, constants);
   double hidden =
       std::min(start, copyLatency(block, constants) + block.clusterCycles);
   if (block.hidesStores) {
@@ -328,7 +337,7 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
   }
   if (tall > 0) {
     double blocks = std::min(waves.resident, left);
-    cycles += lastRound(parts[1], round(blocks, tall),
+    cycles += lastRound(parts[1], constants, round(blocks, tall),
                         round(waves.resident, tall), before);
     left -= blocks;
     ++before;
@@ -340,9 +349,10 @@ static double smCycles(const LatencyDevice &device, const Waves &waves,
 }
 
 /// Bytes that L2 holds for reuse.
-static double heldBytes(const LatencyDevice &device,
+static double heldBytes(const LatencyDevice &device, bool isTensor,
                         const LatencyConstants &constants) {
-  return constants.l2Share * device.l2Bytes;
+  return (isTensor ? constants.tensorL2Share : constants.l2Share) *
+         device.l2Bytes;
 }
 
 static double dramBytesPerMicrosecond(const LatencyDevice &device,
@@ -358,7 +368,7 @@ static double dramBytesPerMicrosecond(const LatencyDevice &device,
 static double secondKernelTime(const LatencyDevice &device,
                                const LatencyGrid &grid, bool isTensor,
                                const LatencyConstants &constants) {
-  double missed = knee(grid.sumBytes / heldBytes(device, constants));
+  double missed = knee(grid.sumBytes / heldBytes(device, isTensor, constants));
   double dram = missed * grid.sumBytes /
                 dramBytesPerMicrosecond(device, isTensor, constants);
   double l2 =
@@ -367,11 +377,20 @@ static double secondKernelTime(const LatencyDevice &device,
   return grid.secondKernels * constants.secondKernel + dram + l2;
 }
 
-/// Bytes of DRAM that a launch moves: first reads and the output, operands that
-/// blocks read again after L2 has lost them, and what narrow accesses waste.
-static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
-                          const Waves &waves, bool isTensor,
-                          const LatencyConstants &constants) {
+namespace {
+/// Bytes of DRAM that a launch moves, and the share of its first reads that L2
+/// does not hold.
+struct DramTraffic {
+  double bytes = 0, missesFirst = 0;
+};
+} // namespace
+
+/// Traffic of a product: first reads and the output, operands that blocks read
+/// again after L2 has lost them, and what narrow accesses waste.
+static DramTraffic dramTraffic(const LatencyDevice &device,
+                               const LatencyGrid &grid, const Waves &waves,
+                               bool isTensor,
+                               const LatencyConstants &constants) {
   // Blocks of one problem at once, and how many columns and rows they span.
   double together = std::min({waves.blocks, waves.resident * device.smCount,
                               grid.blocksX * grid.blocksY});
@@ -383,7 +402,7 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
   double high = std::clamp(together / wide, 1.0, std::max(grid.blocksY, 1.0));
 
   double operands = grid.lhsBytes + grid.rhsBytes;
-  double held = heldBytes(device, constants);
+  double held = heldBytes(device, isTensor, constants);
   double missesAgain = knee(operands / held);
   double missesFirst = knee(
       (grid.problems * operands + grid.outputBytes + grid.sumBytes) / held);
@@ -404,12 +423,13 @@ static double dramTraffic(const LatencyDevice &device, const LatencyGrid &grid,
   double narrow = isTensor ? 0
                            : 32 * constants.narrowRun * grid.reduceLength /
                                  (grid.reduceLength + constants.narrowRunDepth);
-  return grid.problems * (grid.lhsBytes * reads(grid.blocksX, wide) *
-                              (1 + narrow / grid.lhsRunBytes) +
-                          grid.rhsBytes * reads(grid.blocksY, high) *
-                              (1 + narrow / grid.rhsRunBytes)) +
-         (grid.outputBytes + grid.sumBytes) *
-             (grid.isOutputAligned ? 1 : 1 + constants.unalignedStore);
+  double bytes = grid.problems * (grid.lhsBytes * reads(grid.blocksX, wide) *
+                                      (1 + narrow / grid.lhsRunBytes) +
+                                  grid.rhsBytes * reads(grid.blocksY, high) *
+                                      (1 + narrow / grid.rhsRunBytes)) +
+                 (grid.outputBytes + grid.sumBytes) *
+                     (grid.isOutputAligned ? 1 : 1 + constants.unalignedStore);
+  return {bytes, missesFirst};
 }
 
 /// Microseconds in which the board may spend the energy of the launch.
@@ -430,7 +450,7 @@ static double powerTime(const LatencyDevice &device, const LatencyPart *parts,
   picojoules =
       picojoules / device.nodeEfficiency + dramBytes * constants.dramEnergy;
   return picojoules * 1e-6 /
-         std::max(device.boardPowerWatts - constants.idlePower, 1.0);
+         (device.boardPowerWatts * (1 - constants.idleShare));
 }
 
 namespace {
@@ -457,12 +477,14 @@ struct Times {
 static constexpr double kPortBytesPerCycle = 80;
 
 namespace {
-/// The parts of a launch that leaves SMs idle: those that work share what L2
-/// delivers, as far as their ports allow. The constants are of all SMs at work.
+/// The parts of a launch with what follows from its grid: the bytes that a
+/// block stores, and, where SMs are idle, what L2 delivers to the others, as
+/// far as their ports allow. The constants are of all SMs at work.
 class BusyParts {
 public:
   BusyParts(const LatencyDevice &device, const LatencyPart *all,
-            unsigned numParts, const LatencyConstants &constants)
+            unsigned numParts, const LatencyGrid &grid,
+            const LatencyConstants &constants)
       : parts(all) {
     double blocks = 0;
     for (unsigned i = 0; i < numParts; ++i)
@@ -471,6 +493,13 @@ public:
     // Memory-bound kernels see to it themselves.
     if (all[0].table->block.isStreaming)
       return;
+    for (unsigned i = 0; i < numParts; ++i) {
+      busy[i] = all[i];
+      if (isTensor)
+        busy[i].outputBytes =
+            (grid.sumBytes > 0 ? grid.sumBytes : grid.outputBytes) / blocks;
+    }
+    parts = busy;
     double share =
         std::max(blocks / device.smCount,
                  l2BytesPerCycle(isTensor, constants) / kPortBytesPerCycle);
@@ -481,10 +510,8 @@ public:
       table.l2 *= share;
       table.step[0] = norm(overlap(table.block, constants, 1),
                            stepTerms(device, table, constants, 1));
-      busy[i] = all[i];
       busy[i].table = &table;
     }
-    parts = busy;
   }
   const LatencyPart *get() const { return parts; }
 
@@ -714,7 +741,7 @@ static Stream describeStream(const LatencyDevice &device, const Waves &waves,
   if (stream.restBlocks > 0) {
     stream.rest = terms(stream.restBlocks);
     double ofRest = stream.rest.cycles(constants.overlap);
-    double last = lastRound(part, ofRest, ofRound, stream.rounds);
+    double last = lastRound(part, constants, ofRest, ofRound, stream.rounds);
     stream.cycles += last;
     if (stream.rounds > 0)
       stream.tail = std::max(
@@ -779,9 +806,12 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
   bool isTensor = parts[0].table->block.isTensor();
   times.sm = smCycles(device, times.waves, parts, numParts, constants) /
              device.clockMhz;
-  times.dramBytes = dramTraffic(device, grid, times.waves, isTensor, constants);
+  DramTraffic traffic =
+      dramTraffic(device, grid, times.waves, isTensor, constants);
+  times.dramBytes = traffic.bytes;
   times.dram =
-      times.dramBytes / dramBytesPerMicrosecond(device, isTensor, constants);
+      traffic.missesFirst * constants.dramStart +
+      traffic.bytes / dramBytesPerMicrosecond(device, isTensor, constants);
   times.second = secondKernelTime(device, grid, isTensor, constants);
   times.overlap = overlap(parts[0].table->block, constants,
                           std::min(times.waves.resident, times.waves.perSm));
@@ -790,13 +820,18 @@ static Times predictTimes(const LatencyDevice &device, const LatencyPart *parts,
   return limitPower(device, parts, numParts, constants, times);
 }
 
+static double boxTime(const LatencyDevice &device, const LatencyGrid &grid) {
+  return grid.boxCycles / device.clockMhz;
+}
+
 double ftuner::predictLatency(const LatencyDevice &device,
                               const LatencyPart *parts, unsigned numParts,
                               const LatencyGrid &grid,
                               const LatencyConstants &constants) {
-  BusyParts busy(device, parts, numParts, constants);
+  BusyParts busy(device, parts, numParts, grid, constants);
   Times times = predictTimes(device, busy.get(), numParts, grid, constants);
-  return constants.launch + times.kernel + times.second;
+  return constants.launch +
+         std::max(times.kernel + times.second, boxTime(device, grid));
 }
 
 //===----------------------------------------------------------------------===//
@@ -816,8 +851,8 @@ static double addBlocks(LatencyPrediction &terms, const LatencyDevice &device,
   std::array<double, 4> share =
       shares(overlap(table.block, constants, resident),
              stepTerms(device, table, constants, resident));
-  double start = blocks * blockStart(device, table.block, constants) /
-                 resident * shownStarts;
+  double start =
+      blocks * blockStart(device, part, constants) / resident * shownStarts;
   terms.issue += loop * share[0];
   terms.sharedMemory += loop * share[1];
   terms.l2 += loop * share[2];
@@ -831,7 +866,7 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
                                          unsigned numParts,
                                          const LatencyGrid &grid,
                                          const LatencyConstants &constants) {
-  BusyParts busy(device, all, numParts, constants);
+  BusyParts busy(device, all, numParts, grid, constants);
   const LatencyPart *parts = busy.get();
   bool isStreaming = parts[0].table->block.isStreaming;
   Times times = predictTimes(device, parts, numParts, grid, constants);
@@ -839,7 +874,9 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   LatencyPrediction terms;
   terms.launch = constants.launch;
   terms.secondKernel = times.second;
-  terms.total = terms.launch + times.kernel + terms.secondKernel;
+  terms.boxes =
+      std::max(boxTime(device, grid) - times.kernel - terms.secondKernel, 0.0);
+  terms.total = terms.launch + times.kernel + terms.secondKernel + terms.boxes;
   terms.residentBlocks = waves.resident;
   terms.schedulerImbalance = imbalance(device, parts[numParts - 1].table->block,
                                        std::min(waves.resident, waves.perSm));
@@ -856,8 +893,7 @@ LatencyPrediction ftuner::explainLatency(const LatencyDevice &device,
   double shownStarts =
       isStreaming ? 1
                   : 1 - hiddenCycles(device, waves, parts[0], constants) /
-                            (rounds * blockStart(device, parts[0].table->block,
-                                                 constants));
+                            (rounds * blockStart(device, parts[0], constants));
   if (isStreaming) {
     accounted =
         addStream(terms, device, waves, parts[numParts - 1], grid, constants) -

@@ -89,6 +89,7 @@ static const OptionalFigureField tensorPeakFields[] = {
 static const OptionalFigureField otherFigureFields[] = {
     {"process_nm", &DeviceSpec::processNm, 1000},
     {"board_power_watts", &DeviceSpec::boardPowerWatts, 100000},
+    {"load_clock_mhz", &DeviceSpec::loadClockMhz, 20000},
 };
 
 /// What micro-benchmarks reach.

@@ -283,9 +283,14 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
   Calibration calibration = setup.calibrationFor(*device);
   std::string calibrationName =
       setup.costModel->calibrationName(setup.costOptions(*device));
-  ModuleExplanation result{
-      std::move(*device),    setup, std::move(calibrationName), sizes.vec(),
-      std::move(*workloads), {},    launching != nullptr};
+  ModuleExplanation result{std::move(*device),
+                           setup,
+                           std::move(calibrationName),
+                           transferError(calibration),
+                           sizes.vec(),
+                           std::move(*workloads),
+                           {},
+                           launching != nullptr};
   for (WorkloadExplanation &workload : result.workloads)
     if (llvm::Error error =
             explain(setup, result.device, sizes, functions, context, workload))

@@ -306,6 +306,8 @@ void JsonWriter::write() {
     json.attribute("strategy", explanation.setup.strategy->name());
     json.attribute("cost_model", explanation.setup.costModel->name());
     json.attribute("calibration", explanation.calibration);
+    if (explanation.transferError)
+      json.attribute("transfer_error", *explanation.transferError);
     json.attributeArray("sizes", [&] {
       for (const NamedSizes &sizes : explanation.sizes)
         json.object([&] {

@@ -621,7 +621,12 @@ void TextWriter::write() {
   os << "Device " << explanation.device.name << ", strategy "
      << explanation.setup.strategy->name() << ", cost model "
      << explanation.setup.costModel->name() << ", calibration "
-     << explanation.calibration << "\n";
+     << explanation.calibration;
+  if (explanation.transferError)
+    os << llvm::formatv(", a transfer from other devices that may be off by "
+                        "{0:f0} %",
+                        100 * *explanation.transferError);
+  os << "\n";
   for (const WorkloadExplanation &workload : explanation.workloads)
     writeWorkload(workload);
   for (const FunctionReport &function : explanation.functions)

@@ -261,6 +261,12 @@ def describe(
             known[twin]["board_power_watts"],
             f"built-in device {twin}: same name, SMs, clock and bandwidth",
         )
+    if twin and "load_clock_mhz" in known[twin]:
+        put(
+            "load_clock_mhz",
+            known[twin]["load_clock_mhz"],
+            f"built-in device {twin}: same name, SMs, clock and bandwidth",
+        )
     description["source"] = source
     return description
 

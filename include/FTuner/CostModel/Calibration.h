@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ftuner {
@@ -29,6 +30,9 @@ struct CalibrationFit {
   /// Means of |predicted / measured - 1| with the constants that the fit
   /// started from, and with its own.
   double errorBefore = 0, errorAfter = 0;
+  /// The same mean on rows that the fit did not see: of global constants, those
+  /// of each device by the constants of the others.
+  std::optional<double> errorUnseen = std::nullopt;
 };
 
 /// How the fitted rows were measured. Belongs to the host and the way of
@@ -52,8 +56,12 @@ struct Calibration {
   /// Standard deviation of ln(predicted / measured) between kernels for one
   /// shape: what a lead is compared with (docs/latency.md).
   double deviation = 0.08;
-  /// Which measurements, when, and by which command.
+  /// Which measurements, and when.
   std::string origin;
+  /// The command that fitted the constants, and the files of its rows with
+  /// their SHA-256. Empty where they are not known.
+  std::string command;
+  std::vector<std::pair<std::string, std::string>> data;
   std::optional<CalibrationFit> fit;
   std::optional<CalibrationTiming> timing;
 };
@@ -79,6 +87,9 @@ Calibration defaultCalibration(const DeviceSpec &device);
 /// name, of its die that came from them, since constants are cycles of its SMs
 /// and shares of rates that the device states; else `defaultCalibration`.
 Calibration kernelCalibration(const DeviceSpec &device);
+/// Mean error of devices left out of the global constants, as a share: how far
+/// times by them may be off. None for the calibration of a device.
+std::optional<double> transferError(const Calibration &calibration);
 /// Names of the built-in calibrations, sorted.
 std::vector<std::string> builtinCalibrationNames();
 

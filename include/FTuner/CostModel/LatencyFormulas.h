@@ -163,6 +163,9 @@ struct LatencyGrid {
   /// Kernels that run after this one to sum split-K slices, and the bytes of
   /// all slices' sums: written by this one, read by them.
   double secondKernels = 0, sumBytes = 0;
+  /// Cycles in which the TMA unit of an SM copies its boxes; 0 where no row of
+  /// these lies outside of its operand: then products take longer.
+  double boxCycles = 0;
 };
 
 /// What depends on a uKernel, the device and the constants alone.
@@ -200,6 +203,9 @@ struct LatencyPart {
   const LatencyTable *table = nullptr;
   double count = 0;
   double steps = 1;
+  /// Bytes that a block of the tensor cores stores behind its main loop: the
+  /// mean over the launch, which the formulas take from the grid.
+  double outputBytes = 0;
 };
 
 /// Microseconds of a launch and where they go: the terms add up to `total`.
@@ -217,6 +223,8 @@ struct LatencyPrediction {
   double power = 0;
   /// A second kernel that sums split-K slices.
   double secondKernel = 0;
+  /// Microseconds by which boxes of TMA take longer than all else.
+  double boxes = 0;
   // Figures that are no terms.
   double residentBlocks = 0;
   /// Warps of the busiest scheduler over the mean, in the fullest round of the

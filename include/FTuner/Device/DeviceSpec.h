@@ -86,6 +86,9 @@ struct DeviceSpec {
   /// Power limit of the board, or of one GPU's share of it. Without it nothing
   /// is known of a limit.
   std::optional<double> boardPowerWatts;
+  /// Clock that the board keeps while all SMs compute. Without it `clockMhz`,
+  /// the one that the peaks are stated for, is taken to hold.
+  std::optional<double> loadClockMhz;
   // What micro-benchmarks reach (benchmarks/gpu/bandwidths.cu): of device
   // memory and of the shared memory of all SMs in GB/s, and of f32 in TFLOP/s.
   std::optional<double> measuredDramGbps;

@@ -52,6 +52,9 @@ struct ModuleExplanation {
   SearchSetup setup;
   /// Name of the calibration that predicted times are of.
   std::string calibration;
+  /// How far predicted times may be off where its constants come from other
+  /// devices (`transferError`).
+  std::optional<double> transferError;
   /// Sizes that were asked for, for each shape; none for shapes along the main
   /// axis.
   std::vector<NamedSizes> sizes;

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,13 @@ def add_parser(commands: Any) -> None:
         "--constants", metavar="A,B,…", help="fit these alone (default: what rows can tell)"
     )
     parser.add_argument(
+        "--token-step",
+        type=int,
+        default=1,
+        metavar="N",
+        help="take each N-th of the rows whose kernels are not known (default: each one)",
+    )
+    parser.add_argument(
         "--timing",
         choices=["host", "device"],
         help="whether times include the host's part of a launch (default: vendor rows do)",
@@ -111,8 +120,10 @@ def run(options: argparse.Namespace) -> None:
     prior = None if options.prior is None else model().calibration_and_deviation(options.prior)
     devices = Devices(mapping, options.device)
     host = None if options.timing is None else options.timing == "host"
+    if options.token_step < 1:
+        raise UsageError(f"--token-step: expected at least 1, but got {options.token_step}")
     calibrate.progress(f"reading {', '.join(options.rows)}")
-    rows = read(options.rows, devices, host)
+    rows = read(options.rows, devices, host, token_step=options.token_step)
     for text in rows.warnings:
         calibrate.warn(text)
     if options.device is not None:
@@ -129,6 +140,8 @@ def run(options: argparse.Namespace) -> None:
         start, deviation = prior or (model().start(), calibrate.DEVIATION)
         calibrate.progress(f"fitting global constants to {len(rows)} rows")
         shared = calibrate.calibrate_all(rows, start, constants, deviation)
+        if not rows.is_memory.any():
+            calibrate.keep_memory(shared, model().calibration("global"))
         done.append((shared, calibrate.span_warnings(rows, start)))
         if options.each:
             # Devices of one die share what is known of it, and rows of the tensor cores alone
@@ -152,6 +165,10 @@ def run(options: argparse.Namespace) -> None:
                 one = calibrate.calibrate_device(
                     own, prior_of.constants, constants, shared.offset, shared.deviation
                 )
+                if not rows.is_memory.any():
+                    calibrate.keep_memory(
+                        one, model().default_calibration(devices.sources[index])
+                    )
                 done.append((one, calibrate.span_warnings(own, prior_of.constants)))
             calibrate.share_tensor([one for one, _ in done])
     else:
@@ -183,7 +200,7 @@ def _constants(text: str | None, known: Any) -> list[str]:
 
 
 def _origin(options: argparse.Namespace) -> str:
-    """What the files say of the measurements: by default the names of their files."""
+    """What calibrations say of the measurements: by default the names of their files."""
     text = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
     try:
         is_good = len(text.encode("utf-8")) <= _ORIGIN_BYTES
@@ -193,6 +210,34 @@ def _origin(options: argparse.Namespace) -> str:
         what = "--origin" if options.origin else "without --origin: names of the rows' files"
         raise UsageError(f"{what}: expected UTF-8 of at most {_ORIGIN_BYTES} bytes")
     return str(text)
+
+
+# Options that change constants.
+_FITTING = ("device", "map", "each", "prior", "constants", "token_step", "timing")
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command without its outputs, and files by their names."""
+    words = ["ftuner", "calibrate", *map(os.path.basename, options.rows)]
+    for name in _FITTING:
+        value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
+        if isinstance(value, list):
+            words += [word for one in value for word in (flag, one)]
+        elif value is True:
+            words.append(flag)
+        elif value not in (None, False) and (name, value) != ("token_step", 1):
+            words += [flag, os.path.basename(str(value))]
+    text = shlex.join(words)
+    return text if len(text.encode("utf-8", "replace")) <= _ORIGIN_BYTES else ""
+
+
+def _hashes(files: list[str]) -> dict[str, str]:
+    """The SHA-256 of each file of rows by its name."""
+    return {
+        os.path.basename(path): hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        for path in files
+        if path != outputs.STANDARD
+    }
 
 
 def _path_of(options: argparse.Namespace, name: str) -> str:
@@ -223,10 +268,12 @@ def _write(options: argparse.Namespace, done: list[Any], report: str, origin: st
     from ..latency import calibrate
 
     date = datetime.datetime.now(datetime.timezone.utc).date()
+    command, data = _command(options), _hashes(options.rows)
     contents = {}
     for one, _ in done:
         number = one.errors["all"][0]
-        text = calibrate.to_text(one, f"{origin}: {number} rows; ftuner calibrate, {date}")
+        source = calibrate.Source(f"{origin}: {number} rows, {date}", command, data)
+        text = calibrate.to_text(one, source)
         contents[_path_of(options, one.name)] = text.encode("utf-8")
     if options.report is not None:
         contents[options.report] = report.encode("utf-8")

@@ -23,8 +23,11 @@ from ..progress import is_drawn, is_written
 from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
+    MEMORY,
+    MEMORY_SHARED,
     TENSOR,
     TENSOR_COMPILED,
+    TENSOR_ENERGIES,
     Fit,
     error,
     fit_global,
@@ -40,6 +43,16 @@ from .rows import Rows
 _LEAST_ROWS = 8
 # What the compiler takes where no calibration says another.
 DEVIATION = 0.08
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a file says of where its constants come from: the measurements, the command that fitted
+    them, and the SHA-256 of each file of rows by its name."""
+
+    origin: str
+    command: str = ""
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -71,25 +84,37 @@ class Calibration:
     # Whether kernels of the tensor cores were among the rows, and whether all are such: then the
     # file is for the device alone, since it says nothing of the rest of the die.
     has_tensor: bool = False
+    # Whether all rows are of FTuner's own kernels.
+    is_own: bool = False
+    # Work per energy of the device's process (`Model.device`).
+    node_efficiency: float = 1.0
     is_tensor_alone: bool = False
 
-    def to_json(self, origin: str) -> dict[str, Any]:
-        number, before, after, _ = self.errors["all"]
+    def to_json(self, source: Source) -> dict[str, Any]:
+        number, before, after, unseen = self.errors["all"]
         out: dict[str, Any] = {
             "name": self.name,
             **({"die": self.die} if self.die and not self.is_tensor_alone else {}),
+            **({"kernels": "own"} if self.is_own else {}),
             "constants": {name: _rounded(value) for name, value in self.constants.items()},
             "deviation": _rounded(self.deviation),
-            "origin": origin,
+            "origin": source.origin,
+            **({"command": source.command} if source.command else {}),
+            **({"data": dict(source.data)} if source.data else {}),
             "fit": {
                 "rows": number,
                 "error_before": _rounded(before),
                 "error_after": _rounded(after),
+                **({} if unseen is None else {"error_unseen": _rounded(unseen)}),
             },
         }
         if self.offset or self.floor:
             out["timing"] = {"offset_us": _rounded(self.offset), "floor_us": _rounded(self.floor)}
         return out
+
+    def process_distance(self, other: Calibration) -> float:
+        """How far apart the processes of two devices are."""
+        return float(abs(np.log(self.node_efficiency / other.node_efficiency)))
 
     def changed(self) -> list[str]:
         """Constants that differ from the prior's."""
@@ -287,6 +312,8 @@ def calibrate_device(
         name=name,
         die=die_of(rows.devices.sources[index]),
         has_tensor=bool(rows.is_tensor.any()),
+        is_own=set(rows.group) == {"ftuner"},
+        node_efficiency=rows.devices.figures[index]["node_efficiency"],
         is_tensor_alone=bool(rows.is_tensor.all()),
         constants=found.constants,
         prior=prior,
@@ -332,16 +359,25 @@ def calibrate_all(
     )
 
 
+def keep_memory(calibration: Calibration, before: Constants) -> None:
+    """Leaves the constants of memory-bound kernels as they were: for rows without such kernels."""
+    kept = {name: before[name] for name in (*MEMORY, *MEMORY_SHARED)}
+    calibration.constants = {**calibration.constants, **kept}
+
+
 def share_tensor(calibrations: Sequence[Calibration]) -> None:
-    """Gives devices without rows of the tensor cores the constants of others of their die."""
+    """Gives devices without rows of the tensor cores the constants of others of their die, or else
+    the energies of the nearest process: global ones are means over all processes."""
+    told = [one for one in calibrations if one.has_tensor and one.name != "global"]
     for one in calibrations:
-        if not one.die or one.has_tensor:
+        if one.has_tensor or one.name == "global" or not told:
             continue
-        for other in calibrations:
-            if other.die == one.die and other.has_tensor:
-                shared = {name: other.constants[name] for name in (*TENSOR, *TENSOR_COMPILED)}
-                one.constants = {**one.constants, **shared}
-                break
+        names: Sequence[str] = (*TENSOR, *TENSOR_COMPILED)
+        of_die = [other for other in told if one.die and other.die == one.die]
+        other = of_die[0] if of_die else min(told, key=one.process_distance)
+        if not of_die:
+            names = TENSOR_ENERGIES
+        one.constants = {**one.constants, **{name: other.constants[name] for name in names}}
 
 
 # --- reports -------------------------------------------------------------------------
@@ -417,9 +453,9 @@ def plot(calibrations: Sequence[Calibration], suffix: str) -> bytes:
 # --- files ---------------------------------------------------------------------------
 
 
-def to_text(calibration: Calibration, origin: str) -> str:
+def to_text(calibration: Calibration, source: Source) -> str:
     """The file of a calibration. Raises `Error` for one that the compiler would refuse."""
-    text = json.dumps(calibration.to_json(origin), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(calibration.to_json(source), indent=2, ensure_ascii=False) + "\n"
     with processes.temporary_folder() as folder:
         path = Path(folder) / "calibration.json"
         path.write_text(text, encoding="utf-8")

@@ -29,6 +29,7 @@ OWN = (
     "unaligned_store",
     "narrow_run",
     "loaded_register",
+    "last_round",
 )
 # What few cards tell: those that are always at their power limit, and of kernels of the tensor
 # cores those that are not persistent, by short products. No means.
@@ -50,7 +51,11 @@ TENSOR = (
     "tf32_energy",
     "i8_energy",
     "tensor_start",
+    "tensor_l2_share",
 )
+TENSOR_ENERGIES = ("f16_energy", "tf32_energy", "i8_energy")
+# What rows of the tensor cores of several devices determine together.
+TENSOR_SHARED = ("dram_start", "second_kernel")
 # Of these what only kernels determine whose stages are known.
 TENSOR_COMPILED = ("tensor_latency",)
 # What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
@@ -64,12 +69,18 @@ _HELD = {"stream_latency": 20.0}
 # Rows that push a constant to a bound while these are free do not tell them: these stay first,
 # one after the other.
 _FIRST_TO_STAY = ("tensor_start", "tensor_l2_bytes_per_cycle")
+# Shares of which 0 and 1 are values like others: a last round may be dealt evenly. Global ones are
+# arithmetic means, as a geometric one of a 0 is 0.
+_MAY_END_AT_BOUNDS = ("last_round",)
+# The best share of its bandwidth that a row of any card reaches (an RTX A6000, whose best is 96.6 %):
+# fits may end there, and no prediction is beyond.
+_CEILINGS = {"tensor_dram_share": 0.97}
 # What only kernels determine that a compiler scheduled, and that do not all prefetch:
 # configurations of one kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
 # The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
-# launch, second_kernel, stream_dram_latency (docs/latency.md says why).
+# launch, stream_dram_latency (docs/latency.md says why).
 # Microseconds that a host adds to a launch, if nothing else is known, and the bounds of fits.
 HOST_OFFSET = 25.0
 _OFFSET_BOUNDS = (0.5, 200.0)
@@ -90,7 +101,9 @@ ROWS_OF_DEVICE = 3000
 TENSOR_ROWS_OF_DEVICE = 1000
 MEMORY_ROWS_OF_DEVICE = 1200
 _MEMORY_ROWS_OF_ALL = 8000
-_MEMORY_ROUNDS = 2
+_TENSOR_ROWS_OF_ALL = 4000
+# Own and shared constants are fitted by turns, so often.
+_ROUNDS = 2
 
 
 @dataclasses.dataclass
@@ -145,7 +158,8 @@ def fit(
         stuck = [
             name
             for name in found.free
-            if not known[name].low * (1 + _AT_BOUND)
+            if name not in _MAY_END_AT_BOUNDS
+            and not known[name].low * (1 + _AT_BOUND)
             < found.constants[name]
             < known[name].high * (1 - _AT_BOUND)
         ]
@@ -204,7 +218,7 @@ def _fit_free(
         return Fit(dict(start), offsets, [], unmoved)
 
     low = np.log([max(known[n].low, 1e-9) for n in names] + [_OFFSET_BOUNDS[0]] * len(timed))
-    high = np.log([known[n].high for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
+    high = np.log([min(known[n].high, _CEILINGS.get(n, np.inf)) for n in names] + [_OFFSET_BOUNDS[1]] * len(timed))
     begin = np.log([start[name] for name in names] + [offsets[index] for index in timed])
     begin = np.clip(begin, low + 1e-6, high - 1e-6)
     held = prior * np.array([_HELD.get(n, 1.0) for n in names] + [1.0] * len(timed))
@@ -277,6 +291,14 @@ def fit_own(
     return fit(few, start, list(free), prior=prior, offset=offset, fit_offset=True)
 
 
+def _with_energies(constants: Constants, free: Sequence[str]) -> Constants:
+    """Operations in tf32 and i8 take twice and half the energy of f16, as an SM does half and twice as many of
+    them in a cycle, where no row tells theirs."""
+    rates = {"tf32_energy": 2.0, "i8_energy": 0.5}
+    told = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
+    return {**constants, **told}
+
+
 def _offsets(rows: Rows, offset: Any) -> Array:
     return np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
 
@@ -288,7 +310,7 @@ def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
         few, others.constants, names, prior=prior_weight(len(rows)), offset=others.offset
     )
     return Fit(
-        found.constants,
+        _with_energies(found.constants, found.free),
         others.offset,
         [*others.free, *found.free],
         [*others.unmoved, *found.unmoved],
@@ -338,7 +360,7 @@ class GlobalFit:
 def shared_names() -> list[str]:
     """Constants that fits of several devices determine."""
     every = dict.fromkeys(
-        (*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_COMPILED, *MEMORY, *MEMORY_SHARED)
+        (*OWN, *SHARED, *COMPILED, *TENSOR, *TENSOR_SHARED, *TENSOR_COMPILED, *MEMORY, *MEMORY_SHARED)
     )
     return [name for name in every if name not in _ODD]
 
@@ -399,11 +421,11 @@ def fit_global(
                 weights[int(index), name] = clear
         for name in own_names:
             moved = [index for index in own if weights.get((index, name), 0) > 0]
-            if moved:
-                constants[name] = _mean(
-                    [own[index].constants[name] for index in moved],
-                    [weights[index, name] for index in moved],
-                )
+            values = [own[index].constants[name] for index in moved]
+            if moved and name in _MAY_END_AT_BOUNDS:
+                constants[name] = float(np.mean(values))
+            elif moved:
+                constants[name] = _mean(values, [weights[index, name] for index in moved])
         if rows.is_host[several].any():
             offset = _mean([float(found.offset[index]) for index, found in own.items()])
         each = {
@@ -426,26 +448,46 @@ def fit_global(
 def _global_tensor(
     rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
 ) -> GlobalFit:
-    """Adds constants of the tensor cores to those of other rows."""
+    """Adds constants of the tensor cores to those of other rows.
+
+    Each device's own first, then with these in place what all share, and both once more.
+    """
     constants, own = dict(others.constants), dict(others.own)
-    wanted = [name for name in TENSOR if name not in _ODD and (not names or name in names)]
+    wanted = [name for name in TENSOR if not names or name in names]
+    shared = [name for name in TENSOR_SHARED if not names or name in names]
     weights: dict[tuple[int, str], float] = {}
     found: dict[int, Fit] = {}
-    for index in sorted(set(rows.device.tolist())):
-        few = sample(rows, rows.device == index, TENSOR_ROWS_OF_DEVICE, seed)
-        begin = own[index].constants if index in own else constants
-        found[index] = fit(few, begin, wanted, prior=prior_weight(len(few)), offset=0.0)
-        for name in found[index].free:
-            weights[index, name] = min(effect(few, found[index], name), CLEAR_EFFECT)
+    at_bounds = list(others.at_bounds)
+    some = {
+        index: sample(rows, rows.device == index, TENSOR_ROWS_OF_DEVICE, seed)
+        for index in sorted(set(rows.device.tolist()))
+    }
+    every = sample(rows, np.ones(len(rows), bool), _TENSOR_ROWS_OF_ALL, seed)
+    for _ in range(_ROUNDS):
+        for index, few in some.items():
+            begin = {**(own[index].constants if index in own else constants)}
+            begin.update({name: constants[name] for name in shared})
+            found[index] = fit(few, begin, wanted, prior=prior_weight(len(few)), offset=0.0)
+        each = {index: {n: one.constants[n] for n in wanted} for index, one in found.items()}
+        all_of = fit(every, constants, shared, offset=0.0, own=each)
+        constants.update({name: all_of.constants[name] for name in shared})
+        at_bounds = [*others.at_bounds, *all_of.at_bounds]
+    for index, one in found.items():
+        for name in one.free:
+            weights[index, name] = min(effect(some[index], one, name), CLEAR_EFFECT)
     for name in wanted:
+        if name in _ODD:
+            continue
         moved = [index for index in found if weights.get((index, name), 0) > 0]
         if moved:
             constants[name] = _mean(
                 [found[index].constants[name] for index in moved],
                 [weights[index, name] for index in moved],
             )
+    told = {name for one in found.values() for name in one.free}
+    constants = _with_energies(constants, list(told))
     free = [name for name in constants if constants[name] != start[name]]
-    at_bounds = [*others.at_bounds, *{n for one in found.values() for n in one.at_bounds}]
+    at_bounds += {n for one in found.values() for n in one.at_bounds}
     return GlobalFit(constants, others.offset, free, at_bounds, {**found, **own})
 
 
@@ -467,7 +509,7 @@ def _global_memory(
     }
     found: dict[int, Fit] = {}
     at_bounds = list(others.at_bounds)
-    for _ in range(_MEMORY_ROUNDS):
+    for _ in range(_ROUNDS):
         for index, few in some.items():
             begin = {**(own[index].constants if index in own else constants)}
             begin.update({name: constants[name] for name in (*MEMORY, *MEMORY_SHARED)})

@@ -40,7 +40,7 @@ _NO_STREAM = dict(
     is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, common_bytes=0,
     distinct_common_bytes=0, run_bytes=0, sync_cycles=0
 )
-_NO_STREAM_GRID = dict(touched_bytes=0, row_bytes=0)
+_NO_STREAM_GRID = dict(touched_bytes=0, row_bytes=0, box_cycles=0)
 
 
 @dataclasses.dataclass(frozen=True)

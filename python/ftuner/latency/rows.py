@@ -32,6 +32,8 @@ MOST_EXTENT = 2**31 - 1
 LEAST_TIME, MOST_TIME = 1e-3, 1e9
 # Of blocks: extents of tiles, threads.
 MOST_TILE = 1024
+# Files with no more token rows are read as a whole.
+FEW_TOKEN_ROWS = 1000
 # Launches below this work measure nothing but the launch.
 FLOOR_FLOP = 2e6
 # Rows of a group that must do so little for their median to be the floor.
@@ -395,18 +397,24 @@ def read(
     devices: Devices,
     host: bool | None = None,
     step: int = 1,
+    token_step: int = 1,
 ) -> Rows:
     """The rows of the files; `host` says whether they were timed on the host.
 
     By default vendor rows are, and others are device time. Of each file every `step`-th row is
-    read. Raises `Error` with file and line for what cannot be used.
+    read, of files with many token rows, each of which is dozens of launches, every `token_step`-th
+    of these. Raises `Error` with file and line for what cannot be used.
     """
+    from . import token_rows
+
     parts = []
     for path in paths:
         table = Table(path)
         table.thin(step)
-        reader = _format_of(table).read
+        form = _format_of(table)
+        if form.read is token_rows.read:
+            table.thin(token_step if len(table) > FEW_TOKEN_ROWS else 1)
         if not len(table):
             raise Error(f"{table.path}: expected rows, but there is only a header")
-        parts.append(reader(table, devices, host))
+        parts.append(form.read(table, devices, host))
     return concatenate(parts)

@@ -69,6 +69,11 @@ class Table:
         self.lines = self.lines[::step]
         self.columns = {name: column[::step] for name, column in self.columns.items()}
 
+    def keep(self, rows: npt.NDArray[np.bool_]) -> None:
+        """Keeps the rows of a mask."""
+        self.lines = self.lines[rows]
+        self.columns = {name: column[rows] for name, column in self.columns.items()}
+
     def error(self, row: int, message: str) -> Error:
         """An error of a row (from 0)."""
         return Error(f"{self.path}:{self.lines[row]}: {message}")

@@ -28,7 +28,11 @@ of a step, stages and the blocks of a cluster along either axis. They are persis
 are still summed by a second kernel (splitKreduce_kernel). Elsewhere both libraries are the same.
 
 A vendor's heuristic is not always right: where it takes a slower kernel, rows are slower than
-this. Times have a resolution of 1 us, so rows below 10 us are left out.
+this. Where all times of a file are multiples of half a microsecond, rows below 10 us are left out:
+they say little more than that.
+
+The library is never guessed: rows whose library neither a column nor the form of their file says
+are left out, with a warning.
 """
 
 from __future__ import annotations
@@ -41,24 +45,31 @@ from typing import Any, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import Error
 from .model import Array, Launches, model
 from .rows import MOST_EXTENT, Devices, Rows, check_prices, read_folds, read_times
 from .table import Table
 
-COLUMNS = ("dtype or framework", "layout or framework or layer", "M", "N", "K", "latency_ms or latency_us")
-# Published files by a column that they alone have: what their other columns leave out.
+COLUMNS = ("dtype or framework", "layout or framework or layer or transpose", "M", "N", "K", "latency_ms or latency_us")
+# Published files by columns that they alone have: what their other columns leave out.
 ORIGINS: dict[str, dict[str, str]] = {
     # A table for each serving framework (aiconfigurator).
     "framework": {"dtype": "bf16", "layout": "nt", "library": "2026"},
     # A curve over M for each layer of a model (LLMServingSim).
     "layer": {"layout": "nt", "library": "2026"},
+    # Projections of a model on so many devices (vidur, CUDA 12.1).
+    "tensor_parallel": {"library": "2023"},
+    # Products of any transposition, with others of f32 (DeepBench's train sheets: CUDA 8 and 10.1, whose
+    # kernels are those of 2023 but for copies past the registers).
+    "transpose": {"layout": "nt", "library": "2023"},
 }
-# Rows below 10 us say little more than the resolution of their times (Rows.is_fit).
-FLOOR = 4.999
+# Times that are all multiples of this were rounded: then rows below twice the floor (Rows.is_fit) say
+# little more than that.
+_ROUNDED_US, _ROUNDED_FLOOR = 0.5, 4.999
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
 # Steps of a slice, and blocks for each SM with slices.
 _LEAST_STEPS = 4
-_SPLIT_BLOCKS = 2
+_SPLIT_BLOCKS = 4
 # The barrier of a step, as FTuner's kernels are priced (lib/Codegen/Mma/MmaWork.cpp): fragments
 # are loaded a part of a step ahead, as in CUTLASS.
 _BARRIER_CYCLES = 40
@@ -78,6 +89,11 @@ TYPES = {
     "tf32": (4, "tf32_operations", 4),
     "i8": (1, "i8_operations", 4),
 }
+# Types of the CUDA cores that files may have beside these.
+_OTHER_TYPES = ("f32", "f16-store")
+# Times of loops on a host have the gaps between launches, some microseconds: of such files rows below
+# twice this are left out.
+_HOST_FLOOR, _HOST_ORIGINS = 24.999, ("transpose",)
 # m16n8: rows, columns and bytes of the reduce axis of an instruction; ldmatrix takes 16 × 16
 # elements of 2 bytes.
 _ROWS, _COLUMNS, _DEPTH_BYTES, _FRAGMENT = 16, 8, 32, 16
@@ -391,17 +407,38 @@ def _joined(
     return launches, np.concatenate([row for _, row in parts])
 
 
+def _of_tensor_cores(table: Table) -> tuple[str, npt.NDArray[Any], npt.NDArray[Any], list[str]]:
+    """Keeps the rows of the tensor cores whose library is known. Returns the column that tells the file's origin,
+    types and libraries of the rows, and what to say of the others."""
+    origin = next((column for column in ORIGINS if column in table), "")
+    said = ORIGINS.get(origin, {})
+    types = {name: name for name in (*TYPES, *_OTHER_TYPES)}
+    dtype = table.choose("dtype", said.get("dtype", ""), types.get, f"one of {', '.join(TYPES)}")
+    table.choose("layout", said.get("layout", ""), {"nt": "nt"}.get, "nt")
+    libraries = {name: name for name in ("", *LIBRARIES)}
+    expected = f"one of {', '.join(LIBRARIES)}"
+    library = table.choose("library", said.get("library", ""), libraries.get, expected)
+    is_kept = np.isin(dtype, list(TYPES)) & (library != "")
+    if is_kept.all():
+        return origin, dtype, library, []
+    if not is_kept.any():
+        raise Error(
+            f"{table.path}:1: expected rows of {', '.join(TYPES)} with a column 'library' that says "
+            f"whose kernels ran, {expected}"
+        )
+    table.keep(is_kept)
+    warning = (
+        f"{table.path}: {(~is_kept).sum()} rows left out: their library is not known, or they are not "
+        "of the tensor cores"
+    )
+    return origin, dtype[is_kept], library[is_kept], [warning]
+
+
 def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     """The rows of a table, each with the launches that it may be."""
+    origin, dtype, library, warnings = _of_tensor_cores(table)
     device = devices.of(table)
     m, n, k = (table.numbers(name, whole=True, low=1, high=MOST_EXTENT) for name in "MNK")
-    known = {name: name for name in TYPES}
-    origin = next((column for column in ORIGINS if column in table), "")
-    said = ORIGINS.get(origin, {"library": "2023"})
-    dtype = table.choose("dtype", said.get("dtype", ""), known.get, f"one of {', '.join(TYPES)}")
-    table.choose("layout", said.get("layout", ""), {"nt": "nt"}.get, "nt")
-    of = {name: name for name in LIBRARIES}
-    library = table.choose("library", said["library"], of.get, f"one of {', '.join(LIBRARIES)}")
     # Tables of one framework, or one model's layers, were measured the same way.
     kind = table.text(origin) if origin == "framework" else np.full(len(table), origin)
     microseconds = read_times(table, "latency_us" if "latency_us" in table else "latency_ms")
@@ -429,10 +466,18 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
         choices=np.bincount(row, minlength=size),
         microseconds=microseconds,
         group=np.array([f"vendor {name} {of}".strip() for name, of in zip(dtype, kind)], object),
-        floor=np.full(size, FLOOR),
+        floor=np.full(size, _HOST_FLOOR if origin in _HOST_ORIGINS else _floor(microseconds)),
         is_host=np.full(size, host is True),
         weight=np.ones(size),
         fold=read_folds(table, zip(n.astype(int), k.astype(int))),
         flop=2 * m * n * k,
         extra={"M": m, "N": n, "K": k, "library": library},
+        warnings=warnings,
     )
+
+
+def _floor(microseconds: Array) -> float:
+    """Half of the time from which on rows tell of their kernels."""
+    units = microseconds / _ROUNDED_US
+    is_rounded = np.allclose(units, np.round(units), rtol=0, atol=1e-6)
+    return _ROUNDED_FLOOR if is_rounded else 0.0

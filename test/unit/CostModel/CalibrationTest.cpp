@@ -90,6 +90,9 @@ TEST(Calibration, BuiltinOnesLoadUnderTheirNames) {
     Calibration calibration = load(name);
     EXPECT_EQ(calibration.name, name);
     EXPECT_FALSE(calibration.origin.empty()) << name;
+    EXPECT_NE(calibration.command.find("ftuner calibrate"), std::string::npos)
+        << name;
+    EXPECT_FALSE(calibration.data.empty()) << name;
     // One for a device serves a device that is built in.
     if (name != "global") {
       EXPECT_EQ(loadDevice(name).name, name);
@@ -138,7 +141,8 @@ TEST(Calibration, ADeviceGetsItsOwnThatOfItsDieOrTheGlobalOne) {
                                 {"a100", "a100-pcie"},
                                 {"a100-80gb", "a100-80gb"},
                                 {"a40", "a40"},
-                                {"v100", "v100-pcie"},
+                                {"v100", "v100"},
+                                {"v100-pcie", "v100-pcie"},
                                 {"p100", "p100-pcie"},
                                 {"h100", "h100"},
                                 {"h200", "h200"},
@@ -244,6 +248,12 @@ TEST(CalibrationErrors, NameTheLineTheFieldAndWhatIsExpected) {
        "my.json:8: field 'origin': expected a string of at most 4096 bytes, "
        "but "
        "got 30"},
+      {"\"deviation\": 0.1", "\"command\": 3",
+       "my.json:7: field 'command': expected a string of at most 4096 bytes, "
+       "but got 3"},
+      {"\"deviation\": 0.1", "\"data\": {\"a.csv\": \"12\"}",
+       "my.json:7: field 'data.a.csv': expected the 64 hexadecimal digits of a "
+       "SHA-256, but got \"12\""},
       {"\"rows\": 30", "\"rows\": 30.5",
        "my.json:10: field 'fit.rows': expected a whole number, but got 30.5"},
       {"\"rows\": 30", "\"rows\": -1",

@@ -116,7 +116,9 @@ LatencyConstants studyConstants() {
   constants.flopEnergy = 11.4;
   constants.l2Energy = 73;
   constants.dramEnergy = 33;
-  constants.idlePower = 20;
+  constants.idleShare = 0.08;
+  constants.dramStart = 0;
+  constants.lastRound = 1;
   constants.powerDelay = 485;
   constants.launch = 2;
   constants.secondKernel = 3;
@@ -326,6 +328,64 @@ TEST(LatencyFormulas, LastRound) {
   EXPECT_LT(cycles(240, /*isPersistent=*/true), 1.9 * round);
 }
 
+// The constant goes in proportion from an even deal to a full round.
+TEST(LatencyFormulas, LastRoundIsAShare) {
+  auto cycles = [](double share) {
+    Launch launch;
+    launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
+    launch.constants.lastRound = share;
+    launch.add(tallBlock(), 240, 96);
+    return launch.terms().smTime;
+  };
+  double even = cycles(0), full = cycles(1);
+  EXPECT_GT(full, 1.05 * even);
+  EXPECT_NEAR(cycles(0.3), even + 0.3 * (full - even), 1e-9 * full);
+}
+
+// Idle power is a share of the board's: half the board at half the energy takes
+// as long, however few watts it has.
+TEST(LatencyFormulas, IdlePowerIsAShare) {
+  auto powerTime = [](double watts, double scale) {
+    Launch launch;
+    launch.device.boardPowerWatts = watts;
+    launch.constants.idleShare = 0.2;
+    for (double LatencyConstants::*energy :
+         {&LatencyConstants::flopEnergy, &LatencyConstants::l2Energy,
+          &LatencyConstants::dramEnergy})
+      launch.constants.*energy *= scale;
+    launch.add(tallBlock(), 288, 96);
+    return launch.terms().powerTime;
+  };
+  EXPECT_NEAR(powerTime(15, 0.05), powerTime(300, 1), 1e-9 * powerTime(300, 1));
+  EXPECT_NEAR(powerTime(150, 1), 2 * powerTime(300, 1),
+              1e-9 * powerTime(150, 1));
+}
+
+// DRAM needs its start once, and not for what L2 holds.
+TEST(LatencyFormulas, DramStarts) {
+  auto dramTime = [](double start, double l2Bytes) {
+    Launch launch;
+    launch.constants.dramStart = start;
+    launch.device.l2Bytes = l2Bytes;
+    launch.add(tallBlock(), 288, 96);
+    return launch.terms().dramTime;
+  };
+  EXPECT_NEAR(dramTime(3, 1) - dramTime(0, 1), 3, 1e-6);
+  EXPECT_LT(dramTime(3, 1e12) - dramTime(0, 1e12), 1e-3);
+}
+
+// TMA units that copy rows outside of operands bound a launch.
+TEST(LatencyFormulas, BoxesBound) {
+  Launch launch;
+  launch.add(tallBlock(), 288, 96);
+  double before = launch.time();
+  launch.grid.boxCycles = 1e3;
+  EXPECT_EQ(launch.time(), before);
+  launch.grid.boxCycles = 2 * before * launch.device.clockMhz;
+  EXPECT_NEAR(launch.time(), 2 * before + launch.constants.launch, 1e-6);
+  expectSumOfTerms(launch);
+}
+
 // Blocks whose operands come from L2: SMs that are idle leave the others what
 // L2 delivers, up to the port of an SM.
 TEST(LatencyFormulas, IdleSms) {
@@ -400,6 +460,7 @@ TEST(LatencyFormulas, NotPipelined) {
 TEST(LatencyFormulas, PowerLimit) {
   Launch launch;
   launch.device = smallDevice();
+  launch.constants.idleShare = 20.0 / 70;
   launch.grid.blocksX = 100;
   launch.grid.blocksY = 40;
   launch.add(tallBlock(), 4000, 96);
@@ -412,6 +473,7 @@ TEST(LatencyFormulas, PowerLimit) {
 TEST(LatencyFormulas, Slices) {
   Launch launch;
   launch.device = smallDevice();
+  launch.constants.idleShare = 20.0 / 70;
   launch.grid.secondKernels = 1;
   launch.grid.reduceLength = 384;
   launch.add(tallBlock(), 288 * 4, 96);
@@ -461,6 +523,7 @@ TEST(LatencyFormulas, TermsAddUp) {
     Launch launch;
     if (random() % 2)
       launch.device = smallDevice();
+    launch.constants.idleShare = 20.0 / 70;
     LatencyBlock first = random() % 2 ? shortBlock() : plainBlock();
     LatencyBlock second = tallBlock();
     second.isPipelined = first.isPipelined;

@@ -56,7 +56,7 @@ inline void expectSumOfTerms(const LatencyLaunch &launch) {
   double sum = 0;
   for (double term : {terms.launch, terms.issue, terms.sharedMemory, terms.l2,
                       terms.latency, terms.blockStart, terms.tail, terms.dram,
-                      terms.power, terms.secondKernel}) {
+                      terms.power, terms.secondKernel, terms.boxes}) {
     EXPECT_GE(term, 0);
     sum += term;
   }

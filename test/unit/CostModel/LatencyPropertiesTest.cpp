@@ -287,6 +287,7 @@ TEST(LatencyProperties, WavesShow) {
     single.partition.second = 0;
     single.device.boardPowerWatts.reset();
     single.device.dramGbps = 1e12;
+    single.options.calibration.constants.dramStart = 0;
     single.device.smCount = std::min<int64_t>(single.device.smCount, 8);
     single.shape = {0, single.family.tiles[0][matmulAxes.n], 1024};
     single.shape.resize(single.workload.axes.size(), 1);

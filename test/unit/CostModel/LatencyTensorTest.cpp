@@ -145,11 +145,32 @@ TEST(LatencyTensor, HasConstantsOfItsOwn) {
   }
 }
 
+// A block stores its part of the output behind its main loop, by the rate of
+// L2.
+TEST(LatencyTensor, BlocksStoreTheirOutput) {
+  LatencyDevice device = deviceOfRates(1e9);
+  LatencyConstants constants = freeMemory();
+  constants.tensorL2BytesPerCycle = 32;
+  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  block.l2Bytes = 0;
+  auto cycles = [&](double outputBytes, double sumBytes) {
+    LatencyLaunch launch{device, constants};
+    launch.grid.outputBytes = outputBytes;
+    launch.grid.sumBytes = sumBytes;
+    launch.add(block, 100, 1000);
+    return launch.terms().smTime * device.clockMhz;
+  };
+  double stored = cycles(100 * 32768.0, 0) - cycles(0, 0);
+  EXPECT_NEAR(stored, 1024, 1e-3);
+  // Slices store sums instead.
+  EXPECT_NEAR(cycles(100 * 32768.0, 100 * 65536.0) - cycles(0, 0), 2048, 1e-3);
+}
+
 TEST(LatencyTensor, EnergyIsThatOfTheType) {
   LatencyDevice device = deviceOfRates(1e9);
   device.boardPowerWatts = 50;
   LatencyConstants constants = freeMemory();
-  constants.idlePower = 0;
+  constants.idleShare = 0;
   constants.l2Energy = 1e-9;
   constants.dramEnergy = 1e-9;
   constants.powerDelay = 1e-9;

@@ -238,7 +238,7 @@ TEST(BuiltinDevices, NameTheSourceOfWhatTheyState) {
     for (const char *key :
          {"tf32_tflops", "f16_tflops", "bf16_tflops", "i8_tops",
           "measured_dram_gbps", "measured_shared_memory_gbps",
-          "measured_fp32_tflops"})
+          "measured_fp32_tflops", "load_clock_mhz"})
       EXPECT_EQ(source->getString(key).has_value(),
                 value->getAsObject()->get(key) != nullptr)
           << name << " " << key;
