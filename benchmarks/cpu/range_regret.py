@@ -48,10 +48,11 @@ def judged_sizes(rows):
     return sorted({size for size in sizes if least <= size <= most and (size - least) % step == 0})
 
 
-def compile_seconds(translate, path, flags, folder):
+def compile_seconds(translate, path, flags, folder, runs):
+    """Seconds of the fastest run, and bytes of PTX."""
     ptx = os.path.join(folder, "product.ptx")
     best = float("inf")
-    for _ in range(3):
+    for _ in range(runs):
         start = time.perf_counter()
         run([translate, path, "--ftuner-to-ptx", *flags, "-o", ptx])
         best = min(best, time.perf_counter() - start)
@@ -66,7 +67,7 @@ def host_bytes(translate, path, flags, folder):
     return sum(int(section[1]) for section in sections if section and section[0].startswith(".text"))
 
 
-def judge(bin_dir, device, name, flags, folder):
+def judge(bin_dir, device, name, flags, folder, is_timed):
     path = write_module(folder, *PRODUCTS[name])
     flags = [f"--device={device}", *flags]
     workload = explain(bin_dir, path, flags, judged_sizes(PRODUCTS[name][3]))
@@ -74,11 +75,11 @@ def judge(bin_dir, device, name, flags, folder):
     translate = os.path.join(bin_dir, "ftuner-translate")
     # Others are for cards without the path.
     planned, *_ = json.loads(run([translate, path, "--ftuner-to-manifest", *flags]))["workloads"]
-    seconds, ptx = compile_seconds(translate, path, flags, folder)
+    seconds, ptx = compile_seconds(translate, path, flags, folder, 3 if is_timed else 1)
     worst, size = max(regrets)
     return {"mean": sum(regret for regret, _ in regrets) / len(regrets), "worst": worst, "size": size,
             "above": sum(regret > 0.03 for regret, _ in regrets), "sizes": len(regrets),
-            "families": len(workload["families"]), "ptx": ptx, "seconds": seconds,
+            "families": len(workload["families"]), "ptx": ptx, "seconds": f"{seconds:.2f}" if is_timed else "",
             "intervals": len(planned["dispatch"] + planned["unaligned_dispatch"]),
             "host": host_bytes(translate, path, flags, folder)}
 
@@ -86,7 +87,7 @@ def judge(bin_dir, device, name, flags, folder):
 def row(name, build, result):
     return (f"| {name} | {build} | {100 * result['mean']:.2f} | {100 * result['worst']:.1f} | {result['size']} | "
             f"{result['above']} of {result['sizes']} | {result['families']} | {result['intervals']} | {result['host']} | {result['ptx'] / 1024:.0f} | "
-            f"{result['seconds']:.2f} |")
+            f"{result['seconds']} |")
 
 
 def main():
@@ -96,6 +97,7 @@ def main():
     parser.add_argument("--device", default="h100")
     parser.add_argument("--products", nargs="+", choices=PRODUCTS, default=list(PRODUCTS))
     parser.add_argument("--flags", nargs="+", default=[], help="further flags, such as max-kernels=24 for --max-kernels=24")
+    parser.add_argument("--untimed", action="store_true", help="compile once and leave the seconds out, as on a busy machine")
     parser.add_argument("--write", metavar="FILE")
     options = parser.parse_args()
     flags = ["--" + flag for flag in options.flags]
@@ -108,7 +110,7 @@ def main():
         for name in options.products:
             for build, bin_dir in builds.items():
                 print(f"{name}, {build}", file=sys.stderr)
-                lines.append(row(name, build, judge(bin_dir, options.device, name, flags, folder)))
+                lines.append(row(name, build, judge(bin_dir, options.device, name, flags, folder, not options.untimed)))
     table = "\n".join(lines)
     print(table)
     if options.write:
