@@ -131,7 +131,11 @@ private:
   /// Of the parts of a family.
   struct Prices final : FamilyCosts {
     llvm::SmallVector<LatencyTable, 1> parts;
-    double lhsRunBytes = 0, rhsRunBytes = 0;
+    /// Contiguous bytes of a row of each operand that a step of a part reads.
+    struct Runs {
+      double lhs = 0, rhs = 0;
+    };
+    llvm::SmallVector<Runs, 1> runs;
     bool isSwizzled = false;
     ClusterShape cluster;
     /// Behind the first one of a family with slices.
@@ -290,9 +294,9 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
     priced.sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
     prices->parts.push_back(tabulate(figures, priced, constants));
+    prices->runs.push_back({runBytes(OperandRole::Lhs, family.tiles[part]),
+                            runBytes(OperandRole::Rhs, family.tiles[part])});
   }
-  prices->lhsRunBytes = runBytes(OperandRole::Lhs, family.tiles.back());
-  prices->rhsRunBytes = runBytes(OperandRole::Rhs, family.tiles.back());
   prices->isSwizzled = family.path().swizzleRows(family) > 1;
   prices->cluster = family.path().cluster(family.schedule);
   prices->laterLaunches =
@@ -397,6 +401,9 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
     covered += counts[part] * family.height(part);
     launch.parts[launch.numParts++] = {
         &prices.parts[part], counts[part] * others, static_cast<double>(steps)};
+    // The larger part's, where both run.
+    grid.lhsRunBytes = prices.runs[part].lhs;
+    grid.rhsRunBytes = prices.runs[part].rhs;
   }
   auto place = [&](unsigned of, double &blocks, double &tile) {
     blocks = blocksAlong(of);
@@ -420,8 +427,6 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   if (alongAxis)
     grid.rowBytes = static_cast<double>(shape[*alongAxis] * alongBytes);
   grid.isSwizzled = prices.isSwizzled;
-  grid.lhsRunBytes = prices.lhsRunBytes;
-  grid.rhsRunBytes = prices.rhsRunBytes;
   grid.reduceLength = static_cast<double>(reduceLength);
   if (elementBytes)
     grid.elementBytes = *elementBytes;

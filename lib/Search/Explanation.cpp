@@ -174,17 +174,33 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
       });
 }
 
+/// Takes the fastest program of one uKernel that was seen for the best, where
+/// the search ranks by predicted time: the plan has families that only other
+/// shapes proposed.
+static void raiseBestSingle(const SearchProblem &problem,
+                            llvm::ArrayRef<const ReportedProgram *> seen,
+                            ShapeReport &report) {
+  if (!problem.costModel.predictsTime() || !report.measurer.empty())
+    return;
+  for (const ReportedProgram *program : seen)
+    if (runsOneUKernel(program->partition) &&
+        (!report.bestSingle ||
+         program->microseconds() < report.bestSingle->microseconds()))
+      report.bestSingle = reportSingle(problem, *program, report.shape);
+}
+
 /// Compares the predicted times of the programs that were seen for the shape.
 static void compareTimes(const SearchProblem &problem,
                          llvm::ArrayRef<ReportedProgram> others,
                          ShapeExplanation &explanation) {
-  const ShapeReport &report = explanation.report;
+  ShapeReport &report = explanation.report;
   std::vector<const ReportedProgram *> seen = {&explanation.program,
                                                &explanation.siaChoice};
   for (const ReportedProgram &program : report.programs)
     seen.push_back(&program);
   for (const ReportedProgram &program : others)
     seen.push_back(&program);
+  raiseBestSingle(problem, seen, report);
   if (report.bestSingle)
     seen.push_back(&*report.bestSingle);
   llvm::stable_sort(seen,

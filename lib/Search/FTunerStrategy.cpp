@@ -15,6 +15,7 @@
 #include "FTuner/Search/Combination.h"
 #include "FTuner/Search/Filter.h"
 #include "FTuner/Search/MainAxis.h"
+#include "FTuner/Search/ProgramMeasurements.h"
 #include "FTuner/Search/RankedStrategy.h"
 #include "FTuner/Search/Reordering.h"
 #include "FTuner/Search/SearchOptions.h"
@@ -63,9 +64,9 @@ private:
   static const ShapeDemands &demandsOf(const RankedShape &ranked) {
     return static_cast<const ShapeDemands &>(*ranked.notes);
   }
-  /// The best program of one uKernel for a shape, whatever it pads; none if all
-  /// are rejected.
-  std::optional<RankedFamily> bestSingle(const RankedShape &ranked);
+  /// The best program of K.Filter's uKernels alone for a shape, whatever it
+  /// pads; none if all are rejected.
+  std::optional<RankedFamily> bestCandidate(const RankedShape &ranked);
   /// What the filter leaves for a shape; that of a sample was prepared.
   FilterResult filterShape(llvm::ArrayRef<int64_t> shape);
   /// A score, less what the demands of a shape hold against the program.
@@ -343,7 +344,7 @@ FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
 }
 
 std::optional<RankedFamily>
-FTunerRanker::bestSingle(const RankedShape &ranked) {
+FTunerRanker::bestCandidate(const RankedShape &ranked) {
   const Shape &shape = ranked.shape;
   ShapeDemands demands = demandsOf(ranked);
   demands.isTight = false;
@@ -358,6 +359,8 @@ FTunerRanker::bestSingle(const RankedShape &ranked) {
     if (ranked.reordered)
       rating = ranked.reordered->score({&single, partitionShape(single, shape)},
                                        rating);
+    if (ranked.measured)
+      rating = measurements()->rate(single, shape, ranked, rating, rating);
     if (!best || rating > best->score)
       best = {*family, rating};
   };
@@ -409,11 +412,13 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
 
 void FTunerRanker::describe(const RankedShape &ranked, ShapeReport &report) {
   filter.run(report.shape, report.stages);
-  if (std::optional<RankedFamily> single = bestSingle(ranked)) {
-    report.bestSingle =
-        reportProgram(problem, table.families[single->family], report.shape);
-    report.bestSingle->rating = single->score;
-  }
+  // The ranking has programs of one uKernel that no candidate alone is: one
+  // height of a pair, along any axis. A tight or exact pool lacks those that
+  // pad more.
+  std::optional<RankedFamily> single = bestCandidate(ranked);
+  if (single &&
+      (!report.bestSingle || single->score > report.bestSingle->rating))
+    report.bestSingle = reportRanked(*this, ranked, *single);
 }
 
 void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,

@@ -9,6 +9,9 @@
 
 using namespace ftuner;
 
+/// Share of a time that the order of a sum changes at most.
+static constexpr double kRounding = 1e-9;
+
 ProgramRanker::ProgramRanker(const SearchProblem &problem, CandidateSet set)
     : problem(problem), set(std::move(set)), table(problem, this->set) {}
 
@@ -99,6 +102,33 @@ ReportedProgram ftuner::reportProgram(const SearchProblem &problem,
   return program;
 }
 
+ReportedProgram ftuner::reportSingle(const SearchProblem &problem,
+                                     const ReportedProgram &program,
+                                     llvm::ArrayRef<int64_t> shape) {
+  KernelFamily running = runningParts(program.family, program.partition);
+  if (problem.isRejected(running))
+    return program;
+  ReportedProgram single = reportProgram(problem, running, shape);
+  // Beside a larger part an SM may hold fewer of the blocks, which rarely is
+  // predicted to be faster.
+  if (single.microseconds() > program.microseconds() * (1 + kRounding))
+    return program;
+  single.rating = program.rating;
+  single.measuredMicroseconds = program.measuredMicroseconds;
+  return single;
+}
+
+ReportedProgram ftuner::reportRanked(const ProgramRanker &ranker,
+                                     const RankedShape &ranked,
+                                     const RankedFamily &rated) {
+  const KernelFamily &family = ranker.table.families[rated.family];
+  ReportedProgram program = reportProgram(ranker.problem, family, ranked.shape);
+  program.rating = rated.score;
+  if (const ProgramMeasurements *measurements = ranker.measurements())
+    program.measuredMicroseconds = measurements->timeOf(family, ranked);
+  return program;
+}
+
 /// Fills the programs of a report from a ranking, best first: the best
 /// `options.topK`, the best single one, and how many there are of each kind.
 static void reportRanking(const ProgramRanker &ranker,
@@ -106,20 +136,16 @@ static void reportRanking(const ProgramRanker &ranker,
   const SearchProblem &problem = ranker.problem;
   for (const RankedFamily &rated : distinctPrograms(ranker.table, ranked)) {
     const KernelFamily &family = ranker.table.families[rated.family];
-    Partition partition = partitionShape(family, report.shape);
-    bool isPair = partition.first > 0 && partition.second > 0;
+    bool isPair = !runsOneUKernel(partitionShape(family, report.shape));
     ++(isPair ? report.pairPrograms : report.singlePrograms);
     bool isTop =
         static_cast<int64_t>(report.programs.size()) < problem.options.topK;
     bool isBestSingle = !isPair && !report.bestSingle;
     if (!isTop && !isBestSingle)
       continue;
-    ReportedProgram program = reportProgram(problem, family, report.shape);
-    program.rating = rated.score;
-    if (const ProgramMeasurements *measurements = ranker.measurements())
-      program.measuredMicroseconds = measurements->timeOf(family, ranked);
+    ReportedProgram program = reportRanked(ranker, ranked, rated);
     if (isBestSingle)
-      report.bestSingle = program;
+      report.bestSingle = reportSingle(problem, program, report.shape);
     if (isTop)
       report.programs.push_back(std::move(program));
   }

@@ -88,6 +88,46 @@ static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
   });
 }
 
+/// Returns the only axis along which a box begins where another one ends; none
+/// if the two differ along further axes, the main one aside.
+static std::optional<unsigned> axisBehind(llvm::ArrayRef<SizeRange> box,
+                                          llvm::ArrayRef<SizeRange> next,
+                                          unsigned mainAxis) {
+  std::optional<unsigned> behind;
+  for (unsigned axis = 0; axis < box.size(); ++axis) {
+    if (axis == mainAxis ||
+        (box[axis].min == next[axis].min && box[axis].max == next[axis].max))
+      continue;
+    if (behind || !box[axis].max || *box[axis].max + 1 != next[axis].min)
+      return std::nullopt;
+    behind = axis;
+  }
+  return behind;
+}
+
+bool ShapeAssignment::extend(std::vector<DispatchEntry> &entries,
+                             llvm::ArrayRef<unsigned> candidates, size_t cell,
+                             llvm::ArrayRef<SizeSample> sizes) const {
+  std::optional<unsigned> behind =
+      axisBehind(entries.front().box, cells[cell].box, mainAxis);
+  if (!behind)
+    return false;
+  auto suits = [&](const SizeSample &sample) {
+    const DispatchEntry &entry =
+        *llvm::find_if(entries, [&](const DispatchEntry &entry) {
+          std::optional<int64_t> end = entry.box[mainAxis].max;
+          return !end || sample.size <= *end;
+        });
+    return bestFamily(candidates, cell, sample.size, entry.family) ==
+           entry.family;
+  };
+  if (!llvm::all_of(sizes, suits))
+    return false;
+  for (DispatchEntry &entry : entries)
+    entry.box[*behind].max = cells[cell].box[*behind].max;
+  return true;
+}
+
 void ShapeAssignment::addSteps(std::vector<SizeSample> &sizes) const {
   const SizeRange &range = workload.axes[mainAxis].range;
   int64_t first = sizes.front().size, last = sizes.back().size;
@@ -160,8 +200,10 @@ ShapeAssignment::assign(llvm::ArrayRef<unsigned> candidates,
                       return isAligned(shapeAt(workload, cells[cell], mainAxis,
                                                sample.size)) == *areAligned;
                     });
-    byCell.push_back(assignCell(
-        candidates, cell, counting.empty() ? sizes : llvm::ArrayRef(counting)));
+    llvm::ArrayRef<SizeSample> own =
+        counting.empty() ? sizes : llvm::ArrayRef(counting);
+    if (byCell.empty() || !extend(byCell.back(), candidates, cell, own))
+      byCell.push_back(assignCell(candidates, cell, own));
   }
   bool decidesAlone = llvm::all_of(byCell, [&](const auto &entries) {
     return agreeAlong(mainAxis, entries, byCell.front());

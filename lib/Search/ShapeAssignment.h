@@ -2,7 +2,11 @@
 //
 // Sends every shape of a range to one of the families that a plan has chosen:
 // sampled sizes of the main axis to the family that is rated best, those
-// between them with the sample below.
+// between them with the sample below. Each interval of sizes is a comparison on
+// the host, and predictions err: where they rank, a family keeps the following
+// sizes, and the intervals of a cell of the other axes the following cell,
+// until another family gains more than `tuning::leastTurn` over them. So no
+// shape loses more than this share of its time against the best family.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_SEARCH_SHAPEASSIGNMENT_H
@@ -42,6 +46,12 @@ private:
   std::vector<DispatchEntry> assign(llvm::ArrayRef<unsigned> candidates,
                                     llvm::ArrayRef<SizeSample> sizes,
                                     std::optional<bool> areAligned) const;
+  /// Lets the entries of cells serve a further cell behind these along another
+  /// axis, and returns true, if at none of its sizes another family gains more
+  /// than `tuning::leastTurn`.
+  bool extend(std::vector<DispatchEntry> &entries,
+              llvm::ArrayRef<unsigned> candidates, size_t cell,
+              llvm::ArrayRef<SizeSample> sizes) const;
   /// Entries of one cell along the main axis.
   std::vector<DispatchEntry> assignCell(llvm::ArrayRef<unsigned> candidates,
                                         size_t cell,

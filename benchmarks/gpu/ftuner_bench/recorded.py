@@ -50,10 +50,10 @@ class Predictions:
         self.missing = 0
 
     def wrap(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def predict(device: Any, *arguments: Any) -> Any:
-            asked = json.dumps([kind, *arguments])
+        def predict(device: Any, *arguments: Any, **options: Any) -> Any:
+            asked = json.dumps([kind, *arguments, options])
             if self.is_recording:
-                found = original(device, *arguments)
+                found = original(device, *arguments, **options)
                 self.known[asked] = None if found is None else found.tolist()
             elif asked not in self.known:
                 self.missing += 1

@@ -133,6 +133,16 @@ std::vector<RankedFamily> distinctPrograms(const FamilyTable &table,
 ReportedProgram reportProgram(const SearchProblem &problem,
                               const KernelFamily &family,
                               llvm::ArrayRef<int64_t> shape);
+/// A program that runs one uKernel, as that of a family of this uKernel alone;
+/// unchanged where that family is rejected, or slower.
+ReportedProgram reportSingle(const SearchProblem &problem,
+                             const ReportedProgram &program,
+                             llvm::ArrayRef<int64_t> shape);
+/// A program of the ranker's table with its rating for the shape and, where
+/// there is one, its measured time.
+ReportedProgram reportRanked(const ProgramRanker &ranker,
+                             const RankedShape &ranked,
+                             const RankedFamily &rated);
 /// Families of the table as the programs of a shape, by their scores.
 RankedShape rankByScore(const FamilyTable &table,
                         llvm::ArrayRef<unsigned> families,

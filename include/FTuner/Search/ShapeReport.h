@@ -37,6 +37,12 @@ struct StageReport {
   std::optional<DroppedCandidate> dropped;
 };
 
+/// Returns whether all blocks of a program are of one uKernel, be it that of
+/// one height of a pair.
+inline bool runsOneUKernel(const Partition &partition) {
+  return partition.first == 0 || partition.second == 0;
+}
+
 /// A program with each term of its score.
 struct ReportedProgram {
   KernelFamily family;
@@ -82,7 +88,8 @@ struct ShapeReport {
   int64_t pairPrograms = 0;
   /// The best programs by score, best first.
   std::vector<ReportedProgram> programs;
-  /// The best program of one uKernel.
+  /// The best of all programs of one uKernel (`runsOneUKernel`) that the
+  /// strategy rated for the shape, by its rating.
   std::optional<ReportedProgram> bestSingle;
 };
 

@@ -347,14 +347,16 @@ def choices_of(
     library: str,
     sizes: tuple[Array, Array, Array],
     batch: Array | None = None,
+    takes_warpgroups: bool = True,
 ) -> tuple[Launches, npt.NDArray[np.int64]]:
     """All launches that products on one of the devices may be, and the product of each.
 
     Those that cannot be the fastest by the constants that fits start with are left out.
+    `takes_warpgroups`: whether the instructions of four warps can read the factors.
     """
     figures = devices[index]
     # Compute capability 9.0 has the instructions of four warps: those of one reach less.
-    has_warpgroups = figures["warp_tensor_share"] < 1
+    has_warpgroups = takes_warpgroups and figures["warp_tensor_share"] < 1
     kernels = tiles(figures["shared_memory_per_sm_bytes"], has_warpgroups, library)
     extents = {(one.rows, one.columns) for one in kernels}
     # Kernels × slices × rows.

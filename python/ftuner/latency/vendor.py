@@ -2,8 +2,9 @@
 
 Nobody says which kernel the library will run, so it is taken to be the fastest of a stated set by
 the latency model: on tensor cores that of `token_rows`, on CUDA cores the tiles that published
-profiles of f32 products name (`vendor_rows`). docs/latency.md and docs/latency-tensor-cores.md have
-the errors of both against measured rows.
+profiles of f32 products name (`vendor_rows`), and kernels for a vector or a few (`vendor_gemv`). docs/latency.md and
+docs/latency-tensor-cores.md have the errors against measured rows, docs/latency.md also those at
+the ends of M and N.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import descriptions, processes
-from . import token_rows
+from . import token_rows, vendor_gemv
 from .model import Array, Constants, Launches, model
 from .vendor_rows import FmaKernels, launches_of, usual_threads
 
@@ -66,10 +67,14 @@ _FMA_SETS = {
 }
 # Tensor cores take bf16 from this compute capability on.
 _BF16 = 8
-# Slices of K, while blocks are at most two for each SM.
+# Slices of K, while blocks are at most two for each SM. For 64 rows of K = 768 cuBLAS takes 64 × 64 tiles and a second
+# kernel on an H200, which 3 slices of 36 blocks would not explain: 6 take the measured time.
 _SPLITS = (1, 2, 3, 4, 6, 8, 16)
 _SPLIT_BLOCKS = 2
-_SPLIT_LENGTH = 256
+_SPLIT_LENGTH = 128
+# From this compute capability on there are kernels for 2 to 8 vectors: they were measured there, and on the cards before,
+# profiles of PyTorch 2.1 name tiles for 3 to 8 rows.
+_HOPPER = 9
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,12 @@ def device_of(text: str) -> Device:
 
 
 def predict(
-    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str = "2026"
+    device: descriptions.Device,
+    dtype: str,
+    products: Sequence[Product],
+    library: str = "2026",
+    *,
+    is_transposed: bool = True,
 ) -> Array | None:
     """Microseconds that the vendor's library is predicted to take for each product.
 
@@ -102,36 +112,43 @@ def predict(
         device: as in `ftuner.compile`.
         dtype: f32, tf32 (factors of f32, rounded), f16 or bf16; sums are in f32.
         library: the set of kernels on tensor cores, one of `token_rows.LIBRARIES`.
+        is_transposed: whether the right factor is [N, K] in memory, as PyTorch stores weights, and not [K, N].
 
     A product without elements takes no time, and does not keep the others from theirs.
 
     Returns None where nothing is known: 16-bit products on a device whose tensor cores do not take them. Raises
     `Error` for a device that is not valid.
     """
-    return _times(device, dtype, products, library, 0)
+    found = _times(device, dtype, products, library, is_transposed)
+    return found and found[0]
 
 
 def second_kernels(
-    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str = "2026"
+    device: descriptions.Device,
+    dtype: str,
+    products: Sequence[Product],
+    library: str = "2026",
+    *,
+    is_transposed: bool = True,
 ) -> Array | None:
     """Of the microseconds of `predict`, those of a second kernel that sums slices; 0 where there is none."""
-    return _times(device, dtype, products, library, 1)
+    found = _times(device, dtype, products, library, is_transposed)
+    return found and found[1]
 
 
 def _times(
-    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str, kind: int
-) -> Array | None:
-    """Times of all kernels, or of second ones: 0 of products without elements."""
+    device: descriptions.Device, dtype: str, products: Sequence[Product], library: str, is_transposed: bool
+) -> tuple[Array, Array] | None:
+    """Times of all kernels, and of second ones: 0 of products without elements."""
     has_work = [0 not in product for product in products]
     some = _key(list(itertools.compress(products, has_work)))
-    if not some:
-        return np.zeros(len(has_work))
-    found = _predict(descriptions.resolve(device).text, dtype, some, library)
-    if found is None:
-        return None
-    times = np.zeros(len(has_work))
-    times[has_work] = found[kind]
-    return times
+    times, second = np.zeros(len(has_work)), np.zeros(len(has_work))
+    if some:
+        found = _predict(descriptions.resolve(device).text, dtype, some, library, is_transposed)
+        if found is None:
+            return None
+        times[has_work], second[has_work] = found
+    return times, second
 
 
 def _key(products: Sequence[Product]) -> tuple[Product, ...]:
@@ -140,7 +157,7 @@ def _key(products: Sequence[Product]) -> tuple[Product, ...]:
 
 @functools.lru_cache(maxsize=256)
 def _predict(
-    text: str, dtype: str, products: tuple[Product, ...], library: str
+    text: str, dtype: str, products: tuple[Product, ...], library: str, is_transposed: bool
 ) -> tuple[Array, Array] | None:
     """Times and those of second kernels for the text of a description. Layers of a model ask alike."""
     found = device_of(text)
@@ -153,21 +170,60 @@ def _predict(
     sizes = np.array(products, float).reshape(-1, 4)
     times, second = np.full(len(sizes), np.inf), np.zeros(len(sizes))
     for some in np.array_split(np.arange(len(sizes)), range(token_rows.CHUNK, len(sizes), token_rows.CHUNK)):
-        batch, m, n, k = sizes[some].T
-        if dtype == "f32":
-            kernels, row = fma_choices(found, batch, m, n, k)
-            launches = fma_launches(found, kernels, (batch[row], m[row], n[row], k[row]))
-        else:
-            launches, row = token_rows.choices_of(
-                [found.figures], 0, dtype, library, (m, n, k), batch
-            )
-        terms = model().explain(launches, found.constants)
-        # The last for each product is its fastest.
-        order = np.argsort(-terms["total"], kind="stable")
-        times[some[row[order]]] = terms["total"][order]
-        second[some[row[order]]] = terms["second_kernel"][order]
+        for launches, row in _choices(found, dtype, library, sizes[some].T, is_transposed):
+            terms = model().explain(launches, found.constants)
+            # The last for each product is its fastest.
+            order = np.argsort(-terms["total"], kind="stable")
+            fastest = np.full(len(some), np.inf)
+            seconds = np.zeros(len(some))
+            fastest[row[order]] = terms["total"][order]
+            seconds[row[order]] = terms["second_kernel"][order]
+            is_faster = fastest < times[some]
+            times[some[is_faster]] = fastest[is_faster]
+            second[some[is_faster]] = seconds[is_faster]
     times.flags.writeable = second.flags.writeable = False
     return times, second
+
+
+def _choices(
+    device: Device, dtype: str, library: str, sizes: Array, is_transposed: bool
+) -> Iterator[tuple[Launches, npt.NDArray[np.int64]]]:
+    """Launches that products may be, and the product of each, by the kind of kernel."""
+    batch, m, n, k = sizes
+    if dtype == "f32":
+        kernels, row = fma_choices(device, batch, m, n, k)
+        yield fma_launches(device, kernels, (batch[row], m[row], n[row], k[row])), row
+    else:
+        # wgmma reads factors of f32 along K alone.
+        has_warpgroups = dtype != "tf32" or is_transposed
+        yield token_rows.choices_of(
+            [device.figures], 0, dtype, library, (m, n, k), batch, has_warpgroups
+        )
+    # In 16 bits kernels of wgmma compute these, too.
+    if dtype in ("f32", "tf32") or device.capability < _HOPPER:
+        yield _vector_choices(device, dtype, sizes, is_transposed)
+
+
+def _vector_choices(
+    device: Device, dtype: str, sizes: Array, is_transposed: bool
+) -> tuple[Launches, npt.NDArray[np.int64]]:
+    """Kernels for products where one factor is a vector, or the left one is a few."""
+    batch, m, n, k = sizes
+    has_few = is_transposed & (batch == 1) & (device.capability >= _HOPPER)
+    most = np.where(has_few, vendor_gemv.MOST_VECTORS, 1)
+    # Of M × 1 the matrix is the left factor, which is contiguous along K.
+    is_left = (n == 1) & (m > 1)
+    row = np.flatnonzero(is_left | (m <= most))
+    is_left = is_left[row]
+    outputs, vectors = np.where(is_left, m[row], n[row]), np.where(is_left, 1, m[row])
+    launches = vendor_gemv.launches_of(
+        (batch[row], outputs, vectors, k[row]),
+        is_left | is_transposed,
+        4 if dtype == "f32" else token_rows.TYPES[dtype][0],
+        [device.figures],
+        np.zeros(len(row), np.int64),
+    )
+    return launches, row
 
 
 def fma_launches(

@@ -217,6 +217,8 @@ class _Around:
     #: Operators behind the product, and the tensors of the result's shape that they read.
     operators: int
     extras: int
+    #: Whether the product reads its right factor along K.
+    is_transposed: bool
 
 
 def _around(imported: ImportedRegion) -> _Around:
@@ -235,6 +237,7 @@ def _around(imported: ImportedRegion) -> _Around:
         int(is_summed and not is_vector),
         len(region.emitted),
         sum(len(loops) == whole for loops in function.extras),
+        lay.is_transposed(rhs),
     )
 
 
@@ -334,7 +337,7 @@ def _pytorch_us(
     if dtype == "f32" and str(settings.options.get("precision", "")).startswith("tf32"):
         dtype = "tf32"
     products = [(math.prod(batch), m, n, k) for m, n, k, *batch in shapes]
-    times = vendor.predict(settings.device, dtype, products)
+    times = vendor.predict(settings.device, dtype, products, is_transposed=around.is_transposed)
     if times is None:
         return None
 

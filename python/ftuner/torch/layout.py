@@ -89,6 +89,11 @@ def operand_of(node: fx.Node, position: int = 0) -> fx.Node:
     return operand
 
 
+def is_transposed(rhs: fx.Node) -> bool:
+    """Whether the right factor of a product is contiguous along K in memory. Adds no guard."""
+    return stride_of(rhs.meta["val"].stride()[-2]) == 1
+
+
 def product(extents: Sequence[Extent]) -> Extent:
     result: Extent = 1
     for extent in extents:

@@ -244,9 +244,11 @@ def _left_us(node: fx.Node, device: Any) -> float | None:
     positions = PRODUCTS.get(node.target)
     if positions is None:
         return None
-    lhs, rhs = (sizes_of(node.args[position]) for position in positions)
+    operands = [lay.operand_of(node, position) for position in positions]
+    lhs, rhs = map(sizes_of, operands)
     dtype = TYPES.get(node.meta["val"].dtype)
     if dtype is None:
         return None
-    times = vendor.predict(device, dtype, [(math.prod(lhs[:-2]), lhs[-2], rhs[-1], lhs[-1])])
+    product = (math.prod(lhs[:-2]), lhs[-2], rhs[-1], lhs[-1])
+    times = vendor.predict(device, dtype, [product], is_transposed=lay.is_transposed(operands[1]))
     return None if times is None else float(times[0])

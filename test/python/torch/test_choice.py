@@ -45,7 +45,7 @@ class Layer(nn.Module):
 def prices(monkeypatch: pytest.MonkeyPatch, least_rows: float) -> None:
     """PyTorch is far slower with fewer rows, and far faster from so many on."""
 
-    def predict(device: Any, dtype: str, products: Any) -> Any:
+    def predict(device: Any, dtype: str, products: Any, **layout: bool) -> Any:
         return np.array([1e6 if b * m < least_rows else 1e-6 for b, m, n, k in products])
 
     monkeypatch.setattr(vendor, "predict", predict)
@@ -172,7 +172,7 @@ import ftuner
 import ftuner.torch as ft
 from ftuner.latency import vendor
 
-def predict(device, dtype, products):
+def predict(device, dtype, products, **layout):
     assert sys.argv[2] == "first", "a graph from the cache has its choices"
     return numpy.array([1e6 if b * m < 4000 else 1e-6 for b, m, n, k in products])
 

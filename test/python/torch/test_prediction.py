@@ -123,7 +123,7 @@ def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyTorch computes a product at these sizes, its time is PyTorch's."""
 
-    def price(device: Any, dtype: str, products: Any) -> Any:
+    def price(device: Any, dtype: str, products: Any, **layout: bool) -> Any:
         return np.array([1e6 if b * m < 4000 else 1e-3 for b, m, n, k in products])
 
     monkeypatch.setattr(vendor, "predict", price)
@@ -138,6 +138,24 @@ def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found.prediction.others_us == 0
         else:
             assert found.prediction.ftuner_us == 0 and 0 < found.prediction.others_us < 0.01
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_prices_say_how_the_right_factor_lies(monkeypatch: pytest.MonkeyPatch, is_transposed: bool) -> None:
+    """Of products that FTuner might take and of those that it does not look at."""
+    asked: list[tuple[Any, bool]] = []
+
+    def price(device: Any, dtype: str, products: Any, *, is_transposed: bool) -> Any:
+        asked.extend((product, is_transposed) for product in products)
+        return np.full(len(products), 1e-3)
+
+    monkeypatch.setattr(vendor, "predict", price)
+    weights = torch.randn(24, 16) if is_transposed else torch.randn(16, 24)
+    run(
+        lambda x, w: x @ (w.t() if is_transposed else w),
+        torch.randn(ROWS, 16), weights, take="faster", max_kernels=4,
+    )  # fmt: skip
+    assert asked and all(layout == is_transposed for _, layout in asked)
 
 
 def test_graphs_without_functions() -> None:

@@ -40,6 +40,10 @@ def check_program(program, shape):
     check_prediction(program)
 
 
+def is_single(program):
+    return sum(count > 0 for count in program["blocks"]) == 1
+
+
 def check_prediction(program):
     time, terms = program["predicted_us"], program["predicted_terms"]
     check(math.isfinite(time) and time > 0, f"time {time}")
@@ -132,7 +136,14 @@ def check_stages(shape):
         check(dropped is None or isinstance(dropped["value"], (int, float)), "a figure")
 
 
-def check_shape(shape, workload):
+def check_best_single(shape):
+    best = shape["best_single"]
+    for program in (shape["program"], shape["sia_choice"], shape["fastest"], *shape.get("programs", [])):
+        check(not is_single(program) or program["predicted_us"] >= best["predicted_us"] * (1 - 1e-9),
+              f"{program} is a faster program of one uKernel than {best}")
+
+
+def check_shape(shape, workload, ranks_by_time):
     sizes = shape["shape"]
     check(len(sizes) == len(workload["axes"]), "one size for each axis")
     check_program(shape["program"], sizes)
@@ -140,7 +151,9 @@ def check_shape(shape, workload):
     check(all(shape["program"][key] == family[key] for key in family), "the program's family is the plan's")
     check(math.isclose(shape["score_loss"], shape["best_score"] - shape["program"]["score"], abs_tol=1e-9), "loss")
     check_times(shape)
-    check(sum(count > 0 for count in shape["best_single"]["blocks"]) == 1, "a single uKernel")
+    check(is_single(shape["best_single"]), "a single uKernel")
+    if ranks_by_time:
+        check_best_single(shape)
     if "programs" not in shape:
         return
     programs = shape["programs"]
@@ -191,7 +204,7 @@ def main():
     check(explanation["format_version"] == 5, "version")
     for workload in explanation["workloads"]:
         for shape in workload["shapes"]:
-            check_shape(shape, workload)
+            check_shape(shape, workload, explanation["cost_model"] == "latency")
         check_summary(workload)
         if len(sys.argv) > 3:
             with open(sys.argv[3], encoding="utf-8") as file:

@@ -127,6 +127,22 @@ TEST_F(CostModelTest, SlicesCostASecondKernelAndTheTrafficOfTheirSums) {
   }
 }
 
+TEST_F(CostModelTest, OnlyPartsThatRunReadTheirRows) {
+  // 32 and 64 columns, of which 72 blocks of 32 cover all.
+  family = simtFamily({4, 8, 2, 4}, {4}, 4, 16);
+  family.combineAxis = matmulAxes.n;
+  BlockTile wide = family.tiles.front();
+  wide[matmulAxes.n] *= 2;
+  family.tiles.push_back(wide);
+  auto runOf = [&](Partition partition) {
+    return describeLaunch(workload, shape, {&family, partition}, device)
+        .grid.rhsRunBytes;
+  };
+  EXPECT_EQ(runOf({72, 0, 0}), 4 * 32);
+  EXPECT_EQ(runOf({0, 36, 0}), 4 * 64);
+  EXPECT_EQ(runOf({2, 35, 0}), 4 * 64);
+}
+
 TEST_F(CostModelTest, SlicesPayForFewBlocksAndALongReduceAxis) {
   auto gain = [&] {
     family.reduceSplit = 1;

@@ -172,6 +172,57 @@ TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
             problem().predict(explanations[0].best().family, shapes[1]).score);
 }
 
+TEST_F(ExplanationTest, NoProgramOfOneUKernelBeatsTheBestSingle) {
+  llvm::Expected<DeviceSpec> h200 = loadDeviceSpec("h200");
+  ASSERT_TRUE(static_cast<bool>(h200));
+  device = *h200;
+  options.topK = 1 << 20;
+  std::vector<Shape> shapes;
+  for (int64_t rows = 1; rows <= 128; rows += 3)
+    shapes.push_back({rows, 2304, 768});
+  for (llvm::StringRef model : {"latency", "sia-program", "sia"}) {
+    SCOPED_TRACE(model.str());
+    costModel = model;
+    auto reports = findSearchStrategy("ftuner")->explain(problem(), {}, shapes);
+    ASSERT_TRUE(static_cast<bool>(reports));
+    int numAcross = 0;
+    for (const ShapeReport &report : *reports) {
+      ASSERT_TRUE(report.bestSingle.has_value());
+      EXPECT_TRUE(runsOneUKernel(report.bestSingle->partition));
+      numAcross += report.bestSingle->family.combineAxis != matmulAxes.m;
+      for (const ReportedProgram &program : report.programs)
+        EXPECT_TRUE(!runsOneUKernel(program.partition) ||
+                    program.rating <= report.bestSingle->rating)
+            << program.family.str();
+    }
+    // The widths of pairs along n are not candidates of their own.
+    EXPECT_EQ(numAcross > 0, model == "latency");
+  }
+}
+
+TEST_F(ExplanationTest, PlansHaveNoFasterProgramOfOneUKernel) {
+  costModel = "latency";
+  Plan plan = solved();
+  std::vector<Shape> shapes;
+  for (int64_t rows = 1; rows <= 128; rows += 3)
+    shapes.push_back({rows, 2304, 768});
+  // Roller's tiles are slower than those of the plan.
+  auto explanations =
+      explainShapes(problem(), *findSearchStrategy("roller"), plan, shapes);
+  ASSERT_TRUE(static_cast<bool>(explanations));
+  int numOfPlan = 0;
+  for (const ShapeExplanation &explanation : *explanations) {
+    const ReportedProgram &single = *explanation.report.bestSingle;
+    for (const ReportedProgram *program :
+         {&explanation.program, &explanation.siaChoice, &explanation.fastest})
+      EXPECT_TRUE(!runsOneUKernel(program->partition) ||
+                  program->microseconds() >= single.microseconds() * (1 - 1e-9))
+          << program->family.str() << " beats " << single.family.str();
+    numOfPlan += runsTheSame(explanation.program, single);
+  }
+  EXPECT_GT(numOfPlan, 0);
+}
+
 TEST_F(ExplanationTest, PlansSayWhoMadeThemAndWhatTheyPredict) {
   for (llvm::StringRef model : {"latency", "sia"}) {
     SCOPED_TRACE(model.str());

@@ -360,6 +360,101 @@ TEST_F(RangeTest, SizesBehindAStepHaveTheBestFamily) {
   }
 }
 
+namespace {
+/// Counts over the entries of one list.
+struct SteadyCounts {
+  /// Cells of the other axes, those that entries share with the cell before,
+  /// and turns from one family to another along the main axis.
+  size_t cells = 0, shared = 0, turns = 0;
+};
+} // namespace
+
+/// Expects of the sizes of every cell, those that are aligned or those that are
+/// not, that no family of the list is more than 1 % faster than the chosen one,
+/// and that neighbours turn to another family only for more than that.
+static SteadyCounts expectSteady(const SearchProblem &problem, const Plan &plan,
+                                 bool areAligned) {
+  const Workload &workload = problem.workload;
+  unsigned mainAxis = workload.mainAxis();
+  llvm::ArrayRef<DispatchEntry> entries =
+      areAligned ? plan.entries : plan.unalignedEntries;
+  std::set<unsigned> families;
+  for (const DispatchEntry &entry : entries)
+    families.insert(entry.family);
+  SteadyCounts counts;
+  for (const ShapeCell &cell : shapeCells(workload, mainAxis)) {
+    ++counts.cells;
+    bool isShared = false;
+    std::optional<unsigned> last;
+    const Axis &axis = workload.axes[mainAxis];
+    for (int64_t size = smallestSize(axis); axis.range.contains(size);
+         size += axis.range.step) {
+      Shape shape = shapeAt(workload, cell, mainAxis, size);
+      if ((alignmentOf(workload, shape) >= plan.alignment()) != areAligned)
+        continue;
+      std::optional<unsigned> entry = entryFor(entries, shape);
+      if (!entry) {
+        ADD_FAILURE() << "no entry for size " << size;
+        return counts;
+      }
+      auto timeOf = [&](unsigned family) {
+        return -problem.predict(plan.families[family], shape).score;
+      };
+      unsigned chosen = entries[*entry].family;
+      double best = timeOf(chosen);
+      for (unsigned family : families)
+        best = std::min(best, timeOf(family));
+      EXPECT_LE(timeOf(chosen), 1.0102 * best) << size;
+      // A cell that shares its entries turns where the first one of them does.
+      for (unsigned other = 0; other < shape.size(); ++other)
+        isShared |= other != mainAxis &&
+                    entries[*entry].box[other].min < cell.box[other].min;
+      if (last && *last != chosen && !isShared) {
+        EXPECT_GT(timeOf(*last), 1.0098 * best) << size;
+        ++counts.turns;
+      }
+      last = chosen;
+    }
+    counts.shared += isShared;
+  }
+  return counts;
+}
+
+TEST_F(RangeTest, CellsOfOtherAxesKeepFamiliesUntilOthersGain) {
+  options.maxKernels = 6;
+  Workload workload =
+      Workload::matmul({1, 512}, {64, 160, 16}, SizeRange::fixed(64));
+  SearchProblem p{workload, device, path, *findCostModel("latency"), options};
+  llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("ftuner"));
+  ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+  SteadyCounts counts = expectSteady(p, *plan, /*areAligned=*/true);
+  EXPECT_GT(counts.cells, 4u);
+  EXPECT_GT(counts.turns, 0u);
+  EXPECT_GT(counts.shared, 0u);
+  EXPECT_LT(counts.shared, counts.cells - 1);
+}
+
+TEST_F(RangeTest, UnalignedSizesKeepFamiliesUntilOthersGain) {
+  options.leastGain = 1e-4;
+  Workload tied = Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
+  Workload two = tied;
+  tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
+  size_t numShared = 0;
+  for (const Workload &workload : {tied, two}) {
+    SearchProblem p{workload, device, codegenModels(),
+                    *findCostModel("latency"), options};
+    llvm::Expected<Plan> plan = solve(p, *findSearchStrategy("ftuner"));
+    ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());
+    ASSERT_FALSE(plan->unalignedEntries.empty());
+    for (bool areAligned : {true, false}) {
+      SteadyCounts counts = expectSteady(p, *plan, areAligned);
+      EXPECT_GT(counts.turns, 0u);
+      numShared += counts.shared;
+    }
+  }
+  EXPECT_GT(numShared, 0u);
+}
+
 TEST_F(RangeTest, NoKernelOfAPlanMaySpill) {
   SpillingModel spilling;
   path = &spilling;
