@@ -346,7 +346,8 @@ private:
   void addProducersOf(linalg::LinalgOp op, Producers &producers);
   /// Removes all of those that were added except the first `count`.
   void removeAdded(Producers &producers, size_t count);
-  /// Adds a later reduction of the same rows with what computes its elements.
+  /// Adds a later reduction with what computes its elements; returns false if
+  /// it is not one of the same rows.
   bool addReduction(linalg::LinalgOp op, const BehindOps &behind);
   /// Whether the seed is among the members, and all their accesses fit: a value
   /// may have joined behind an operator that reads it along other loops.

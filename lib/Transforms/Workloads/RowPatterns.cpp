@@ -626,7 +626,7 @@ static bool sharesWithRows(linalg::LinalgOp op) {
       }
       bool isReshape =
           isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(other);
-      if (!linalgOp && !isReshape)
+      if (isa<linalg::FillOp>(other) || (!linalgOp && !isReshape))
         continue;
       // Not the tensor that gives a result its sizes.
       values.insert_range(isReshape ? SmallVector<Value>{other->getOperand(0)}
