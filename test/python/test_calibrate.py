@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -128,7 +129,13 @@ def test_standard_input_and_output(
     rows = io.BytesIO((folder / "rows.csv").read_bytes())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(rows))
     assert run("-", "--device", "v100", "-o", "-", "--origin", "mine") == 0
-    assert capsysbinary.readouterr().out == (folder / "x.json").read_bytes()
+    found, other = (json.loads(text) for text in (capsysbinary.readouterr().out, (folder / "x.json").read_bytes()))
+    # Standard input has no name.
+    digest = hashlib.sha256((folder / "rows.csv").read_bytes()).hexdigest()
+    assert other.pop("data") == {"rows.csv": digest} and "data" not in found
+    assert other.pop("command") == "ftuner calibrate rows.csv --device v100"
+    assert found.pop("command") == "ftuner calibrate - --device v100"
+    assert found == other
     assert sorted(path.name for path in folder.iterdir()) == ["rows.csv", "x.json"]
     for arguments in (["-", "-", "-o", "y"], ["-", "-o", "y", "--report", "-"], ["-", "--each", "-o", "-"]):
         assert run(*arguments, "--device", "v100") == 2
@@ -145,7 +152,7 @@ def test_a_calibration_that_the_compiler_refuses_is_not_written(folder: Path) ->
     one = calibrate.calibrate_device(rows, model().calibration("global"))
     one.errors["all"] = (12, 1e7, 1e7, None)
     with pytest.raises(ftuner.Error, match="would refuse .*error_before.*expected a number from"):
-        calibrate.to_text(one, "")
+        calibrate.to_text(one, calibrate.Source(""))
 
 
 @pytest.mark.parametrize("output", ["out", "out/", "new/out"])

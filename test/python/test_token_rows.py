@@ -15,7 +15,16 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner.latency.fit import TENSOR, error, fit_global, fit_own
+from ftuner.latency.fit import (
+    MEMORY,
+    MEMORY_SHARED,
+    TENSOR,
+    TENSOR_ENERGIES,
+    TENSOR_SHARED,
+    error,
+    fit_global,
+    fit_own,
+)
 from ftuner.latency.model import model
 from ftuner.latency.rows import Devices, Rows, concatenate, fold_of, read
 from ftuner.latency.token_rows import VendorTile, launches_of, tiles
@@ -25,7 +34,7 @@ from handmade import ROOT
 FOLDER = ROOT / "benchmarks" / "latency_model"
 SAMPLE = FOLDER / "token_rows_sample.csv"
 MAP = {"a100": "a100-80gb"}
-COLUMNS = "device dtype layout M N K latency_us".split()
+COLUMNS = "device dtype layout M N K latency_us library".split()
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:
@@ -76,10 +85,25 @@ def test_neighbours_in_m_are_in_one_fold(sample: Rows) -> None:
 
 
 def test_short_rows_are_left_out(tmp_path: Path) -> None:
-    rows = [["a40", "f16", "nt", 64, 4096, 4096, us] for us in (9, 9.9, 10, 50)]
+    """Those of rounded times; finer ones count, however short."""
+    def fitted(*times: float) -> list[bool]:
+        rows = [["a40", "f16", "nt", 64, 4096, 4096, us, "2023"] for us in times]
+        found = read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
+        assert not found.is_host.any() and found.is_tensor.all()
+        return [bool(is_fit) for is_fit in found.is_fit]
+
+    assert fitted(9, 9.5, 10, 50) == [False, False, True, True]
+    assert fitted(9, 9.9, 10, 50) == [True, True, True, True]
+
+
+def test_rows_of_an_unknown_library_are_left_out(tmp_path: Path) -> None:
+    rows = [["a40", "f16", "nt", m, 4096, 4096, 50.1, year] for m, year in ((1, "2026"), (2, ""))]
     found = read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
-    assert found.is_fit.tolist() == [False, False, True, True]
-    assert not found.is_host.any() and found.is_tensor.all()
+    assert found.extra["M"].tolist() == [1]
+    assert len(found.warnings) == 1 and "1 rows left out" in found.warnings[0]
+    path = write_csv(tmp_path / "b.csv", COLUMNS, rows[1:])
+    with pytest.raises(ftuner.Error, match="a column 'library' that says whose kernels ran"):
+        read([path], Devices())
 
 
 @pytest.mark.parametrize(
@@ -94,14 +118,14 @@ def test_short_rows_are_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_rows(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    good = dict(zip(COLUMNS, ["a40", "f16", "nt", 64, 4096, 4096, 50]))
+    good = dict(zip(COLUMNS, ["a40", "f16", "nt", 64, 4096, 4096, 50, "2023"]))
     rows = [list(good.values()), list({**good, **change}.values())]
     with pytest.raises(ftuner.Error, match=message):
         read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
 
 
 def test_files_name_their_own_devices(tmp_path: Path) -> None:
-    rows = [["a100", "f16", "nt", 64, 4096, 4096, 50]]
+    rows = [["a100", "f16", "nt", 64, 4096, 4096, 50, "2023"]]
     paths = [write_csv(tmp_path / f"{name}.csv", COLUMNS, rows) for name in "ab"]
     found = read(paths, Devices({"a100": "a100-pcie", "b.csv:a100": "a100-80gb"}))
     assert [found.devices.names[index] for index in found.device] == ["a100-pcie", "a100-80gb"]
@@ -128,7 +152,7 @@ def test_published_files_say_less(
 
 def test_a_library_that_is_not_known(tmp_path: Path) -> None:
     path = write_csv(
-        tmp_path / "a.csv", [*COLUMNS, "library"], [["h100", "f16", "nt", 64, 4096, 4096, 50, "1999"]]
+        tmp_path / "a.csv", COLUMNS, [["h100", "f16", "nt", 64, 4096, 4096, 50, "1999"]]
     )
     with pytest.raises(ftuner.Error, match="column 'library': expected one of 2023, 2026"):
         read([path], Devices())
@@ -142,7 +166,7 @@ def test_steps_over_rows_are_those_of_the_library(tmp_path: Path) -> None:
 
     def step(device: str, library: str) -> float:
         rows = [[device, "f16", "nt", *size, 50, library] for size in sizes]
-        path = write_csv(tmp_path / "a.csv", [*COLUMNS, "library"], rows)
+        path = write_csv(tmp_path / "a.csv", COLUMNS, rows)
         first, second = read([path], Devices()).predict(constants)
         return float(second / first)
 
@@ -160,7 +184,7 @@ def test_every_nth_row() -> None:
 def test_types_differ_by_bytes_and_rates(tmp_path: Path) -> None:
     """Where the tensor cores set the pace, a type takes what its rate says."""
     types = ("f16", "bf16", "tf32", "i8")
-    rows = [["a100-80gb", name, "nt", 8192, 8192, 8192, 5000] for name in types]
+    rows = [["a100-80gb", name, "nt", 8192, 8192, 8192, 5000, "2023"] for name in types]
     found = read([write_csv(tmp_path / "a.csv", COLUMNS, rows)], Devices())
     constants = {**model().start(), "tensor": 2.0}
     time = dict(zip(types, found.predict(constants)))
@@ -252,7 +276,8 @@ def test_rows_of_the_tensor_cores_leave_the_others_alone(
     both = read([path, SAMPLE], devices)
     both = both[both.is_fit]
     start = model().calibration("global")
-    others = [name for name in start if name not in TENSOR]
+    # What all kernels share and rows of the tensor cores tell is of the global constants.
+    others = [name for name in start if name not in (*TENSOR, *TENSOR_SHARED)]
     alone, together = fit_own(plain, start), fit_own(both[both.device == 0], start)
     assert {n: alone.constants[n] for n in others} == {n: together.constants[n] for n in others}
     assert any(together.constants[name] != start[name] for name in TENSOR)
@@ -282,11 +307,19 @@ def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generat
     files = {one.stem: json.loads(one.read_text()) for one in out.glob("*.json")}
     assert {"global", "a100-pcie", "a100-80gb", "a40", "h100", "v100-pcie"} == set(files)
     plain, large = files["a100-pcie"]["constants"], files["a100-80gb"]["constants"]
-    assert plain == large
+    # Memory-bound kernels, of which there is no row, keep what the compiler has for the device.
+    memory = (*MEMORY, *MEMORY_SHARED)
+    assert all(plain[name] == large[name] for name in plain if name not in memory)
+    built_in = model().default_calibration("a100-80gb")
+    assert all(large[name] == built_in[name] for name in memory)
     # What says nothing of the rest of a die is no calibration of other devices.
     assert {name for name, one in files.items() if "die" in one} == {"a100-pcie", "v100-pcie"}
     v100, shared = files["v100-pcie"]["constants"], files["global"]["constants"]
-    assert {n: v100[n] for n in TENSOR} == {n: shared[n] for n in TENSOR}
+    others = [name for name in TENSOR if name not in TENSOR_ENERGIES]
+    assert {n: v100[n] for n in others} == {n: shared[n] for n in others}
+    # Energies are those of the nearest process: 8 nm is nearer to 12 than 7 and 4.
+    nearest = files["a40"]["constants"]
+    assert {n: v100[n] for n in TENSOR_ENERGIES} == {n: nearest[n] for n in TENSOR_ENERGIES}
 
 
 # --- the judge -------------------------------------------------------------------------------
