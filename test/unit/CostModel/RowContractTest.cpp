@@ -103,9 +103,6 @@ TEST_F(RowContract, NoneIsFasterThanTheBestMeasuredOfItsCardAndSize) {
 TEST_F(RowContract, LiesBetweenItsRooflineAndAMultipleOfRooflineAndStart) {
   for (const std::string &name : builtinDeviceNames()) {
     load(name);
-    // A board of 15 W, of which the model takes 20 for idle.
-    if (name == "orin-nano")
-      device.boardPowerWatts.reset();
     // A block's start, its first load and its last store.
     double start = 2000 / device.clockMhz;
     for (double overL2 : {0.001, 0.1, 1.0, 10.0, 100.0})
