@@ -39,11 +39,18 @@ print(json.dumps([list(vendor.predict("h200", dtype, [tuple(one) for one in prod
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A product as cuBLAS ran it: its workload, and microseconds by peer."""
+    """A product as cuBLAS ran it: its workload, and microseconds by peer, with what L2 holds of its operands and without."""
 
     workload: str
     product: vendor.Product
     measured: dict[str, float]
+    cold: dict[str, float]
+
+    @property
+    def bytes(self) -> int:
+        """Of the right factor, the weights."""
+        batch, _, n, k = self.product
+        return batch * n * k * (2 if self.dtype == "f16" else 4)
 
     @property
     def dtype(self) -> str:
@@ -65,9 +72,12 @@ def measured() -> list[Row]:
                 batch, m, n, k = (int(line[name]) for name in ("batch", "m", "n", "k"))
                 key = line["workload"], (batch, m, n, k)
                 is_vendors = line["peer"] in ("cublas", "cublaslt") and not line["workload"].endswith("packed")
-                if is_vendors and line["mode"] == "graph_warm":
-                    rows.setdefault(key, Row(*key, {})).measured[line["peer"]] = float(line["median_us"])
-    return list(rows.values())
+                if not is_vendors or line["mode"] not in ("graph_warm", "graph_cold"):
+                    continue
+                row = rows.setdefault(key, Row(*key, {}, {}))
+                times = row.measured if line["mode"] == "graph_warm" else row.cold
+                times[line["peer"]] = float(line["median_us"])
+    return [row for row in rows.values() if row.measured]
 
 
 def at_ends(rows: list[Row]) -> list[Row]:

@@ -27,11 +27,16 @@ def ratios(ends: Any, rows: list[Any]) -> list[tuple[Any, float]]:
 
 
 def test_few_rows_are_priced_as_measured(ends: Any) -> None:
-    """The model's error is at most 20 % for a product of 1, 2, 4 or 8 rows, in f32, tf32 and f16."""
+    """The model's error is at most 20 % for a product of 1, 2, 4 or 8 rows, in f32, tf32 and f16.
+
+    Weights of more than half of the L2 (50 MB) are priced as DRAM brings them, and held against times with cold caches.
+    """
     found = ratios(ends, [row for row in ends.at_ends(ends.measured()) if row.product[0] == 1])
     assert {row.dtype for row, _ in found} == {"f32", "tf32", "f16"}
     assert len(found) > 30
     for row, ratio in found:
+        if row.bytes > 25e6:
+            ratio *= row.measured["cublas"] / row.cold["cublas"]
         assert 0.8 < ratio < 1.2, (row.workload, row.product, ratio)
 
 
