@@ -33,8 +33,8 @@ KernelFamily twoWarps() {
   return family;
 }
 
-/// Instructions that a block in a round takes more for sums in f64, beside those
-/// of the lanes of f32.
+/// Instructions that a block in a round takes more for sums in f64, beside
+/// those of the lanes of f32.
 double addedByF64(llvm::StringRef name) {
   DeviceSpec device = llvm::cantFail(loadDeviceSpec(name));
   auto instructions = [&](bool isDouble) {
