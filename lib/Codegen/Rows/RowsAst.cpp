@@ -228,13 +228,22 @@ llvm::SmallVector<AstLoop, 1> RowsDescriber::laneRowLoop() const {
 void RowsDescriber::describeSlice(unsigned number, unsigned from) {
   const Computation &reduction = workload.computations[number];
   ProgramAst::Nest laneRows(ast, laneRowLoop());
+  // One number of each of its slots in each of its segments, or of the slice.
+  int64_t numbers = layout.numStates() / layout.slices;
+  llvm::SmallVector<AstLoop, 1> slots;
+  if (numbers > 1)
+    slots.push_back({"slot", numbers, LoopBinding::Unrolled, std::nullopt, 1,
+                     /*isReduction=*/true});
+  ProgramAst::Nest ofSlots(ast, slots);
   AstStatement &leave = ast.addStatement("leave " + reduction.name);
   leave.accesses.push_back({from, true, false});
   AstAccess access{addSlices(reduction), false, true};
   for (unsigned loop : ast.openLoops())
     if (ast.loops()[loop].binding == LoopBinding::Grid &&
         ast.loops()[loop].isReduction)
-      access.apart.push_back({loop, 1});
+      access.apart.push_back({loop, numbers});
+  if (numbers > 1)
+    access.apart.push_back({ast.openLoops().back(), 1});
   leave.accesses.push_back(std::move(access));
 }
 

@@ -556,7 +556,7 @@ void RowsEmitter::emit() {
   if (std::optional<unsigned> columns = grid.columnAxis())
     position[*columns] = tile.columnOffset;
   unsigned axis = tile.family.combineAxis;
-  Value blockFirst = position[axis], numRows = tile.extents[axis];
+  Value blockFirst = position[axis], rowCount = tile.extents[axis];
   firstRow = math.add(blockFirst, math.mul(rowGroup, schedule.laneRows));
   if (schedule.rowLoop > 1) {
     blockTrips = math.constant(schedule.rowLoop);
@@ -564,7 +564,7 @@ void RowsEmitter::emit() {
     // be none.
     auto tripsFrom = [&](Value first) {
       int64_t step = schedule.rowsAtOnce();
-      Value beyond = math.add(numRows, step - 1);
+      Value beyond = math.add(rowCount, step - 1);
       Value left =
           arith::SubIOp::create(b, beyond, math.minimum(first, beyond));
       return math.minimum(math.div(left, step), blockTrips);
@@ -575,7 +575,7 @@ void RowsEmitter::emit() {
     }
   } else {
     enterRow(math.constant(0),
-             tile.exact[axis] ? Value() : math.less(firstRow, numRows));
+             tile.exact[axis] ? Value() : math.less(firstRow, rowCount));
     loadRowValues();
   }
   int64_t length =

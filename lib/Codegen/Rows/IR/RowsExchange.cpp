@@ -71,7 +71,8 @@ SmallVector<RowsEmitter::Piece> RowsEmitter::piecesOf(unsigned number,
 }
 
 Value RowsEmitter::stagingMemory(Type element) {
-  int64_t bytes = layout.stagingBytes() / (schedule.threads() / 32);
+  int64_t bytes =
+      layout.stagingBytes() / (schedule.threads() / RowsSchedule::warpSize);
   int64_t elements = bytes / elementBytesOf(element);
   auto workgroup =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
