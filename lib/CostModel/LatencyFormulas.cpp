@@ -459,7 +459,7 @@ struct Times {
   Waves waves;
   double dramBytes = 0;
   double sm = 0, dram = 0, power = 0;
-  /// Of the SMs' time, what passes before DRAM has something to do, and after
+  /// The SMs' time that passes before DRAM has something to do, and after
   /// its last byte has arrived.
   double bare = 0;
   /// p of the norm of SMs and DRAM.

@@ -33,8 +33,8 @@ public:
   /// Whether an operand has an element for each of a row's, or one for all.
   bool isAlong(const Operand &operand) const;
   llvm::SmallVector<const Operand *> operandsAlong() const;
-  /// Whether a reduction reads an operand, or an elementwise computation whose
-  /// elements it reduces.
+  /// Returns true if a reduction reads an operand, or an elementwise
+  /// computation whose elements it reduces does.
   bool isReadByReductions(const Operand &operand) const;
   /// Bytes of the widest element among those operands'.
   int64_t widestBytes() const;

@@ -192,8 +192,8 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
   return success();
 }
 
-/// What slices of the families that may serve the shape leave, 0 where they do
-/// not split; null for a plan that never does.
+/// Returns the count of numbers that slices of the families that may serve the
+/// shape leave, 0 where they do not split; null for a plan that never does.
 Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                                       ArrayRef<Value> extents) {
   auto slicesOf = [&](unsigned family) -> unsigned {

@@ -157,7 +157,7 @@ struct RowsLayout {
   int64_t widestBytes;
   /// Bytes of a number that warps exchange, that of the widest accumulator.
   int64_t accumulatorBytes;
-  /// Whether operands that all rows share, and that no reduction reads, are
+  /// Is true if operands that all rows share, and that no reduction reads, are
   /// loaded when elements are stored: held beside the row, they would take too
   /// many registers.
   bool sharesLate = false;
@@ -165,8 +165,8 @@ struct RowsLayout {
   bool isAcross() const { return rowAxis != laneAxis; }
   /// Accesses of a unit, one behind the other along the row.
   int64_t accesses() const { return isAcross() ? 1 : unit / vector; }
-  /// Whether lanes load and store single elements side by side, and hand those
-  /// of their places to each other in shared memory.
+  /// Returns true if lanes load and store single elements side by side, and
+  /// hand those of their places to each other in shared memory.
   bool isExchanged() const {
     return unit > 1 && vector == 1 && schedule.lanes >= unit;
   }
@@ -200,7 +200,8 @@ struct RowsLayout {
   int64_t allWarps() const { return schedule.warps * slotSlices(); }
   /// Elements of one chunk of each slot.
   int64_t slotElements() const { return numPlaces * numPlaces * unit; }
-  /// Whether a row of some length, if it is known, may have several segments.
+  /// Returns true if a row of this length, or of a length that is not known,
+  /// may have several segments.
   bool hasSegments(std::optional<int64_t> length) const {
     return !isAcross() && (!length || *length > wholeChunks * slotElements());
   }

@@ -116,8 +116,8 @@ private:
     mlir::Value first;
     bool isWhole = false;
     llvm::SmallVector<Access, 0> accesses;
-    /// Of each input that lanes exchange, what the lane loaded: one element for
-    /// each of the unit's side accesses. Empty for others.
+    /// The elements that the lane loaded, one by each side access, for each
+    /// input that lanes exchange. Empty for other inputs.
     llvm::SmallVector<Values, 0> pieces;
   };
   /// One element that a lane loads or stores side by side with its neighbours,
@@ -125,9 +125,10 @@ private:
   struct Piece {
     /// The element's number in the unit of the row's lanes, and in the row.
     mlir::Value inUnit, index;
-    /// Whether it belongs to the unit; null if it does.
+    /// True if it belongs to the unit; null if all do.
     mlir::Value isInUnit;
-    /// Whether it also belongs to the row, and the thread has one; null if so.
+    /// True if it also belongs to the row, and the thread has one; null if all
+    /// do.
     mlir::Value isInside;
   };
 
@@ -160,21 +161,22 @@ private:
 
   /// Emits `body` where a condition holds; null: everywhere.
   void emitWhere(mlir::Value condition, llvm::function_ref<void()> body);
-  /// What `body` yields, or others where a condition does not hold. Without
-  /// others: zeros of these types.
+  /// Emits `body` where a condition holds; returns its values, or others where
+  /// the condition does not hold.
   Values orElse(mlir::Value condition, mlir::ValueRange others,
                 llvm::function_ref<Values()> body);
+  /// Does the same with zeros of these types.
   Values orZeros(mlir::Value condition, mlir::TypeRange types,
                  llvm::function_ref<Values()> body);
   /// A unit of a lane in the round that begins at `first`, of which nothing is
   /// loaded.
   Unit unitAt(mlir::Value first, int64_t number, bool isWhole);
-  /// The inputs along the row that some of these regions read.
+  /// Returns the inputs along the row that one of these regions reads.
   Inputs inputsOf(llvm::ArrayRef<mlir::Region *> regions);
-  /// Those that any region reads.
+  /// Returns the inputs along the row that any region reads.
   Inputs allInputs();
-  /// Whether held rows load an input behind all reductions, none of which reads
-  /// it.
+  /// Returns true if held rows load an input behind all reductions, none of
+  /// which reads it.
   bool isLate(unsigned input) {
     return layout.sharesLate && isShared(input) &&
            !rows.isReadByReductions(workload.operands[input]);
@@ -185,7 +187,8 @@ private:
   void loadAccesses(Unit &unit, llvm::ArrayRef<unsigned> inputs);
 
   // Exchange of single elements (RowsExchange.cpp).
-  /// Whether lanes load or store single elements of an operand side by side.
+  /// Returns true if lanes load or store single elements of an operand side by
+  /// side.
   bool isExchanged(unsigned number) {
     return layout.isExchanged() && rows.isAlongLanes(workload.operands[number]);
   }

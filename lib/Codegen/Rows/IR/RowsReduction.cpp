@@ -354,7 +354,7 @@ void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
         stateIndices(reduction, slotSlice, static_cast<int64_t>(row)));
 }
 
-/// Of a segment, the number of the warp's only slot.
+/// Stores the number of the warp's only slot in a segment.
 void RowsEmitter::storeSegment(unsigned reduction, Value segment,
                                Value number) {
   Value isOwn =
