@@ -317,11 +317,8 @@ public:
   }
   bool sharesOutSlices() const override { return true; }
   int64_t numSliceStates(const KernelFamily &family) const override {
-    int64_t warps = RowsSchedule::of(family.schedule).warps;
-    constexpr int64_t kSlots = RowsLayout::numPlaces;
-    return family.reduceSplit * warps > kSlots
-               ? RowsLayout::numSegments * kSlots
-               : family.reduceSplit;
+    return RowsLayout::numStates(family.reduceSplit,
+                                 RowsSchedule::of(family.schedule).warps);
   }
   /// One for each phase behind the first, and one for what follows them.
   int64_t laterLaunches(const Workload &workload) const override {

@@ -192,10 +192,13 @@ struct RowsLayout {
     return std::min(slices, slots() / schedule.warps);
   }
   int64_t segmentSlices() const { return slices / slotSlices(); }
-  /// Numbers that the slices leave of each reduction of a row.
-  int64_t numStates() const {
-    return segmentSlices() > 1 ? numSegments * slots() : slices;
+  /// Numbers that so many slices, each of so many warps, leave of each
+  /// reduction of a row: more than one for each slot share out segments, which
+  /// rows across memory do not have.
+  static int64_t numStates(int64_t slices, int64_t warps) {
+    return slices * warps > numPlaces ? numSegments * numPlaces : slices;
   }
+  int64_t numStates() const { return numStates(slices, schedule.warps); }
   /// Warps that have a segment, in all its slices.
   int64_t allWarps() const { return schedule.warps * slotSlices(); }
   /// Elements of one chunk of each slot.

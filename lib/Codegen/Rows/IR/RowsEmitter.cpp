@@ -1,5 +1,6 @@
 //===- RowsEmitter.cpp - Warps that reduce rows ---------------------------===//
 #include "RowsEmitter.h"
+#include "FTuner/Codegen/IR/MainLoop.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,12 +79,16 @@ void RowsEmitter::storeAccess(unsigned output, const Values &elements,
 }
 
 void RowsEmitter::emitWhere(Value condition, llvm::function_ref<void()> body) {
-  if (!condition)
-    return body();
-  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  body();
+  if (condition)
+    emitIf(b, condition, body);
+  else
+    body();
+}
+
+Value RowsEmitter::conjunction(Value lhs, Value rhs) {
+  if (!lhs || !rhs)
+    return lhs ? lhs : rhs;
+  return arith::AndIOp::create(b, lhs, rhs);
 }
 
 Values RowsEmitter::orElse(Value condition, ValueRange others,
@@ -128,12 +133,8 @@ RowsEmitter::Unit RowsEmitter::unitAt(Value first, int64_t number,
   for (int64_t access = 0; access < layout.accesses(); ++access) {
     Access &own = unit.accesses.emplace_back();
     own.index = math.add(index, access * layout.vector);
-    own.isInside = hasRow;
-    if (!isWhole) {
-      Value isInRow = math.less(own.index, end);
-      own.isInside =
-          hasRow ? arith::AndIOp::create(b, hasRow, isInRow) : isInRow;
-    }
+    own.isInside =
+        isWhole ? hasRow : conjunction(hasRow, math.less(own.index, end));
     own.inputs.assign(numInputs, Value());
   }
   return unit;
@@ -318,8 +319,7 @@ void RowsEmitter::storeValues() {
         b, isFirst,
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, segmentSlice,
                               math.constant(0)));
-  if (hasRow)
-    isFirst = arith::AndIOp::create(b, hasRow, isFirst);
+  isFirst = conjunction(hasRow, isFirst);
   auto ifOp = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());

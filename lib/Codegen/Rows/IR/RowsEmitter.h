@@ -161,6 +161,8 @@ private:
 
   /// Emits `body` where a condition holds; null: everywhere.
   void emitWhere(mlir::Value condition, llvm::function_ref<void()> body);
+  /// Returns the conjunction of two such conditions.
+  mlir::Value conjunction(mlir::Value lhs, mlir::Value rhs);
   /// Emits `body` where a condition holds; returns its values, or others where
   /// the condition does not hold.
   Values orElse(mlir::Value condition, mlir::ValueRange others,

@@ -25,12 +25,6 @@ static Value addSigned(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
   return arith::AddIOp::create(b, lhs, rhs, arith::IntegerOverflowFlags::nsw);
 }
 
-static Value conjunction(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
-  if (!lhs || !rhs)
-    return lhs ? lhs : rhs;
-  return arith::AndIOp::create(b, lhs, rhs);
-}
-
 Value RowsEmitter::misalignment(unsigned number) {
   Value operand = tile.operands[number];
   int64_t elementBytes = elementBytesOf(operand.getType());
@@ -63,8 +57,7 @@ SmallVector<RowsEmitter::Piece> RowsEmitter::piecesOf(unsigned number,
     else if (access == layout.unit)
       piece.isInUnit = math.less(lane, shift);
     Value isInRow = unit.isWhole ? Value() : math.less(piece.index, end);
-    piece.isInside =
-        conjunction(b, conjunction(b, hasRow, piece.isInUnit), isInRow);
+    piece.isInside = conjunction(conjunction(hasRow, piece.isInUnit), isInRow);
     pieces.push_back(piece);
   }
   return pieces;

@@ -343,8 +343,7 @@ void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
   Value isOwn =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own,
                             layout.isAcross() ? math.constant(0) : slotSlice);
-  if (hasRow)
-    isOwn = arith::AndIOp::create(b, hasRow, isOwn);
+  isOwn = conjunction(hasRow, isOwn);
   auto ifOp = scf::IfOp::create(b, isOwn, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
@@ -359,8 +358,7 @@ void RowsEmitter::storeSegment(unsigned reduction, Value segment,
                                Value number) {
   Value isOwn =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, warpOfAll);
-  if (hasRow)
-    isOwn = arith::AndIOp::create(b, hasRow, isOwn);
+  isOwn = conjunction(hasRow, isOwn);
   emitWhere(isOwn, [&] {
     memref::StoreOp::create(
         b, number, tile.operands[op.getStateNumber(reduction)],
