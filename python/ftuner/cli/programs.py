@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from . import locations
-from .errors import Error
+from .. import locations
+from ..errors import Error
 
 
 def _execute(name: str) -> None:

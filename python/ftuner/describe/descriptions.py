@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Union
 
-from . import locations, nvml, runtime
-from .errors import Error
+from .. import locations
+from ..errors import Error
+from ..host import nvml, runtime
 
 Device = Union[str, "os.PathLike[str]", Mapping[str, Any], "Description"]
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
-from . import compiler, descriptions, plotting, processes
+from .. import compiler
+from ..host import processes
+from . import descriptions, plotting
 from .work import check_sizes_given
 
 

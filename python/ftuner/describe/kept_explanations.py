@@ -14,7 +14,9 @@ import uuid
 from pathlib import Path
 from typing import Any, Mapping
 
-from . import __version__, cache, compiler, descriptions
+from .. import __version__, compiler
+from ..host import cache
+from . import descriptions
 from .explanation import Sizes, explain_data, size_arguments
 
 #: Files that are kept: some MB.

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import processes
-from .errors import Error
+from ..errors import Error
+from ..host import processes
 
 #: Of an option, as whoever reads it declares it.
 OPTION_FIELDS = ("name", "type", "help")

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Mapping, Union
 
-from .errors import Error
+from ..errors import Error
 
 #: The micro-benchmarks whose output is read.
 BENCHMARK = "benchmarks/gpu/bandwidths.cu"

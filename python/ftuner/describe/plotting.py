@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Sequence
 
-from . import outputs
-from .errors import Error
+from ..errors import Error
+from ..host import outputs
 
 # The version of explanations, and the one before, in which some fields had other names.
 FORMAT_VERSION = 5

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
-from . import compiler, descriptions
-from .errors import Error
+from .. import compiler
+from ..errors import Error
+from . import descriptions
 from .kept_explanations import explain_kept
 from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
 from .work import check_sizes_given

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence
 
-from . import outputs, plotting
-from .errors import Error
-from .learned import replay
+from ..errors import Error
+from ..host import outputs
+from . import plotting, replay
 from .tables import table
 from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
 

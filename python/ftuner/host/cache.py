@@ -28,8 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, List, Mapping
 
-from . import locations, processes
-from .errors import CacheError, CompileWarning
+from .. import locations
+from ..errors import CacheError, CompileWarning
+from . import processes
 
 FORMAT_VERSION = 1
 LIBRARY, HEADER, MANIFEST, PTX = "libmodel.so", "model.h", "manifest.json", "model.ptx"

@@ -10,7 +10,7 @@ import os
 import struct
 from typing import BinaryIO
 
-from .errors import Error
+from ..errors import Error
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")

@@ -11,12 +11,12 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Callable, Hashable, Sequence
 
+from ..describe.work import WorkReport
+from ..errors import Error, did_you_mean
 from . import memory as memories
 from . import runtime
-from .errors import Error, did_you_mean
 from .memory import Memory, memory_of
 from .signature import Signature, Value, format_shape
-from .work import WorkReport
 
 if TYPE_CHECKING:
     from .module import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .errors import Error
+from ..errors import Error
 
 
 def read(path: str | os.PathLike[str]) -> bytes:

@@ -8,13 +8,13 @@ import os
 from pathlib import Path
 from typing import Any, Iterator
 
+from ..errors import Error
 from . import runtime
 from .elf import check_library
-from .errors import Error
-from .importing.weights import Weights
-from .importing.weights import read as read_weights
 from .function import Function
 from .signature import read_signatures
+from .weights import Weights
+from .weights import read as read_weights
 
 
 class Module:

@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import Error
 from . import cache as compile_cache
 from . import processes
-from .errors import Error
 
 #: The folder of the headers that several libraries include.
 HEADERS = Path(__file__).parent / "native"

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
+from ..errors import Error
 from . import processes
-from .errors import Error
 
 
 # What stands for standard input and output where a file is asked for.

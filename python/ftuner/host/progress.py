@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any
 
-from .errors import Error
+from ..errors import Error
 
 VARIABLE = "FTUNER_PROGRESS"
 

@@ -6,8 +6,8 @@ import ctypes
 import threading
 from typing import Any, Iterator
 
-from . import locations
-from .errors import Error
+from .. import locations
+from ..errors import Error
 
 ABI_VERSION = 1
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Sequence
 
+from ..errors import Error
 from .elements import ELEMENT_TYPES, ElementType
-from .errors import Error
 
 
 def format_shape(shape: Sequence[int | str | None]) -> str:

@@ -17,12 +17,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import inputs
 from ..errors import Error
-from ..memory import Memory
-from ..memory.base import ALIGNMENT
-from ..memory.host import address_of, aligned_bytes
-from ..signature import Signature, format_shape
+from . import inputs
+from .memory import Memory
+from .memory.base import ALIGNMENT
+from .memory.host import address_of, aligned_bytes
+from .signature import Signature, format_shape
 
 #: Types of elements in the format, by NumPy's and PyTorch's names.
 NAMES = {

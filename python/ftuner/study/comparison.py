@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import compiler, descriptions, judges, outputs, plans
-from .errors import Error
+from .. import compiler
+from ..describe import descriptions
+from ..errors import Error
+from ..host import outputs
+from . import judges, plans
 from .plans import Answer, State, Strategy
 
 LATENCY, ROOFLINE, MEASURED = "latency", "roofline", "measured"

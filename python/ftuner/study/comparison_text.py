@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..describe.tables import table
 from .comparison import LATENCY, MEASURED, WHOLE, Comparison, Entry, Group
-from .tables import table
 
 #: Behind a judge that the search itself optimised.
 OWN = "*"

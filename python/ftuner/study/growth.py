@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ..compiler import SourceText
+from ..errors import Error
 from . import charts, comparison
 from .charts import Series
 from .comparison import WHOLE, Comparison, Entry
-from .compiler import SourceText
-from .errors import Error
 
 _RANGE = re.compile(rb"(#ukernel\.range<(\d+) to )\d+(?=[ >])")
 _HEADER = ["sizes to", "device", "strategy", "cost model", "seconds", "samples", "looked at"]

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
-from .errors import Error
+from ..errors import Error
 
 Program = Mapping[str, Any]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..compiler import SourceText
+from ..errors import Error
 from . import comparison
 from .comparison import LATENCY, ROOFLINE, Comparison, Entry, geometric_mean
-from .compiler import SourceText
-from .errors import Error
 from .papers import Paper, Reported, Workload
 from .plans import Strategy
 

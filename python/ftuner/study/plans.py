@@ -13,19 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import (
-    __version__,
-    cache,
-    compiler,
-    descriptions,
-    judges,
-    listing,
-    locations,
-    outputs,
-    processes,
-)
-from .errors import CompileError, Error, did_you_mean
-from .explanation import explain_data
+from .. import __version__, compiler, locations
+from ..describe import descriptions, listing
+from ..describe.explanation import explain_data
+from ..errors import CompileError, Error, did_you_mean
+from ..host import cache, outputs, processes
+from . import judges
 
 #: Of the facts that are kept.
 FORMAT_VERSION = 2

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from . import compiler, descriptions
-from .explanation import Sizes, size_arguments
-from .latency.model import ProgramTree
+from .. import compiler
+from ..describe import descriptions
+from ..describe.explanation import Sizes, size_arguments
+from ..latency.model import ProgramTree
 
 
 @dataclass(frozen=True)

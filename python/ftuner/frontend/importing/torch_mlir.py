@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import CompileError, Error
+from ...errors import CompileError, Error
 from . import worker
 
 #: Operators that keep their form on the way to linalg, for torch-mlir decomposes them to views

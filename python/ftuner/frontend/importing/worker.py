@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from .. import processes
-from ..errors import Error
+from ...errors import Error
+from ...host import processes
 
 _PROGRAM = Path(__file__).with_name("passes.py")
 

@@ -1,10 +1,4 @@
-"""Whole models for IREE's runtime, with FTuner's kernels for their products (docs/iree.md).
-
-    built = ftuner.iree.compile("model.pt2", "model.vmfb", device="h200")
-    print(built.report)
-
-Needs IREE's compiler, the package iree-base-compiler.
-"""
+"""Whole models for IREE's runtime; `ftuner.iree` has the public names."""
 
 from __future__ import annotations
 

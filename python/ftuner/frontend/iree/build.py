@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import compiler, descriptions, outputs, processes
-from ..errors import CompileWarning, Error
-from ..progress import Progress
+from ... import compiler
+from ...describe import descriptions
+from ...errors import CompileWarning, Error
+from ...host import outputs, processes
+from ...host.progress import Progress
 from . import models
 from .report import Report, read_report
 from .toolchain import Toolchain, open_toolchain

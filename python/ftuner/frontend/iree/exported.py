@@ -17,8 +17,8 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils._sympy.functions import FloorDiv
 
-from ..errors import CompileError
-from ..importing.weights import NAMES, begin_of_file
+from ...errors import CompileError
+from ...host.weights import NAMES, begin_of_file
 from ..torch import decompositions
 from ..torch.programs import load as load, quiet
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import inputs, processes
-from ..errors import CompileError, Error
-from ..progress import Progress
+from ...errors import CompileError, Error
+from ...host import inputs, processes
+from ...host.progress import Progress
 
 #: What a path may end in, also in capitals.
 SUFFIXES = (".mlir", ".mlirbc", ".onnx", ".pt2")

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import processes
-from ..errors import CompileError, CompileWarning, Error
+from ...errors import CompileError, CompileWarning, Error
+from ...host import processes
 
 #: Versions that the tests run with. IREE's textual forms change from one to the next.
 TESTED = ((3, 13),)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import inputs
 from ...errors import CompileError
-from ..weights import Weights
+from ...host import inputs
+from ...host.weights import Weights
 
 #: Minimum and maximum of a size; None for no limit.
 Bounds = tuple[int, "int | None"]

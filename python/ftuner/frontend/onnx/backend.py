@@ -1,12 +1,4 @@
-"""ONNX's interface of backends (`onnx.backend.base`) over `ftuner.compile`.
-
-    import ftuner.onnx_backend as backend
-
-    (y,) = backend.run_model(onnx.load("model.onnx"), [x])
-
-The device "CPU" is the emulator, "CUDA" the GPU of that number. Keyword arguments are those of
-`ftuner.compile`.
-"""
+"""ONNX's interface of backends; `ftuner.onnx_backend` has the public names."""
 
 from __future__ import annotations
 
@@ -18,11 +10,12 @@ from onnx import ModelProto, NodeProto, helper, shape_inference
 from onnx.backend.base import Backend as _Base
 from onnx.backend.base import BackendRep, Device, DeviceType, namedtupledict
 
-from . import api, runtime
-from .compiler import SourceText
-from .function import Function
-from .importing import onnx
-from .memory.dlpack import DeviceArray
+from ... import api
+from ...compiler import SourceText
+from ...host import runtime
+from ...host.function import Function
+from ...host.memory.dlpack import DeviceArray
+from .. import onnx
 
 
 class CompiledModel(BackendRep):

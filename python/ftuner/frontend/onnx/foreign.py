@@ -15,7 +15,7 @@ import onnx
 from onnx import defs, helper, numpy_helper
 
 from ...errors import CompileError
-from .. import torch_mlir
+from ..importing import torch_mlir
 from .emitter import Emitter, is_weight
 from .registry import Node, Refused
 from .sizes import Expr, Size

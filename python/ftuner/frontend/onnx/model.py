@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import did_you_mean
-from .. import torch_mlir
-from ..weights import Weights
+from ...host.weights import Weights
+from ..importing import torch_mlir
 from .emitter import Emitter
 from .foreign import Foreign
 from .graph import Walk, constant_of, nodes_of, refuse_type

@@ -1,9 +1,6 @@
-"""FTuner as a backend of torch.compile.
+"""The backend of torch.compile; `ftuner.torch` has its public names.
 
-    model = torch.compile(model, backend="ftuner", dynamic=True, options={"device": "h200"})
-
-Installed packages are found by PyTorch itself; from a source tree, importing this
-module registers the backend.
+Importing this package registers the backend with PyTorch.
 """
 
 from __future__ import annotations

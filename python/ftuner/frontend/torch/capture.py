@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ftuner.function import Function
-from ftuner.work import evaluate
+from ftuner.describe.work import evaluate
+from ftuner.host.function import Function
 
 _lock = threading.Lock()
 #: Functions that graphs of this process call, by what is compiled.

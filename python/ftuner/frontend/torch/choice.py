@@ -18,9 +18,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ftuner.function import Function
+from ftuner.describe.work import evaluate
+from ftuner.host.function import Function
 from ftuner.latency import vendor
-from ftuner.work import evaluate
 
 from . import alternative, layout as lay
 from .importer import ImportedRegion

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import torch
 
-from ftuner import locations, native_libraries
+from ftuner import locations
 from ftuner.errors import Error
+from ftuner.host import native_libraries
 
 NAME = "libftuner_torch.so"
 

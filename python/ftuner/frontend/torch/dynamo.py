@@ -14,8 +14,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ftuner.function import Function
-from ftuner.memory import torch_calls
+from ftuner.host.function import Function
+from ftuner.host.memory import torch_calls
 
 from .choice import Selector
 from .constants import restart_with_constants

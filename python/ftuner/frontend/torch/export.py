@@ -1,7 +1,7 @@
 """Whole models through torch.export and the importer of torch-mlir.
 
 The importer and its lowering to linalg come with the package iree-base-compiler,
-which only this module and `ftuner.importing` need. Parameters, buffers and constant tensors are
+which only this module and `ftuner.frontend.importing` need. Parameters, buffers and constant tensors are
 arguments of the function behind those of the model, so that weights are neither copied into the
 text nor into kernels.
 """

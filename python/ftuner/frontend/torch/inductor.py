@@ -24,7 +24,8 @@ from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
-from ftuner import cache, latency
+from ftuner import latency
+from ftuner.host import cache
 
 from .importer import Call
 from .library import Settings
@@ -134,7 +135,7 @@ def _sources() -> str:
     """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
     digest = hashlib.sha256()
     for folder in (Path(__file__).parent, Path(latency.__file__).parent):
-        for file in sorted(folder.glob("*.py")):
+        for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

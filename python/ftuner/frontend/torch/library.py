@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import ftuner
-from ftuner import compiler, processes
-from ftuner.function import Function
-from ftuner.progress import Progress
+from ftuner import compiler
+from ftuner.host import processes
+from ftuner.host.function import Function
+from ftuner.host.progress import Progress
 
 from .partition import NotTaken
 from .report import update

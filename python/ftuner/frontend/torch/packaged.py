@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 
 import ftuner
-from ftuner import processes
-from ftuner.function import Function
-from ftuner.signature import Value
+from ftuner.host import processes
+from ftuner.host.function import Function
+from ftuner.host.signature import Value
 
 from .library import check_format
 from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape

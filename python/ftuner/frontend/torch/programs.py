@@ -27,7 +27,7 @@ from torch.fx.experimental import _config as size_options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
-from ..errors import CompileError, Error
+from ...errors import CompileError, Error
 from . import layout as lay
 
 #: A model's submodule in the module that is exported; a prefix of names of parameters.

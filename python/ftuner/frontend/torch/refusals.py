@@ -12,7 +12,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from ..errors import CompileError
+from ...errors import CompileError
 from ..importing.torch_mlir import NotLowered
 from .effects import place_of
 

@@ -18,8 +18,8 @@ from torch._guards import detect_fake_mode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import ftuner
-from ftuner import descriptions
-from ftuner.function import Function
+from ftuner.describe import descriptions
+from ftuner.host.function import Function
 
 from . import layout as lay
 from .capture import note

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ftuner.memory import torch_calls
+from ftuner.host.memory import torch_calls
 
 if TYPE_CHECKING:
     from .choice import Interval
@@ -36,7 +36,7 @@ class Left:
 class Launches:
     """Kernels of a layer, forwards: FTuner's functions, all others, and those of PyTorch alone.
 
-    With Inductor the last two are what it is expected to join (`ftuner.torch.prediction`).
+    With Inductor the last two are what it is expected to join (`ftuner.frontend.torch.prediction`).
     """
 
     ftuner: int = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from ftuner.function import Function
+from ftuner.host.function import Function
 from ftuner.latency import looping_rows
 
 from .library import Settings

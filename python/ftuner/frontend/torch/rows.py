@@ -18,7 +18,7 @@ import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from ftuner.function import Function
+from ftuner.host.function import Function
 
 from .library import Built, Library, Settings, without_name
 from .linalg import ProductFunction, Range

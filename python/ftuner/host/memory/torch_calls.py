@@ -24,9 +24,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...errors import Error
 from .. import native_libraries, runtime
 from ..elements import ELEMENT_TYPES
-from ..errors import Error
 from ..progress import Progress
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .model import NO_TENSOR, model
+from ..model import NO_TENSOR, model
 from .rows import MOST_EXTENT, MOST_TILE, Devices, Rows, check_prices, fold_of, read_times
 from .table import Table
 

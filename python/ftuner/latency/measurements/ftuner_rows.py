@@ -22,8 +22,8 @@ from typing import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error
-from .model import Launches, model
+from ...errors import Error
+from ..model import Launches, model
 from .rows import (
     MOST_EXTENT,
     Devices,

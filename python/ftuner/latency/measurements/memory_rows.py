@@ -30,7 +30,7 @@ from typing import Any, Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from .model import Array, Launches, model
+from ..model import Array, Launches, model
 from .rows import (
     FLOOR_ROWS,
     MOST_EXTENT,

@@ -22,9 +22,9 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .. import descriptions
-from ..errors import Error
-from .model import Array, Launches, Model, model
+from ...describe import descriptions
+from ...errors import Error
+from ..model import Array, Launches, Model, model
 from .table import Table
 
 # Bounds of what columns say: sizes and times in microseconds, those of predictions too.

@@ -14,8 +14,8 @@ from typing import Any, Callable
 import numpy as np
 import numpy.typing as npt
 
-from .. import outputs
-from ..errors import Error
+from ...errors import Error
+from ...host import outputs
 
 _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"

@@ -45,8 +45,8 @@ from typing import Any, Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import Error
-from .model import Array, Launches, model
+from ...errors import Error
+from ..model import Array, Launches, model
 from .rows import MOST_EXTENT, Devices, Rows, check_prices, read_folds, read_times
 from .table import Table
 

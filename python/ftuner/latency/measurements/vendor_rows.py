@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .model import NO_TENSOR, Array, Launches, model
+from ..model import NO_TENSOR, Array, Launches, model
 from .rows import (
     MOST_EXTENT,
     MOST_TILE,
