@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     try:
         from ..latency import calibrate, fit
     except ImportError as error:
-        raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[calibrate]'") from error
+        raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[study]'") from error
     from ..latency.measurements.rows import Devices, read
     from ..latency.model import model
 
