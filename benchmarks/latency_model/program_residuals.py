@@ -24,13 +24,12 @@ from pathlib import Path
 
 import numpy as np
 from reports import ROOT, table
-
 from scipy.stats import spearmanr
 
 from ftuner.latency.fit import fit_own
+from ftuner.latency.measurements.rows import Devices, read
+from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, read
-from ftuner.latency.table import Table
 
 #: Columns that tell the programs that one fit leaves out.
 LEFT_OUT = {"size": ("m", "n", "k"), "weight": ("n", "k")}

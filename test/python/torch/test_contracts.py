@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner.torch as ft
-from ftuner.torch import partition
-from ftuner.torch.row_registry import ROW_RULES, row_rule
+from ftuner.frontend.torch import partition
+from ftuner.frontend.torch.row_registry import ROW_RULES, row_rule
 
 from checks import OPTIONS
 

@@ -17,13 +17,13 @@ from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
+from ftuner.frontend.torch import operator
+from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.linalg import Instruction, Range
+from ftuner.frontend.torch.row_choice import traffic, why_inductors
+from ftuner.frontend.torch.row_function import COUNT, Operand, Operator, RowFunction
+from ftuner.frontend.torch.row_regions import RowFinder, constant_of
 from ftuner.latency import looping_rows
-from ftuner.torch import operator
-from ftuner.torch.library import Library, Settings
-from ftuner.torch.linalg import Instruction, Range
-from ftuner.torch.row_choice import traffic, why_inductors
-from ftuner.torch.row_function import COUNT, Operand, Operator, RowFunction
-from ftuner.torch.row_regions import RowFinder, constant_of
 
 from checks import COMPILER, check_gradients, run_script
 from scale import SCALE
