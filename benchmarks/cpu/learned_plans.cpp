@@ -10,8 +10,8 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Search/ProgramRanker.h"
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Ranking/ProgramRanker.h"
 #include "FTuner/Workload/Contraction.h"
 #include <algorithm>
 #include <cstdio>

@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Search/Candidates.h"
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Ranking/Candidates.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

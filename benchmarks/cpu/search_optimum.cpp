@@ -13,9 +13,9 @@
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Search/Candidates.h"
-#include "FTuner/Search/SearchStrategy.h"
-#include "FTuner/Search/ShapeReport.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Problem/ShapeReport.h"
+#include "FTuner/Search/Ranking/Candidates.h"
 #include <cstdio>
 #include <limits>
 

@@ -12,8 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Search/SearchOptions.h"
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/Problem/SearchOptions.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Workload/Contraction.h"
 #include <algorithm>
 #include <cstdio>

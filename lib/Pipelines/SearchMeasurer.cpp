@@ -3,7 +3,7 @@
 #include "FTuner/Kernel/Measure/GpuMeasurer.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Pipelines/PlannedOperators.h"
-#include "FTuner/Search/MeasurerFactory.h"
+#include "FTuner/Search/Setup/MeasurerFactory.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"

@@ -18,7 +18,7 @@
 #define FTUNER_LIB_TARGET_IREEDISPATCH_H
 
 #include "FTuner/Kernel/KernelBuilder.h"
-#include "FTuner/Search/Plan.h"
+#include "FTuner/Search/Problem/Plan.h"
 #include "IreeOps.h"
 
 namespace ftuner::iree {

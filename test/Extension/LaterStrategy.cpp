@@ -4,7 +4,7 @@
 // options, which nobody else has heard of.
 //
 //===----------------------------------------------------------------------===//
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
 
 using namespace ftuner;
 

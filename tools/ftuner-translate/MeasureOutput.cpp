@@ -8,7 +8,7 @@
 #include "FTuner/PTX/Ptxas.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Pipelines/PlannedOperators.h"
-#include "FTuner/Search/MeasurerFactory.h"
+#include "FTuner/Search/Setup/MeasurerFactory.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"

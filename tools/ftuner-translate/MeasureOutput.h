@@ -2,8 +2,8 @@
 #ifndef FTUNER_TOOLS_FTUNER_TRANSLATE_MEASUREOUTPUT_H
 #define FTUNER_TOOLS_FTUNER_TRANSLATE_MEASUREOUTPUT_H
 
-#include "FTuner/Search/Explanation.h"
-#include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/Planning/Explanation.h"
+#include "FTuner/Search/Setup/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/CommandLine.h"

@@ -9,7 +9,7 @@
 #include "FTuner/PTX/PTX.h"
 #include "FTuner/Pipelines/Pipelines.h"
 #include "FTuner/Pipelines/SearchMeasurer.h"
-#include "FTuner/Search/MeasurerFactory.h"
+#include "FTuner/Search/Setup/MeasurerFactory.h"
 #include "FTuner/Target/Explain.h"
 #include "FTuner/Target/Iree.h"
 #include "FTuner/Target/IreeReport.h"

@@ -8,7 +8,7 @@
 #ifndef FTUNER_DISPATCH_INTERVALS_H
 #define FTUNER_DISPATCH_INTERVALS_H
 
-#include "FTuner/Search/Plan.h"
+#include "FTuner/Search/Problem/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 #define FTUNER_PIPELINES_SEARCHMEASURER_H
 
 #include "FTuner/Measure/Measurer.h"
-#include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/Setup/SearchSetup.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace ftuner {

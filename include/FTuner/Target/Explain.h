@@ -7,8 +7,8 @@
 #ifndef FTUNER_TARGET_EXPLAIN_H
 #define FTUNER_TARGET_EXPLAIN_H
 
-#include "FTuner/Search/Explanation.h"
-#include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/Planning/Explanation.h"
+#include "FTuner/Search/Setup/SearchSetup.h"
 #include "FTuner/Target/WorkReport.h"
 
 #include "mlir/IR/BuiltinOps.h"

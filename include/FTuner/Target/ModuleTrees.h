@@ -12,7 +12,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/KernelFamily.h"
 #include "FTuner/Schedule/ProgramAst.h"
-#include "FTuner/Search/Explanation.h"
+#include "FTuner/Search/Planning/Explanation.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/raw_ostream.h"

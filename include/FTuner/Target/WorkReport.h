@@ -12,8 +12,8 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/Fallback.h"
 #include "FTuner/Device/DeviceSpec.h"
-#include "FTuner/Search/Explanation.h"
-#include "FTuner/Search/Plan.h"
+#include "FTuner/Search/Planning/Explanation.h"
+#include "FTuner/Search/Problem/Plan.h"
 
 #include "llvm/Support/JSON.h"
 

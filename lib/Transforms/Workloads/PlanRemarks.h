@@ -7,7 +7,7 @@
 #define FTUNER_LIB_TRANSFORMS_WORKLOADS_PLANREMARKS_H
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/Setup/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

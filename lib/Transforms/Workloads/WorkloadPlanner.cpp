@@ -5,7 +5,7 @@
 
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
 #include "FTuner/Dialect/UKernel/IR/Images.h"
-#include "FTuner/Search/MeasurerFactory.h"
+#include "FTuner/Search/Setup/MeasurerFactory.h"
 #include "FTuner/Workload/Sampling.h"
 
 #include "mlir/IR/Builders.h"

@@ -3,7 +3,7 @@
 #define FTUNER_LIB_TRANSFORMS_WORKLOADS_WORKLOADPLANNER_H
 
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
-#include "FTuner/Search/SearchSetup.h"
+#include "FTuner/Search/Setup/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"

@@ -2,7 +2,7 @@
 #ifndef FTUNER_TEST_LIB_SEARCH_MEASURINGSTRATEGY_H
 #define FTUNER_TEST_LIB_SEARCH_MEASURINGSTRATEGY_H
 
-#include "FTuner/Search/SearchStrategy.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
 
 namespace ftuner {
 

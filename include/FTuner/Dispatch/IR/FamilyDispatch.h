@@ -11,7 +11,7 @@
 #define FTUNER_DISPATCH_IR_FAMILYDISPATCH_H
 
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Search/Plan.h"
+#include "FTuner/Search/Problem/Plan.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
 

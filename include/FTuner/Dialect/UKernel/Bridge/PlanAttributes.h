@@ -10,7 +10,7 @@
 
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
-#include "FTuner/Search/Plan.h"
+#include "FTuner/Search/Problem/Plan.h"
 
 namespace ftuner {
 

@@ -1,0 +1,25 @@
+//===- RangePlanner.h - From ranked shapes to a plan ------------*- C++ -*-===//
+//
+// What strategies share: shapes of the range are sampled, the strategy ranks
+// the programs of each, few families are chosen that lose little on all of
+// them, and every shape is sent to the best of these. Cost grows with the
+// number of samples and of kernels, not with the range.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_PLANNING_RANGEPLANNER_H
+#define FTUNER_SEARCH_PLANNING_RANGEPLANNER_H
+
+#include "FTuner/Search/Ranking/ProgramRanker.h"
+
+namespace ftuner {
+
+/// A plan for the whole range that passes `SearchProblem::verify`. Prepares the
+/// ranker and ranks the shapes of `RangeSamples`, and for a closed range one
+/// more beyond it. What a family loses on a shape counts as a share of the
+/// shape's best rating. An error if a shape cannot be ranked, or if no family
+/// without alignment requirements is left.
+llvm::Expected<Plan> planRange(ProgramRanker &ranker);
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_PLANNING_RANGEPLANNER_H

@@ -1,0 +1,83 @@
+//===- DietCodeSpace.h - Micro-kernels without a shape ----------*- C++ -*-===//
+//
+// Source: Zheng et al., "DietCode: Automatic Optimization for Dynamic Tensor
+// Programs", MLSys 2022, and its artifact.
+//
+// A micro-kernel is what one block computes: threads and tiles of every axis,
+// none of which depends on an extent but through the largest one. One space
+// serves all shapes. All factors are drawn at once, threads first:
+//
+//     warps   from 1 to the device's most; threads = 32 · warps
+//     threads along each space axis: a factorisation of `threads`, each at most
+//             1.1 times the largest extent
+//     strips  of the last space axis, n, from 1 to `mostStrips`; 1 of others
+//     inner   of the other space axes and of the reduce axis, from 1 to
+//             `mostInner`; 1 of n, so that lanes have neighbouring columns
+//
+// Strips and inner tiles are divisors of the largest extent where that has four
+// usable ones or is small (`isPerfect`), so that no shape of it is padded.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_BASELINES_DIETCODE_DIETCODESPACE_H
+#define FTUNER_LIB_BASELINES_DIETCODE_DIETCODESPACE_H
+
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include <random>
+
+namespace ftuner {
+
+/// The thread tiles of all axes of a workload.
+using MicroKernel = std::vector<ThreadTile>;
+
+struct DietCodeSpaceOptions {
+  /// Whether strips and inner tiles are divisors of the largest extents.
+  bool perfectTiles = true;
+  /// Whether threads may change when a micro-kernel is mutated.
+  bool mutateThreads = false;
+  /// Whether block tiles of all axes divide the largest extents, as those of
+  /// searches for one shape do: threads, and tiles of what these leave.
+  bool onlyDivisors = false;
+};
+
+class DietCodeSpace {
+public:
+  /// A contraction on a device, which outlive the space, with the largest
+  /// extents of its shapes.
+  DietCodeSpace(const Workload &workload, const DeviceSpec &device,
+                Shape largest, const DietCodeSpaceOptions &options);
+
+  /// Draws a micro-kernel; none where threads cannot be shared out.
+  std::optional<MicroKernel> sample(std::mt19937_64 &random) const;
+  /// Changes a micro-kernel a little: a prime factor of one level of an axis
+  /// (blocks, strips, inner; threads if told) moves to another, or, one time in
+  /// five, a tile is drawn anew. `bounds` are the extents of a shape: tiles
+  /// along an axis do not grow beyond the next multiple of it.
+  MicroKernel mutate(const MicroKernel &kernel, llvm::ArrayRef<int64_t> bounds,
+                     std::mt19937_64 &random) const;
+  /// Whether the device has room for it by the counts of DietCode: threads and
+  /// sizes of the levels. Registers and shared memory, the path decides.
+  bool isLegal(const MicroKernel &kernel) const;
+
+  const Shape largest;
+
+private:
+  /// Whether an axis has inner tiles; strips.
+  bool hasInner(unsigned axis) const;
+  bool hasStrips(unsigned axis) const { return axis == axes.n; }
+  /// Draws a strip count or inner tile of so many threads.
+  int64_t drawInner(unsigned axis, int64_t threads, int64_t most,
+                    std::mt19937_64 &random) const;
+  /// Whether the axis may have so many threads.
+  bool mayHave(unsigned axis, int64_t threads) const;
+
+  const ContractionAxes axes;
+  const DietCodeSpaceOptions options;
+  unsigned numAxes;
+  int64_t mostThreads;
+  /// Space axes, n last.
+  std::vector<unsigned> spaceAxes;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_BASELINES_DIETCODE_DIETCODESPACE_H

@@ -1,0 +1,310 @@
+//===- DietCodeTuner.h - Learned search of micro-kernels --------*- C++ -*-===//
+//
+// Source: DietCode (DietCodeSpace.h). One search for all shapes of a workload:
+//
+//     until `trials` micro-kernels are measured
+//       a population of drawn micro-kernels and of the best measured ones
+//         evolves over some generations: the fitness of a micro-kernel is the
+//         greatest Cost_M (DietCodeModel.h) over the shapes, each by its best
+//         so far, to a power that grows with what was measured; roulette,
+//         mutation, no crossover
+//       the fittest that were not measured, and some drawn ones, are measured
+//       the model of f_MK learns from all measurements
+//
+// f_MK is a model of boosted trees of what the codegen path says of a block;
+// before there are 100 rows every prediction is 1. Without a measurer the cost
+// model's times stand in for measurements, and for the model.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_LIB_BASELINES_DIETCODE_DIETCODETUNER_H
+#define FTUNER_LIB_BASELINES_DIETCODE_DIETCODETUNER_H
+
+#include "DietCodeModel.h"
+#include "DietCodeSpace.h"
+#include "DietCodeTransfer.h"
+#include "FTuner/Search/Problem/SearchContext.h"
+#include "TreeTrainer.h"
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace ftuner {
+
+/// Where a micro-kernel is measured.
+enum class MeasureAt {
+  /// As many blocks as there are SMs, and as the SMs hold at once.
+  Waves,
+  /// The shape that it loses least of by ragged waves and padding.
+  Instance,
+};
+
+/// What predicts f_MK between measurements.
+enum class ThroughputModel {
+  Trees,
+  /// Nothing: all are alike, and search is random.
+  None,
+};
+
+/// How fit a micro-kernel is: by its greatest Cost_M over the shapes.
+enum class Fitness {
+  /// As a share of the best that was measured for the shape.
+  Relative,
+  /// In FLOP/s: large shapes count more.
+  Absolute,
+};
+
+/// Which sizes choose among measured micro-kernels.
+enum class VoteSizes {
+  /// The shapes that were searched for.
+  Instances,
+  /// All sizes of the range: a prediction costs nothing.
+  Range,
+};
+
+struct DietCodeOptions : DietCodeSpaceOptions {
+  int64_t trials = 1000;
+  int64_t seed = 0;
+  MeasureAt measureAt = MeasureAt::Waves;
+  ThroughputModel model = ThroughputModel::Trees;
+  OccupancyForm occupancy = OccupancyForm::Linear;
+  /// Whether f_pad counts; whether it counts reduce axes.
+  bool padding = true, padReduce = true;
+  /// Share by which a measured program may be slower than predicted before it
+  /// counts as a vote that was made again.
+  double tolerance = 0.1;
+  Fitness fitness = Fitness::Relative;
+  VoteSizes voteSizes = VoteSizes::Range;
+  Votes votes = Votes::Near;
+};
+
+/// A shape and its weight.
+struct WeightedShape {
+  Shape shape;
+  double weight = 1;
+};
+
+/// A time of a micro-kernel's program.
+struct TimedRun {
+  Shape shape;
+  double microseconds = 0;
+};
+
+/// A shape that chooses. `isUnaligned`: its rows are not aligned for what the
+/// micro-kernels ask, so that their variants alone can serve it.
+struct Voter : WeightedShape {
+  bool isUnaligned = false;
+};
+
+/// A micro-kernel by its number, or its variant for operands of any alignment.
+struct ProgramChoice {
+  unsigned kernel = 0;
+  bool isUnaligned = false;
+};
+
+struct TunedKernel {
+  MicroKernel tiles;
+  KernelFamily family;
+  /// What its block does (`featureNames`).
+  std::vector<float> features;
+  /// At the shapes of `MeasureAt`.
+  std::vector<TimedRun> runs;
+};
+
+class DietCodeTuner {
+public:
+  /// What times a family's program for a shape, in microseconds; an error
+  /// speaks against the family, or says that there is no measuring any more.
+  using Timer = std::function<std::vector<llvm::Expected<double>>(
+      llvm::ArrayRef<MeasurementRequest> requests)>;
+
+  /// A contraction and a path whose workers are threads. Problem and shapes
+  /// outlive the tuner. `learns`: whether a model stands between measurements;
+  /// otherwise `timer` is asked for every micro-kernel that is looked at.
+  DietCodeTuner(const SearchProblem &problem, const CodegenModel &path,
+                llvm::ArrayRef<WeightedShape> shapes,
+                const DietCodeOptions &options, Timer timer, bool learns,
+                uint64_t seed);
+
+  llvm::Error run();
+  /// Micro-kernels that the search may have; empty: all that can be emitted.
+  std::function<bool(const KernelFamily &)> admits;
+  /// Before `run`, and where the tuner learns: goes on from what was learned on
+  /// another device.
+  void transferFrom(LearnedModel model) { source = std::move(model); }
+  /// What was learned, on top of what was transferred; trains anew. An error
+  /// where nothing was measured, or there is no model.
+  llvm::Expected<LearnedModel> learned(llvm::StringRef measurer) const;
+  /// Cost_M: useful FLOP/s, by what was measured of the micro-kernel.
+  double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
+  /// f_occ · f_pad.
+  double share(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
+  /// The choice of each voter among `kernels` and their variants, of at most
+  /// `most`, verified: what is chosen is timed, and the voter then votes by
+  /// that time; what fails loses the vote. A program is timed once for all
+  /// shapes of the same blocks and steps, since it pads them alike. With votes
+  /// of a whole range, rivals of choices are timed, too (`rivals`). Fits k to
+  /// the programs that are timed. Ends when every choice is verified. An error
+  /// if a voter has no micro-kernel.
+  llvm::Expected<std::vector<ProgramChoice>>
+  choose(llvm::ArrayRef<Voter> voters, size_t most, bool triesRivals = false);
+  /// The choices of the shapes that were searched for, by `kernels`.
+  llvm::Expected<std::vector<unsigned>> choose(size_t most);
+
+  /// The micro-kernel's variant for operands of any alignment; none where it
+  /// cannot be.
+  const std::optional<KernelFamily> &unalignedOf(unsigned kernel);
+
+  /// The measured time of a choice for a shape; none where `choose` did not ask
+  /// for it, or predictions stand in.
+  std::optional<double> microseconds(llvm::ArrayRef<int64_t> shape,
+                                     ProgramChoice choice);
+  const KernelFamily &familyOf(ProgramChoice choice) {
+    return choice.isUnaligned ? *unalignedOf(choice.kernel)
+                              : measured[choice.kernel].family;
+  }
+
+  /// Micro-kernels that were asked for, whether they have a time or not.
+  int64_t numAsked() const { return static_cast<int64_t>(seen.size()); }
+  /// Programs that have a time.
+  int64_t numPrograms() const { return static_cast<int64_t>(timed.size()); }
+
+  const std::vector<TunedKernel> &kernels() const { return measured; }
+  VoteSizes voteSizes() const { return options.voteSizes; }
+  const OccupancyFactor &occupancy() const { return occupancyFactor; }
+
+  struct Counts {
+    int64_t drawn = 0, rejectedByPath = 0, predicted = 0, measured = 0,
+            failed = 0, rounds = 0, verified = 0, revoted = 0, ragged = 0;
+
+    double kStandardError = 0;
+  } counts;
+
+  /// Of a block, and behind them `deviceFeatureNames`.
+  static llvm::ArrayRef<llvm::StringLiteral> featureNames();
+
+private:
+  /// A micro-kernel of a population.
+  struct Individual {
+    MicroKernel tiles;
+    /// Null where no path can emit it.
+    const TunedKernel *kernel = nullptr;
+    double fitness = 0;
+  };
+  using Key = std::vector<int64_t>;
+  static Key keyOf(const MicroKernel &tiles);
+
+  /// The micro-kernel with family and features; null if it cannot be emitted.
+  const TunedKernel *lookUp(const MicroKernel &tiles);
+  std::vector<float> featuresOf(const KernelFamily &family) const;
+  std::vector<Individual> firstGeneration();
+  std::vector<Individual> nextGeneration(llvm::ArrayRef<Individual> parents);
+  /// Sets the fitness of each.
+  llvm::Error rate(std::vector<Individual> &population);
+  llvm::Error train();
+  /// What was measured, as the rows of a model without ensembles.
+  LearnedModel rowsOfMeasured() const;
+  TrainingRows trainingRows() const;
+  /// Times micro-kernels and adds them to those measured.
+  llvm::Error measure(llvm::ArrayRef<const TunedKernel *> chosen);
+  std::vector<Shape> shapesToMeasure(const KernelFamily &family) const;
+  /// Adds a program whose last wave was ragged, with its useful FLOP/s.
+  void addRaggedRun(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape,
+                    double found);
+  /// A program for all shapes of which it takes as many blocks and steps along
+  /// each axis.
+  struct ProgramKey {
+    ProgramChoice choice;
+    Shape tiles;
+    bool operator<(const ProgramKey &other) const {
+      return std::tie(choice.kernel, choice.isUnaligned, tiles) <
+             std::tie(other.choice.kernel, other.choice.isUnaligned,
+                      other.tiles);
+    }
+  };
+  /// A program and the voter that it is timed for.
+  using AskedPrograms = std::map<ProgramKey, size_t>;
+  ProgramKey programOf(ProgramChoice choice, llvm::ArrayRef<int64_t> shape);
+  /// Of a column of a matrix of votes: micro-kernels, then their variants.
+  ProgramChoice choiceOf(unsigned column) const {
+    auto count = static_cast<unsigned>(measured.size());
+    return {column % count, column >= count};
+  }
+  /// Useful FLOP/s of each program for each voter: what was verified, or a
+  /// prediction that what was verified corrects.
+  VoteMatrix scoresOf(llvm::ArrayRef<Voter> voters);
+  /// Programs that may be better than what was verified, by the root mean
+  /// square of errors of predictions so far: at most `most` that would gain
+  /// most over all voters.
+  AskedPrograms rivals(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
+                       size_t most);
+  /// What a program is like beside its block, for `residuals`.
+  std::vector<float> residualFeatures(const ProgramKey &key);
+  /// Has trees learn what verified programs took beyond what was predicted.
+  llvm::Error trainResiduals();
+  /// Times programs of choices. `scores`: what was expected.
+  llvm::Error verify(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
+                     const AskedPrograms &asked);
+  double blocksOf(const KernelFamily &family,
+                  llvm::ArrayRef<int64_t> shape) const;
+  double flopsOf(llvm::ArrayRef<int64_t> shape) const;
+  /// f_MK of a measured micro-kernel where a grid has so many waves.
+  double throughput(const TunedKernel &kernel, double waves) const;
+  /// That at full waves, for labels.
+  double fullThroughput(const TunedKernel &kernel) const;
+  /// The shape whose extents bound a mutation.
+  llvm::ArrayRef<int64_t> drawBounds();
+
+  const SearchProblem &problem;
+  const CodegenModel &path;
+  const ContractionAxes axes;
+  llvm::ArrayRef<WeightedShape> shapes;
+  const DietCodeOptions options;
+  Timer timer;
+  bool learns;
+  std::mt19937_64 random;
+  DietCodeSpace space;
+  int64_t alignment;
+  unsigned mainAxis;
+  OccupancyFactor occupancyFactor;
+  double peak;
+
+  /// All that was looked at.
+  std::map<Key, std::unique_ptr<TunedKernel>> known;
+  /// Times that were asked for in place of a model.
+  std::map<const TunedKernel *, double> standIns;
+  std::vector<TunedKernel> measured;
+  /// Programs that have a time, of micro-kernels at the shapes where they are
+  /// measured and of choices, as logs know them.
+  std::set<std::string> timed;
+  /// What was asked for, whether it could be measured or not.
+  std::set<Key> seen;
+  /// What was asked for a choice.
+  struct VerifiedProgram {
+    Shape shape;
+    /// None: it failed, or could not be measured.
+    std::optional<double> microseconds;
+    bool failed = false;
+    /// Logarithm of the useful FLOP/s found over those predicted.
+    double residual = 0;
+  };
+  std::map<ProgramKey, VerifiedProgram> verified;
+  std::vector<RaggedRun> ragged;
+  /// Of logarithms of useful FLOP/s found over those expected.
+  double squaredSurprises = 0;
+  int64_t numSurprises = 0;
+  std::map<unsigned, std::optional<KernelFamily>> unalignedVariants;
+  /// Rounds in a row in which nothing was measured: the budget is spent, or the
+  /// table has none of these.
+  int fruitlessRounds = 0;
+  std::unique_ptr<TreeTrainer> trainer;
+  std::optional<BoostedTrees> model;
+  /// None where nothing is transferred.
+  std::optional<LearnedModel> source;
+  /// Of logarithms of useful FLOP/s found over those predicted.
+  std::optional<BoostedTrees> residuals;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_BASELINES_DIETCODE_DIETCODETUNER_H

@@ -1,0 +1,60 @@
+//===- TreeTrainer.h - Trains boosted trees ---------------------*- C++ -*-===//
+#ifndef FTUNER_LIB_BASELINES_DIETCODE_TREETRAINER_H
+#define FTUNER_LIB_BASELINES_DIETCODE_TREETRAINER_H
+
+#include "BoostedTrees.h"
+#include <memory>
+#include <string>
+
+namespace ftuner {
+
+/// Rows of features, row by row, with a label for each.
+struct TrainingRows {
+  size_t numFeatures = 0;
+  std::vector<float> features, labels;
+  /// Of each row; none: all 1.
+  std::vector<float> weights;
+  /// What predictions begin with; none: the mean that the library takes.
+  std::vector<float> baseScores;
+
+  size_t size() const { return labels.size(); }
+};
+
+/// Under XGBoost's names; the defaults are those of DietCode's artifact.
+struct TreeOptions {
+  int64_t maxDepth = 10;
+  double eta = 0.2, gamma = 0.001, minChildWeight = 0;
+  /// Most trees, and how many of them may leave the training error as it was
+  /// before training ends.
+  int64_t maxRounds = 1000, patience = 50;
+  int64_t seed = 0;
+};
+
+/// XGBoost's library, opened at run time.
+class TreeTrainer {
+public:
+  /// Opens the library: the file of that path, or, where it is empty, what the
+  /// environment variable FTUNER_XGBOOST_LIBRARY names, or else
+  /// libxgboost.so.0 or libxgboost.so of the system. An error says which
+  /// package is missing.
+  static llvm::Expected<std::unique_ptr<TreeTrainer>>
+  open(const std::string &path = {});
+  ~TreeTrainer();
+
+  /// One thread, so that the same rows give the same trees.
+  llvm::Expected<BoostedTrees> train(const TrainingRows &rows,
+                                     const TreeOptions &options) const;
+  /// The same as JSON, and what the library itself predicts for the rows.
+  llvm::Expected<std::string>
+  trainJson(const TrainingRows &rows, const TreeOptions &options,
+            std::vector<float> *predictions = nullptr) const;
+
+private:
+  struct Library;
+  explicit TreeTrainer(std::unique_ptr<Library> library);
+  std::unique_ptr<Library> library;
+};
+
+} // namespace ftuner
+
+#endif // FTUNER_LIB_BASELINES_DIETCODE_TREETRAINER_H

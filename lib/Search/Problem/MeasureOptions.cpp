@@ -1,0 +1,106 @@
+//===- MeasureOptions.cpp - What a search measures, and by whom ---------===//
+#include "FTuner/Search/Problem/MeasureOptions.h"
+#include "FTuner/CostModel/CostModel.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+
+using namespace ftuner;
+
+/// Bounds beyond what any search needs.
+static constexpr double maxPrograms = 1 << 20, maxBudget = 1e8, maxMib = 1e8,
+                        maxSeconds = 1e6;
+
+std::pair<llvm::StringRef, llvm::StringRef>
+ftuner::splitMeasurerName(llvm::StringRef name) {
+  return name.split(':');
+}
+
+/// Says what is wrong with the name of a measurer. Files are looked at where
+/// they are used.
+static llvm::Error checkMeasurerName(llvm::StringRef name) {
+  auto [kind, what] = splitMeasurerName(name);
+  bool hasMore = name.contains(':');
+  if (!hasMore &&
+      (kind.empty() ||
+       llvm::is_contained({"gpu", "ptxas", "cost-model", "log"}, kind)))
+    return llvm::Error::success();
+  if ((kind == "recorded" || kind == "command") && !what.trim().empty())
+    return llvm::Error::success();
+  if (kind == "model" && hasMore) {
+    const CostModel *model = findCostModel(what);
+    if (model && model->predictsTime())
+      return llvm::Error::success();
+    return llvm::createStringError(
+        "expected a cost model that predicts time, but got '" + what + "'");
+  }
+  return llvm::createStringError(
+      "expected 'gpu', 'recorded:FILE', 'command:CMD' or 'model:NAME', but "
+      "got '" +
+      name + "'");
+}
+
+const OptionTable<MeasureOptions> &ftuner::measureOptions() {
+  using Options = MeasureOptions;
+  static const OptionTable<MeasureOptions> table = {
+      option("measure-top", &Options::top,
+             "Best programs of each sampled shape that are measured; the "
+             "measured times rank them again")
+          .within(0, maxPrograms),
+      option("measure", &Options::set,
+             "Programs that are measured beside those: 'none', or 'filter', "
+             "all that the strategy ranks for a shape",
+             {{"none", MeasuredSet::None}, {"filter", MeasuredSet::Filter}}),
+      option("measurer", &Options::measurer,
+             "Who measures: 'gpu', 'recorded:FILE', a log of measurements, "
+             "'command:CMD', a command line that is run for each program, or "
+             "'model:NAME', a cost model that stands in")
+          .checkedBy(checkMeasurerName),
+      option("measure-budget", &Options::budget,
+             "Most programs that are measured for a workload, with those that "
+             "the log knows")
+          .within(0, maxBudget),
+      option("measure-log", &Options::log,
+             "File of measurements that the search goes on from and adds to"),
+      option("measure-unsure", &Options::unsure,
+             "Measure only shapes where the cost model's confidence in its "
+             "choice is below this; 0: all")
+          .within(0, 1),
+      option(
+          "measure-memory", &Options::memoryMib,
+          "Most MiB of the operands of a shape that is measured; 0: no limit")
+          .within(0, maxMib),
+      option("measure-seconds", &Options::commandSeconds,
+             "Time limit of the measurer's command for one program")
+          .within(1, maxSeconds),
+  };
+  return table;
+}
+
+llvm::Error MeasureOptions::checkMeasurer() const {
+  if (!isOn())
+    return llvm::Error::success();
+  if (measurer.empty())
+    return llvm::createStringError("option 'measurer': expected who measures "
+                                   "what 'measure-top' or 'measure' asks for");
+  if (llvm::is_contained({"ptxas", "log"}, measurer))
+    return llvm::createStringError(
+        "option 'measurer': expected a measurer of times" +
+        llvm::StringRef(byStrategy ? "" : " for 'measure-top' or 'measure'") +
+        ", but got '" + measurer + "'");
+  return llvm::Error::success();
+}
+
+std::vector<std::string>
+ftuner::unreadMeasureOptions(const OptionValues &given,
+                             const MeasureOptions &options) {
+  std::vector<std::string> lines;
+  if (options.isOn())
+    return lines;
+  for (const OptionDecl *decl : measureOptions().decls()) {
+    auto value = given.find(decl->name);
+    if (value != given.end() && value->second != decl->defaultValue)
+      lines.push_back("option '" + decl->name + "' = " + toText(value->second) +
+                      " has no effect without 'measure-top' or 'measure'");
+  }
+  return lines;
+}

@@ -1,0 +1,326 @@
+//===- Candidates.cpp - uKernels aligned to the device --------------------===//
+#include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/Ranking/MainAxis.h"
+#include "FTuner/Search/Ranking/TileRules.h"
+#include "FTuner/Workload/Sampling.h"
+#include "SplitCandidates.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include <algorithm>
+#include <limits>
+
+using namespace ftuner;
+using llvm::Twine;
+
+static llvm::Error makeError(const Twine &message) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
+}
+
+llvm::Error ftuner::checkKernel(const SearchProblem &problem,
+                                const KernelFamily &family) {
+  const DeviceSpec &device = problem.device;
+  if (!family.schedule.isSet())
+    return makeError("expected the schedule of a codegen path");
+  const CodegenModel &path = family.path();
+  if (!llvm::is_contained(problem.paths, &path))
+    return makeError("expected a family of the paths " + problem.pathNames() +
+                     ", but got " + path.name());
+  for (auto [value, field] :
+       llvm::zip_equal(family.schedule.fields(), path.scheduleFields()))
+    if (value != field.otherwise &&
+        llvm::is_contained(problem.options.closedFields, &field))
+      return makeError("expected a family without gated fields, but got one "
+                       "with " +
+                       Gate{&path, &field}.name());
+  if (llvm::Error error = path.check(problem.workload, family, device))
+    return error;
+  if (!problem.options.tensorMaps &&
+      !path.tensorMaps(problem.workload, family, /*part=*/0).empty())
+    return makeError("expected a family whose kernel takes no tensor maps, as "
+                     "the option 'tensor-maps' asks");
+  KernelResources needs = path.resources(problem.workload, family);
+  if (needs.threads < 1 || needs.threads > device.maxThreadsPerBlock)
+    return makeError("expected 1 to " + Twine(device.maxThreadsPerBlock) +
+                     " threads, but got " + Twine(needs.threads));
+  if (needs.sharedMemoryBytes > device.sharedMemoryPerBlockBytes)
+    return makeError(
+        "expected at most " + Twine(device.sharedMemoryPerBlockBytes) +
+        " bytes of shared memory, but got " + Twine(needs.sharedMemoryBytes));
+  return llvm::Error::success();
+}
+
+llvm::Error ftuner::checkSpillFree(const SearchProblem &problem,
+                                   const KernelFamily &family) {
+  int64_t threads = family.threads();
+  int64_t limit = problem.device.registersPerThreadOf(threads);
+  int64_t registers =
+      family.path().spillFreeRegisters(problem.workload, family);
+  if (registers <= limit)
+    return llvm::Error::success();
+  return makeError("expected at most " + Twine(limit) +
+                   " registers per thread in blocks of " + Twine(threads) +
+                   " threads, but got an estimate of " + Twine(registers) +
+                   " to be free of spills");
+}
+
+llvm::Error ftuner::checkFamily(const SearchProblem &problem,
+                                const KernelFamily &family) {
+  if (llvm::Error error = checkKernel(problem, family))
+    return error;
+  return checkSpillFree(problem, family);
+}
+
+bool ftuner::isFeasible(const SearchProblem &problem,
+                        const KernelFamily &family) {
+  llvm::Error error = checkFamily(problem, family);
+  bool isFeasible = !error;
+  llvm::consumeError(std::move(error));
+  return isFeasible;
+}
+
+/// A small, a middle and a large shape of the range, or fewer.
+static std::vector<Shape> representativeShapes(const Workload &workload) {
+  std::vector<Shape> shapes(3);
+  for (const Axis &axis : workload.axes) {
+    std::vector<int64_t> sizes = representativeSizes(axis);
+    for (size_t i = 0; i < shapes.size(); ++i)
+      shapes[i].push_back(sizes[i * (sizes.size() - 1) / (shapes.size() - 1)]);
+  }
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  return shapes;
+}
+
+namespace {
+/// Candidates of one path.
+class Enumerator {
+public:
+  Enumerator(const SearchProblem &problem, const CodegenModel &path,
+             CandidateSet &set)
+      : problem(problem), workload(problem.workload), path(path),
+        space(path.createSpace(workload, problem.device)),
+        combineAxis(chooseCombineAxis()), set(set) {
+    if (workload.isContraction())
+      rules.emplace(workload, problem.device, *space);
+    if (rules) {
+      set.numByRules += rules->numCandidates;
+      set.numWholeWarps += rules->numWholeWarps;
+    }
+    if (problem.costModel.predictsTime())
+      predictedShapes = representativeShapes(workload);
+  }
+
+  void run();
+  /// Of an enumeration that found nothing: the block nearest to being feasible,
+  /// and why it is not.
+  std::string nearestRefusal(int64_t alignment) const;
+
+private:
+  /// The main axis, if the path combines along it.
+  unsigned chooseCombineAxis() const;
+  /// Visits the schedules of a block, with closed fields at their defaults.
+  /// Skips a schedule that is then equal to the one before it.
+  void forEachSchedule(const KernelFamily &block,
+                       ScheduleSpace::FamilyVisitor visit) const {
+    std::optional<KernelFamily> previous;
+    space->forEachSchedule(block, [&](const KernelFamily &family) {
+      if (problem.options.closedFields.empty())
+        return visit(family);
+      KernelFamily open = family;
+      open.schedule = withDefaults(open.schedule, problem.options.closedFields);
+      if (previous == open)
+        return true;
+      previous = open;
+      return visit(open);
+    });
+  }
+  /// Of the schedules that are feasible for the block, those that serve best.
+  std::vector<KernelFamily> chooseSchedules(const KernelFamily &block) const;
+  /// Adds the block's candidates if it is feasible; whether it is.
+  bool visit(const KernelFamily &block);
+  void addByPreference();
+
+  const SearchProblem &problem;
+  const Workload &workload;
+  const CodegenModel &path;
+  std::unique_ptr<ScheduleSpace> space;
+  unsigned combineAxis;
+  /// Of contractions, which the paper's rules are made for.
+  std::optional<TileRules> rules;
+  /// Shapes for which the cost model chooses schedules; none if it cannot tell
+  /// them apart.
+  std::vector<Shape> predictedShapes;
+  std::vector<KernelFamily> found;
+  CandidateSet &set;
+};
+} // namespace
+
+unsigned Enumerator::chooseCombineAxis() const {
+  if (space->combineAxes.empty() || combinesAlongMainAxis(problem, *space))
+    return mainAxisOf(problem);
+  return space->combineAxes.front();
+}
+
+bool Enumerator::visit(const KernelFamily &block) {
+  if (!isFeasible(problem, block))
+    return false;
+  for (KernelFamily &family : chooseSchedules(block))
+    found.push_back(std::move(family));
+  return true;
+}
+
+std::vector<KernelFamily>
+Enumerator::chooseSchedules(const KernelFamily &block) const {
+  std::vector<KernelFamily> distinct;
+  if (!predictedShapes.empty()) {
+    // The best for each shape.
+    std::vector<KernelFamily> chosen(predictedShapes.size(), block);
+    std::vector<double> best(predictedShapes.size(),
+                             -std::numeric_limits<double>::infinity());
+    forEachSchedule(block, [&](const KernelFamily &family) {
+      if (!isFeasible(problem, family))
+        return true;
+      for (auto [index, shape] : llvm::enumerate(predictedShapes)) {
+        double score = problem.score(family, shape);
+        if (score <= best[index])
+          continue;
+        best[index] = score;
+        chosen[index] = family;
+      }
+      return true;
+    });
+    for (KernelFamily &family : chosen)
+      if (!llvm::is_contained(distinct, family))
+        distinct.push_back(std::move(family));
+    return distinct;
+  }
+  // The first that leaves room for ζ blocks, else the first.
+  std::optional<KernelFamily> first;
+  forEachSchedule(block, [&](const KernelFamily &family) {
+    if (!isFeasible(problem, family))
+      return true;
+    int64_t bytes = path.resources(workload, family).sharedMemoryBytes +
+                    problem.device.reservedSharedMemoryBytes();
+    if (bytes * problem.zeta() <= problem.device.sharedMemoryPerSmBytes) {
+      distinct.push_back(family);
+      return false;
+    }
+    if (!first)
+      first = family;
+    return true;
+  });
+  if (distinct.empty())
+    distinct.push_back(first.value_or(block));
+  return distinct;
+}
+
+void Enumerator::addByPreference() {
+  using Keyed = std::pair<ScheduleSpace::Preference, KernelFamily>;
+  std::vector<Keyed> keyed;
+  for (KernelFamily &family : found)
+    keyed.emplace_back(space->preference(family), std::move(family));
+  llvm::sort(keyed,
+             [](const Keyed &a, const Keyed &b) { return a.first < b.first; });
+  for (auto &[key, family] : keyed) {
+    Candidate candidate;
+    candidate.ukernel = family.ukernel(0);
+    candidate.resources = path.resources(workload, family);
+    candidate.family = std::move(family);
+    set.candidates.push_back(std::move(candidate));
+  }
+}
+
+/// Whether the block has more than one element along batch axes.
+static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
+  return llvm::any_of(rules.batchFactors, [&](const auto &factors) {
+    return tile[factors.first] > 1;
+  });
+}
+
+void Enumerator::run() {
+  bool isByRulesAlone = problem.options.tileRule == TileRule::Divisors;
+  auto byRules = [&](const UKernel &ukernel) {
+    return rules && rules->allows(ukernel);
+  };
+  uint32_t reduceAxes = workload.reduceAxes().mask();
+  KernelFamily block;
+  space->forEachBlock(
+      set.alignment,
+      [&](const KernelFamily &offered, const UKernel &ukernel, BlockKind kind) {
+        if (!problem.options.batchTiles && rules &&
+            hasBatchTile(*rules, ukernel.blockTile))
+          return;
+        bool isByRules =
+            (isByRulesAlone || kind != BlockKind::Odd) && byRules(ukernel);
+        if (!isByRules && (isByRulesAlone || kind != BlockKind::Suited))
+          return;
+        block = offered;
+        block.combineAxis = combineAxis;
+        block.reduceAxes = reduceAxes;
+        if (visit(block))
+          ++(isByRules ? set.numEmittable : set.numAdded);
+      });
+  addByPreference();
+}
+
+std::string Enumerator::nearestRefusal(int64_t alignment) const {
+  std::string refusal;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  space->forEachBlock(
+      alignment, [&](const KernelFamily &offered, const UKernel &, BlockKind) {
+        KernelFamily block = offered;
+        block.combineAxis = combineAxis;
+        block.reduceAxes = workload.reduceAxes().mask();
+        llvm::Error error = checkKernel(problem, block);
+        // What the path cannot emit at all is further away than any spill.
+        int64_t lacking = std::numeric_limits<int64_t>::max() - 1;
+        if (!error) {
+          lacking = path.spillFreeRegisters(workload, block) -
+                    problem.device.registersPerThreadOf(block.threads());
+          error = checkSpillFree(problem, block);
+        }
+        std::string reason = llvm::toString(std::move(error));
+        if (reason.empty() || lacking >= least)
+          return;
+        least = lacking;
+        refusal = block.str() + ": " + reason;
+      });
+  return refusal;
+}
+
+llvm::Expected<CandidateSet>
+ftuner::enumerateCandidates(const SearchProblem &problem, int64_t alignment) {
+  auto paths =
+      supportingModels(problem.paths, problem.workload, problem.device);
+  if (!paths)
+    return paths.takeError();
+  CandidateSet set;
+  set.alignment = alignment;
+  for (const CodegenModel *path : *paths)
+    Enumerator(problem, *path, set).run();
+  if (set.candidates.empty()) {
+    std::string refusals;
+    for (const CodegenModel *path : *paths)
+      if (std::string refusal =
+              Enumerator(problem, *path, set).nearestRefusal(alignment);
+          !refusal.empty())
+        refusals += "; the nearest: " + refusal;
+    return makeError("found no feasible uKernel for workload '" +
+                     problem.workload.name + "' on device '" +
+                     problem.device.name + "' with operands aligned to " +
+                     Twine(alignment) + " bytes" + refusals);
+  }
+  set.alignment = 1;
+  for (const Candidate &candidate : set.candidates)
+    set.alignment = std::max(set.alignment, candidate.family.alignment());
+  return set;
+}
+
+llvm::Expected<CandidateSet>
+ftuner::enumerateCandidates(const SearchProblem &problem) {
+  llvm::Expected<CandidateSet> set =
+      enumerateCandidates(problem, reachableAlignment(problem.workload));
+  if (set)
+    addSplitCandidates(problem, *set);
+  return set;
+}

@@ -1,0 +1,134 @@
+//===- SearchSetup.cpp - From values of options to a search ---------------===//
+#include "FTuner/Search/Setup/SearchSetup.h"
+#include "FTuner/Search/Problem/MeasureOptions.h"
+#include "FTuner/Search/Problem/SearchOptions.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace ftuner;
+
+/// Values other than the defaults of options that the search does not read.
+static std::vector<std::string> unreadOptions(const OptionValues &given,
+                                              const SearchSetup &setup) {
+  // Fallback kernels are priced with the calibration of `latency`, whatever
+  // model ranks the others.
+  OptionDecls read =
+      joined({setup.strategy->options(), setup.costModel->options(),
+              findCostModel("latency")->options()});
+  // One that stands in for a device reads its own, too, but for the number of
+  // programs that it orders anew.
+  auto [kind, measuring] = splitMeasurerName(setup.options.measuring.measurer);
+  if (const CostModel *model = findCostModel(measuring);
+      kind == "model" && model && setup.options.measuring.isOn())
+    for (const OptionDecl *decl : model->options())
+      if (decl->name != "learned-programs")
+        read.push_back(decl);
+  std::vector<std::string> lines;
+  for (const DeclaredOption &option : searchOptionList().options()) {
+    auto value = given.find(option.decl->name);
+    if (value == given.end() || value->second == option.decl->defaultValue ||
+        option.readers.front().kind == "search" ||
+        llvm::is_contained(read, option.decl))
+      continue;
+    auto names = llvm::map_range(
+        option.readers, [](const OptionReader &reader) { return reader.name; });
+    lines.push_back(
+        ("option '" + option.decl->name + "' = " + toText(value->second) +
+         " has no effect: it is read by " + llvm::join(names, ", ") +
+         ", but not by strategy '" + setup.strategy->name() +
+         "' with cost model '" + setup.costModel->name() + "'")
+            .str());
+  }
+  return lines;
+}
+
+/// The same of options that the filter's reading has no stage for.
+static std::vector<std::string> unreadByFilter(const OptionValues &given,
+                                               const SearchSetup &setup) {
+  using Reading = FilterReading;
+  static const std::pair<llvm::StringRef, std::vector<Reading>> readings[] = {
+      {"epsilon-min", {Reading::Pareto, Reading::Paper}},
+      {"epsilon-max", {Reading::Pareto, Reading::Paper}},
+      {"epsilon-step", {Reading::Pareto, Reading::Paper}},
+      {"lambda-max", {Reading::Pareto, Reading::Paper}},
+      {"lambda-min", {Reading::Pareto, Reading::Paper}},
+      {"lambda-step", {Reading::Pareto, Reading::Paper}},
+      {"psi", {Reading::Pareto, Reading::Paper}},
+      {"psi-count-shared", {Reading::Artifact}},
+      {"psi-count", {Reading::Artifact}},
+      {"max-candidates", {Reading::Pareto}},
+  };
+  std::vector<std::string> lines;
+  for (const auto &[name, readers] : readings) {
+    const OptionDecl *decl = searchOptionList().find(name)->decl;
+    auto value = given.find(name);
+    if (value == given.end() || value->second == decl->defaultValue ||
+        llvm::is_contained(readers, setup.options.filter) ||
+        !llvm::is_contained(setup.strategy->options(), decl))
+      continue;
+    auto filter = given.find("filter");
+    lines.push_back(
+        ("option '" + name + "' = " + toText(value->second) +
+         " has no effect: no stage of the filter '" +
+         (filter == given.end() ? "pareto" : toText(filter->second)) +
+         "' reads it")
+            .str());
+  }
+  return lines;
+}
+
+llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
+  if (llvm::Error error = searchOptionList().check(given))
+    return error;
+  if (llvm::Error error = searchOptionList().checkTexts(given))
+    return error;
+  SearchChoice choice = searchChoiceOptions().read(given);
+  SearchSetup setup;
+  setup.strategy = findSearchStrategy(choice.strategy);
+  setup.costModel = findCostModel(choice.costModel);
+  llvm::Expected<ChosenPaths> paths = readPaths(choice);
+  if (!paths)
+    return paths.takeError();
+  setup.paths = std::move(*paths);
+  setup.options = readSearchOptions(given);
+  setup.options.closedFields = setup.paths.closedFields;
+  if (setup.strategy->measures()) {
+    setup.options.measuring.top = 0;
+    setup.options.measuring.set = MeasuredSet::None;
+    setup.options.measuring.byStrategy =
+        !setup.options.measuring.measurer.empty();
+  }
+  if (llvm::Error error = setup.options.measuring.checkMeasurer())
+    return error;
+  llvm::Expected<std::optional<Calibration>> calibration =
+      givenCalibration(given);
+  if (!calibration)
+    return calibration.takeError();
+  setup.calibration = std::move(*calibration);
+  llvm::Expected<std::shared_ptr<const Predictor>> predictor =
+      givenPredictor(given);
+  if (!predictor)
+    return predictor.takeError();
+  setup.predictor = std::move(*predictor);
+  setup.unread = unreadOptions(given, setup);
+  llvm::append_range(setup.unread, unreadByFilter(given, setup));
+  llvm::append_range(setup.unread,
+                     unreadMeasureOptions(given, setup.options.measuring));
+  if (setup.strategy->measures())
+    for (const char *name : {"measure-top", "measure"})
+      if (auto value = given.find(name);
+          value != given.end() &&
+          value->second != searchOptionList().find(name)->decl->defaultValue)
+        setup.unread.push_back(
+            (llvm::Twine("option '") + name + "' = " + toText(value->second) +
+             " has no effect: strategy '" + setup.strategy->name() +
+             "' chooses itself what it measures")
+                .str());
+  for (auto [name, value] : {std::pair("proven-paths", &choice.provenPaths),
+                             {"failed-paths", &choice.failedPaths}})
+    if (choice.paths != kAutoPaths && !value->empty())
+      setup.unread.push_back((llvm::Twine("option '") + name + "' = " + *value +
+                              " has no effect: 'paths' names paths")
+                                 .str());
+  return setup;
+}
