@@ -29,6 +29,13 @@ function(ftuner_library name)
   endif()
 endfunction()
 
+# Declares the baseline of a folder, a published search strategy (lib/Baselines).
+#   ftuner_baseline(NAME source...)
+function(ftuner_baseline name)
+  ftuner_library(FTuner${name} ${ARGN} LINK FTunerBaselines LLVM)
+  set_property(GLOBAL APPEND PROPERTY FTUNER_BASELINES FTuner${name})
+endfunction()
+
 # Declares one of FTuner's programs; all share MLIR and LLVM.
 #   ftuner_tool(NAME source... [LINK library...])
 function(ftuner_tool name)

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
 #include "FTuner/Search/Setup/MeasurerFactory.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include <limits>

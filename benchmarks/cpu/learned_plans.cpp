@@ -12,6 +12,7 @@
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Ranking/ProgramRanker.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include <algorithm>
 #include <cstdio>

@@ -12,6 +12,7 @@
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -16,6 +16,7 @@
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Problem/ShapeReport.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include <cstdio>
 #include <limits>
 

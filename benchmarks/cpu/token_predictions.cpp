@@ -12,8 +12,9 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Schedule/CodegenModel.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include <algorithm>
 #include <cstdio>

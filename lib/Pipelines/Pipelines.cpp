@@ -4,7 +4,7 @@
 #include "FTuner/Conversion/Passes.h"
 #include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/SearchMeasurer.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 
 using namespace ftuner;
 

@@ -227,7 +227,7 @@ private:
 
 /// Who reads options.
 struct OptionReader {
-  /// "search", "strategy", "cost model", "pipeline".
+  /// "search", "strategy", "baseline", "cost model" or "pipeline".
   std::string kind;
   /// Of the strategy or cost model; empty where there is one of the kind.
   std::string name;

@@ -1,6 +1,6 @@
 //===- DietCodeModel.cpp - Occupancy, padding and votes -------------------===//
 #include "DietCodeModel.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
+#include "DietCodeTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 //===- DietCodeSpace.cpp - Micro-kernels without a shape ------------------===//
 #include "DietCodeSpace.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
+#include "DietCodeTuning.h"
 #include "FTuner/Support/RandomDraws.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>

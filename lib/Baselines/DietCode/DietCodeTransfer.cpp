@@ -1,6 +1,6 @@
 //===- DietCodeTransfer.cpp - Learned models that are kept ----------------===//
 #include "DietCodeTransfer.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
+#include "DietCodeTuning.h"
 #include "FTuner/Support/UniqueFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

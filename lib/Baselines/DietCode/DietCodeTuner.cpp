@@ -1,9 +1,9 @@
 //===- DietCodeTuner.cpp - Learned search of micro-kernels ----------------===//
 #include "DietCodeTuner.h"
 #include "DietCodePlan.h"
+#include "DietCodeTuning.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Support/RandomDraws.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,8 +1,8 @@
 //===- GensorWalk.cpp - A Markov walk over tiles --------------------------===//
 #include "GensorWalk.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
 #include "FTuner/Support/RandomDraws.h"
 #include "FTuner/Workload/Axes.h"
+#include "GensorTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

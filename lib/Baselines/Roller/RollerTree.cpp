@@ -1,7 +1,7 @@
 //===- RollerTree.cpp - Tiles as Roller constructs them -------------------===//
 #include "RollerTree.h"
 #include "FTuner/Baselines/ConstructibleTiles.h"
-#include "FTuner/Search/Problem/SearchTuning.h"
+#include "RollerTuning.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"

@@ -1,6 +1,7 @@
 //===- Explanation.cpp - Why a shape is served as it is -------------------===//
 #include "FTuner/Search/Planning/Explanation.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/Problem/Feasibility.h"
 #include "FTuner/Search/Problem/SearchTuning.h"
 #include "FTuner/Search/Ranking/ProgramRanker.h"
 #include "FTuner/Workload/Sampling.h"

@@ -1,8 +1,7 @@
 //===- SearchProblem.cpp - Checks of problems and answers -----------------===//
 #include "FTuner/CostModel/MetricOptions.h"
 #include "FTuner/Schedule/Alignment.h"
-#include "FTuner/Search/Problem/SearchStrategy.h"
-#include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Problem/Feasibility.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"

@@ -1,28 +1,8 @@
-//===- SearchStrategy.cpp - The registered strategies ---------------------===//
+//===- SearchStrategy.cpp - Check, search, verify ------------------------===//
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "llvm/ADT/STLExtras.h"
 
-namespace ftuner {
-#define FTUNER_SEARCH_STRATEGY(FUNCTION) const SearchStrategy &FUNCTION();
-#include "FTuner/Search/Strategies/SearchStrategies.def"
-} // namespace ftuner
-
 using namespace ftuner;
-
-llvm::ArrayRef<const SearchStrategy *> ftuner::searchStrategies() {
-  static const SearchStrategy *const strategies[] = {
-#define FTUNER_SEARCH_STRATEGY(FUNCTION) &FUNCTION(),
-#include "FTuner/Search/Strategies/SearchStrategies.def"
-  };
-  return strategies;
-}
-
-const SearchStrategy *ftuner::findSearchStrategy(llvm::StringRef name) {
-  for (const SearchStrategy *strategy : searchStrategies())
-    if (strategy->name() == name)
-      return strategy;
-  return nullptr;
-}
 
 llvm::Expected<Plan> ftuner::solve(const SearchProblem &problem,
                                    const SearchStrategy &strategy,

@@ -1,7 +1,7 @@
 //===- SearchSetup.cpp - From values of options to a search ---------------===//
 #include "FTuner/Search/Setup/SearchSetup.h"
 #include "FTuner/Search/Problem/MeasureOptions.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -42,41 +42,6 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
   return lines;
 }
 
-/// The same of options that the filter's reading has no stage for.
-static std::vector<std::string> unreadByFilter(const OptionValues &given,
-                                               const SearchSetup &setup) {
-  using Reading = FilterReading;
-  static const std::pair<llvm::StringRef, std::vector<Reading>> readings[] = {
-      {"epsilon-min", {Reading::Pareto, Reading::Paper}},
-      {"epsilon-max", {Reading::Pareto, Reading::Paper}},
-      {"epsilon-step", {Reading::Pareto, Reading::Paper}},
-      {"lambda-max", {Reading::Pareto, Reading::Paper}},
-      {"lambda-min", {Reading::Pareto, Reading::Paper}},
-      {"lambda-step", {Reading::Pareto, Reading::Paper}},
-      {"psi", {Reading::Pareto, Reading::Paper}},
-      {"psi-count-shared", {Reading::Artifact}},
-      {"psi-count", {Reading::Artifact}},
-      {"max-candidates", {Reading::Pareto}},
-  };
-  std::vector<std::string> lines;
-  for (const auto &[name, readers] : readings) {
-    const OptionDecl *decl = searchOptionList().find(name)->decl;
-    auto value = given.find(name);
-    if (value == given.end() || value->second == decl->defaultValue ||
-        llvm::is_contained(readers, setup.options.filter) ||
-        !llvm::is_contained(setup.strategy->options(), decl))
-      continue;
-    auto filter = given.find("filter");
-    lines.push_back(
-        ("option '" + name + "' = " + toText(value->second) +
-         " has no effect: no stage of the filter '" +
-         (filter == given.end() ? "pareto" : toText(filter->second)) +
-         "' reads it")
-            .str());
-  }
-  return lines;
-}
-
 llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   if (llvm::Error error = searchOptionList().check(given))
     return error;
@@ -111,7 +76,7 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
     return predictor.takeError();
   setup.predictor = std::move(*predictor);
   setup.unread = unreadOptions(given, setup);
-  llvm::append_range(setup.unread, unreadByFilter(given, setup));
+  llvm::append_range(setup.unread, setup.strategy->unreadOptions(given));
   llvm::append_range(setup.unread,
                      unreadMeasureOptions(given, setup.options.measuring));
   if (setup.strategy->measures())

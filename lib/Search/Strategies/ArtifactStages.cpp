@@ -99,7 +99,7 @@ static std::string above(llvm::StringRef figure, double least) {
 void ftuner::runArtifactStages(ShapeFilter &filter) {
   const SearchProblem &problem = filter.problem;
   const DeviceSpec &device = problem.device;
-  int64_t most = problem.options.activeBlocksPerSm;
+  int64_t most = filter.options.activeBlocksPerSm;
   auto figures = [&](const Survivor &s) {
     return ArtifactFigures(problem, filter.candidate(s));
   };
@@ -193,8 +193,8 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
                 pad, [&] { return above("pad", tuning::artifactShare); }});
 
   filter.keepBest(
-      SharedMemoryCmr, problem.options.psiCountShared, "cmr of shared memory",
+      SharedMemoryCmr, filter.options.psiCountShared, "cmr of shared memory",
       [&](const Survivor &s) { return figures(s).sharedMemoryCmr(); });
-  filter.keepBest(RegisterCmr, problem.options.psiCount, "cmr of registers",
+  filter.keepBest(RegisterCmr, filter.options.psiCount, "cmr of registers",
                   [&](const Survivor &s) { return figures(s).registerCmr(); });
 }

@@ -135,7 +135,7 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
   }
   counts = filter.counts;
   // Other readings of the filter are meant as they are.
-  FilterReading reading = problem.options.filter;
+  FilterReading reading = filter.options.reading;
   if (reading == FilterReading::Artifact)
     throughput = std::make_unique<ThroughputRating>(problem, shapes);
   if (predicts && reading == FilterReading::Pareto) {
@@ -403,7 +403,7 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
       if (counts[part] > 0)
         missing +=
             counts[part] * family.height(part) / rows *
-            violation(problem, asked, metrics.ukernel(family, part), resources);
+            filter.violation(asked, metrics.ukernel(family, part), resources);
   }
   if (missing == 0)
     return score;
@@ -426,7 +426,7 @@ void FTunerRanker::report(llvm::ArrayRef<RankedShape> samples,
   auto add = [&](llvm::Twine name, double value) {
     plan.statistics.push_back({name.str(), value});
   };
-  for (FilterStage stage : filterStages(problem.options.filter)) {
+  for (FilterStage stage : filterStages(filter.options.reading)) {
     llvm::StringRef name = filterStageName(stage);
     add("after_" + name, counts.kept[stage]);
     if (counts.relaxed[stage] == 0)
@@ -453,6 +453,11 @@ public:
     return joined({tileRuleOptions().decls(), candidateOptions().decls(),
                    zetaOptions().decls(), filterOptions().decls(),
                    siaOptions().decls(), metricOptions().decls()});
+  }
+
+  std::vector<std::string>
+  unreadOptions(const OptionValues &given) const override {
+    return unreadFilterOptions(given);
   }
 
   llvm::Expected<std::unique_ptr<ProgramRanker>>

@@ -20,7 +20,7 @@ struct CrossPickSteps {
 };
 } // namespace
 
-static CrossPickSteps crossPickSteps(const SearchOptions &options, double pad,
+static CrossPickSteps crossPickSteps(const FilterOptions &options, double pad,
                                      double occ) {
   auto stepsBetween = [](double low, double high, double step) {
     return std::floor((high - low) / step + tolerance);
@@ -40,12 +40,12 @@ static bool doMeet(const CrossPickSteps &steps) {
          std::min(steps.lastForPad, steps.last);
 }
 
-bool ftuner::crossPickAccepts(const SearchOptions &options, double pad,
+bool ftuner::crossPickAccepts(const FilterOptions &options, double pad,
                               double occ) {
   return doMeet(crossPickSteps(options, pad, occ));
 }
 
-double ftuner::crossPickDeficit(const SearchOptions &options, double pad,
+double ftuner::crossPickDeficit(const FilterOptions &options, double pad,
                                 double occ) {
   CrossPickSteps steps = crossPickSteps(options, pad, occ);
   if (doMeet(steps))
@@ -71,15 +71,15 @@ double ftuner::registerShare(const SearchProblem &problem,
          problem.device.registersPerSm;
 }
 
-double ftuner::violation(const SearchProblem &problem, const Demands &demands,
-                         const Metrics &metrics,
-                         const KernelResources &resources) {
+double CandidateFilter::violation(const Demands &demands,
+                                  const Metrics &metrics,
+                                  const KernelResources &resources) const {
   auto lacking = [](double value, std::optional<double> least) {
     return least && value < *least * (1 - tolerance) ? 1 - value / *least : 0.0;
   };
   double sum = 0;
   if (demands.crossPick)
-    sum += crossPickDeficit(problem.options, metrics.pad, metrics.occ);
+    sum += crossPickDeficit(options, metrics.pad, metrics.occ);
   if (demands.setBound)
     sum += lacking(1 / registerShare(problem, metrics, resources), 1);
   sum += lacking(static_cast<double>(metrics.blocks), demands.blocks);
@@ -117,7 +117,8 @@ llvm::ArrayRef<FilterStage> ftuner::filterStages(FilterReading reading) {
 
 CandidateFilter::CandidateFilter(const SearchProblem &problem,
                                  const CandidateSet &set)
-    : problem(problem), set(set) {
+    : options(filterOptions().read(problem.options.own)), problem(problem),
+      set(set) {
   for (size_t first = 0; first < set.candidates.size();) {
     const CodegenModel &path = set.candidates[first].family.path();
     std::vector<UKernel> ukernels;
@@ -156,9 +157,10 @@ FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
   for (const Group &group : groups) {
     evaluate(group, shape);
     size_t numReports = reports ? reports->size() : 0;
-    ShapeFilter stages(problem, set, counts, reports, group.first, values);
+    ShapeFilter stages(problem, options, set, counts, reports, group.first,
+                       values);
     Demands demands;
-    if (problem.options.filter == FilterReading::Artifact)
+    if (options.reading == FilterReading::Artifact)
       runArtifactStages(stages);
     else
       demands = runPaperStages(stages);

@@ -9,7 +9,7 @@ using namespace ftuner;
 
 Demands ftuner::runPaperStages(ShapeFilter &filter) {
   const SearchProblem &problem = filter.problem;
-  const SearchOptions &options = problem.options;
+  const FilterOptions &options = filter.options;
   Demands demands;
   auto efficiency = [](const Survivor &s) {
     return s.metrics.pad * s.metrics.occ;
@@ -59,7 +59,7 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
                 [&](const Survivor &s) { return cmr(s) >= leastCmr; }, cmr,
                 "cmr", cmr, [&] { return atLeast("cmr", leastCmr); }});
 
-  if (options.filter == FilterReading::Paper)
+  if (options.reading == FilterReading::Paper)
     return demands;
 
   auto threads = [&](const Survivor &s) {

@@ -14,12 +14,13 @@ using namespace ftuner;
 /// Rounding of qualities.
 static constexpr double tolerance = 1e-9;
 
-ShapeFilter::ShapeFilter(const SearchProblem &problem, const CandidateSet &set,
+ShapeFilter::ShapeFilter(const SearchProblem &problem,
+                         const FilterOptions &options, const CandidateSet &set,
                          FilterCounts &counts,
                          std::vector<StageReport> *reports, unsigned first,
                          llvm::ArrayRef<Metrics> metrics)
-    : problem(problem), set(set), counts(counts), reports(reports),
-      sia(siaOptions().read(problem.options.own)) {
+    : problem(problem), options(options), set(set), counts(counts),
+      reports(reports), sia(siaOptions().read(problem.options.own)) {
   survivors.reserve(metrics.size());
   for (auto [index, value] : llvm::enumerate(metrics))
     survivors.push_back({first + static_cast<unsigned>(index), value});

@@ -29,9 +29,10 @@ struct Stage {
 class ShapeFilter {
 public:
   /// Begins with the candidates from `first` on, which have these metrics.
-  ShapeFilter(const SearchProblem &problem, const CandidateSet &set,
-              FilterCounts &counts, std::vector<StageReport> *reports,
-              unsigned first, llvm::ArrayRef<Metrics> metrics);
+  ShapeFilter(const SearchProblem &problem, const FilterOptions &options,
+              const CandidateSet &set, FilterCounts &counts,
+              std::vector<StageReport> *reports, unsigned first,
+              llvm::ArrayRef<Metrics> metrics);
 
   /// Keeps what the stage accepts, or if that is nothing, what has the best
   /// quality; whether something was accepted.
@@ -48,6 +49,7 @@ public:
   }
 
   const SearchProblem &problem;
+  const FilterOptions &options;
   /// What is left, ascending by candidate.
   std::vector<Survivor> survivors;
 

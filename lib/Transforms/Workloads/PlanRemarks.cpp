@@ -1,6 +1,6 @@
 //===- PlanRemarks.cpp - What is told of plans ----------------------------===//
 #include "PlanRemarks.h"
-#include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Problem/Feasibility.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"

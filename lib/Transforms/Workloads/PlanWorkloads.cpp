@@ -1,8 +1,8 @@
 //===- PlanWorkloads.cpp - Searches the kernels of each workload ----------===//
 #include "FTuner/Analysis/Stages.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
 #include "FTuner/Search/Setup/MeasurerFactory.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
 #include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Transforms/Passes.h"
 #include "PlanRemarks.h"

@@ -1,6 +1,7 @@
 //===- MeasuringStrategy.cpp - A strategy that measures -------------------===//
 #include "MeasuringStrategy.h"
 #include "FTuner/Schedule/Alignment.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <random>

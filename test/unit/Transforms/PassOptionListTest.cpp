@@ -1,7 +1,7 @@
 //===- PassOptionListTest.cpp - Declared options of passes ----------------===//
 #include "FTuner/Transforms/PassOptionList.h"
 #include "FTuner/Pipelines/Pipelines.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
 #include "FTuner/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"

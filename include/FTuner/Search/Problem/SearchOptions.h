@@ -1,47 +1,101 @@
-//===- SearchOptions.h - Options of the search, and who reads them -*- C++ -*-//
+//===- SearchOptions.h - Options that several strategies read ---*- C++ -*-===//
 //
-// The declarations of what SearchOptions holds, in tables by who reads it, and
-// the list of all options: those of every search, and those that strategies and
-// cost models declare. Passes, pipelines, tools and Python take that list as it
-// is (Options.h says what an option is).
+// The options of a search, and their declarations in tables by who reads them.
+// What one strategy or one cost model reads alone it declares for itself
+// (Options.h says what an option is).
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_PROBLEM_SEARCHOPTIONS_H
 #define FTUNER_SEARCH_PROBLEM_SEARCHOPTIONS_H
 
-#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/CostModel/CostModel.h"
+#include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/Problem/MeasureOptions.h"
 #include "FTuner/Support/Options.h"
+#include <algorithm>
 
 namespace ftuner {
 
-/// The value of the option "paths" that stands for all paths but the gated
-/// ones, and of these for those that were proven.
-constexpr llvm::StringLiteral kAutoPaths = "auto";
-
-/// What a search is made of, by name.
-struct SearchChoice {
-  std::string strategy = "ftuner";
-  std::string costModel = "latency";
-  /// Names of codegen paths, separated by commas, or "auto".
-  std::string paths = kAutoPaths.str();
-  /// Names of gates that are open with "auto", and of paths and gates that
-  /// "auto" leaves out.
-  std::string provenPaths, failedPaths;
+/// Which tiles candidates are made of.
+enum class TileRule {
+  /// RegTileRule and SmemTileRule of the paper (TileRules.h).
+  Divisors,
+  /// These, and tiles that codegen paths suggest, which the divisors of an
+  /// awkward extent lack.
+  Aligned,
 };
 
-/// The codegen paths of a choice.
-struct ChosenPaths {
-  llvm::SmallVector<const CodegenModel *> models;
-  /// Gates that are open since they were proven, and those that nothing has
-  /// proven yet.
-  llvm::SmallVector<Gate> proven = {}, unproven = {};
-  /// Fields of the models' schedules that stay at their defaults.
+/// Which programs a shape may have.
+enum class ProgramPool {
+  /// uProg of algorithm 2: exact partitions of the main axis by uKernels that
+  /// the filter left for any shape of the range, ranked by score alone. Others
+  /// only where there is none.
+  Exact,
+  /// Exact partitions by one uKernel, or by two that could not do so alone, and
+  /// of the shape's own candidates those that pad less than one row of threads.
+  /// Programs that miss what the filter asks for the shape rank lower, by the
+  /// share that they miss.
+  Tight,
+  /// One uKernel of those that the filter left for any shape of the range,
+  /// ranked by score alone: algorithm 1 without algorithm 2.
+  Single,
+};
+
+/// Which axis is the main one: programs combine uKernels along it (MainAxis.h).
+enum class MainAxis {
+  /// `Workload::mainAxis`: the largest dynamic space axis.
+  Dynamic,
+  /// `Workload::largestSpaceAxis`: the largest space axis, as the paper says.
+  Largest,
+};
+
+/// What several strategies read, under the paper's names (section IV), and the
+/// bounds that keep the number of candidates and of kernels small.
+struct SearchOptions {
+  TileRule tileRule = TileRule::Aligned;
+  /// Active blocks per SM that SetBound allows (ζ); 0 is the device's default
+  /// (`defaultZeta`).
+  int64_t zeta = 0;
+  CostModelOptions cost;
+  /// What is measured, by strategies that rank.
+  MeasureOptions measuring;
+  ProgramPool pool = ProgramPool::Tight;
+  MainAxis mainAxis = MainAxis::Dynamic;
+  /// Whether families may split the reduce axis into slices.
+  bool splitK = true;
+  /// True where threads of a block may share out the steps along the reduce
+  /// axis.
+  bool slicedK = true;
+  bool batchTiles = true;
+  /// Whether kernels may take tensor maps (TensorMap.h): hosts that pass no
+  /// more than pointers and i32 have none.
+  bool tensorMaps = true;
+  /// Fields of schedules that stay at their defaults, as no gate is open for
+  /// them.
   llvm::SmallVector<const ScheduleField *> closedFields = {};
-};
-llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
+  /// Best programs of each shape that the plan keeps.
+  int64_t topK = 1;
+  /// Most kernel families of one workload, those for unaligned operands
+  /// included.
+  int64_t maxKernels = 24;
+  /// Mean regret, as a share of the fastest programs' time, that a kernel
+  /// family must save to join the plan.
+  double leastGain = 1e-3;
+  /// Values of the options that strategies declare for themselves
+  /// (`SearchStrategy::options`).
+  OptionValues own = {};
 
-/// strategy, cost-model, paths, proven-paths and failed-paths.
-const OptionTable<SearchChoice> &searchChoiceOptions();
+  /// Says which member is out of its range, whatever the workload is; `solve`
+  /// checks `own`.
+  llvm::Error check() const;
+};
+
+/// Best programs of a shape that explanations compare: the second one is what
+/// the first is compared with.
+inline int64_t shownPrograms(const SearchOptions &options) {
+  return std::max<int64_t>(options.topK, 2);
+}
+
 /// Those of every search: top-k, max-kernels, least-gain, tensor-maps.
 const OptionTable<SearchOptions> &commonOptions();
 /// Which tiles candidates have: tile-rule.
@@ -52,17 +106,8 @@ const OptionTable<SearchOptions> &candidateOptions();
 /// Blocks of an SM, which SetBound and the rule for pipeline stages ask for:
 /// zeta.
 const OptionTable<SearchOptions> &zetaOptions();
-/// The filter's: filter, ε, λ, ψ, psi-count, active-blocks-per-sm,
-/// max-candidates.
-const OptionTable<SearchOptions> &filterOptions();
-
-/// The options of every search, then those of the strategies and of the cost
-/// models, as they are listed.
-const OptionList &searchOptionList();
-
-/// The members of SearchOptions and of its cost options, and in `own` what is
-/// none of them. The values must have passed `OptionList::check`.
-SearchOptions readSearchOptions(const OptionValues &given);
+/// All tables of members of SearchOptions.
+llvm::ArrayRef<const OptionTable<SearchOptions> *> sharedOptions();
 
 } // namespace ftuner
 

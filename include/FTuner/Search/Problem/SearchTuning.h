@@ -9,7 +9,7 @@
 namespace ftuner::tuning {
 #define FTUNER_SEARCH_TUNING(TYPE, NAME, VALUE, TEXT, SOURCE)                  \
   inline constexpr TYPE NAME = VALUE;
-#include "SearchTuning.def"
+#include "FTuner/Search/Problem/SearchTuning.def"
 } // namespace ftuner::tuning
 
 #endif // FTUNER_SEARCH_PROBLEM_SEARCHTUNING_H

@@ -9,7 +9,8 @@
 
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/Predictor.h"
-#include "FTuner/Search/Problem/SearchOptions.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
 #include <optional>
 
 namespace ftuner {

@@ -37,6 +37,7 @@
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Problem/ShapeReport.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Strategies/FilterOptions.h"
 #include <array>
 #include <optional>
 
@@ -44,11 +45,11 @@ namespace ftuner {
 
 /// Membership of CrossPick in closed form: the steps where Pad passes are a
 /// prefix, those where Occ passes a suffix; they must meet.
-bool crossPickAccepts(const SearchOptions &options, double pad, double occ);
+bool crossPickAccepts(const FilterOptions &options, double pad, double occ);
 
 /// What lacks for CrossPick at the step that is nearest, as shares of ε and λ;
 /// 0 if it accepts.
-double crossPickDeficit(const SearchOptions &options, double pad, double occ);
+double crossPickDeficit(const FilterOptions &options, double pad, double occ);
 
 enum FilterStage {
   // Of the paper.
@@ -132,6 +133,12 @@ public:
   FilterResult run(llvm::ArrayRef<int64_t> shape,
                    std::vector<StageReport> &reports);
 
+  /// By how much a uKernel misses the demands of a shape: the sum of what lacks
+  /// at each stage as a share of what is asked; 0 if it passes.
+  double violation(const Demands &demands, const Metrics &metrics,
+                   const KernelResources &resources) const;
+
+  const FilterOptions options;
   /// Summed over the shapes so far.
   FilterCounts counts;
 
@@ -156,11 +163,6 @@ private:
   /// Metrics of every candidate of a group for one shape.
   std::vector<Metrics> values;
 };
-
-/// By how much a uKernel misses the demands of a shape: the sum of what lacks
-/// at each stage as a share of what is asked; 0 if it passes.
-double violation(const SearchProblem &problem, const Demands &demands,
-                 const Metrics &metrics, const KernelResources &resources);
 
 } // namespace ftuner
 

@@ -4,6 +4,7 @@
 #include "DietCodeTransfer.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

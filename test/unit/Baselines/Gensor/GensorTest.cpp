@@ -2,6 +2,7 @@
 #include "../../Search/DeviceTest.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Problem/ShapeReport.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "GensorWalk.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>

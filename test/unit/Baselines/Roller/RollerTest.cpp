@@ -1,6 +1,7 @@
 //===- RollerTest.cpp - Roller's construction and model -------------------===//
 #include "../../Search/DeviceTest.h"
 #include "FTuner/Search/Problem/ShapeReport.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "RollerTree.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"

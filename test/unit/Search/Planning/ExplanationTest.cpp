@@ -2,6 +2,7 @@
 #include "FTuner/Search/Planning/Explanation.h"
 #include "../DeviceTest.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 #include <numeric>

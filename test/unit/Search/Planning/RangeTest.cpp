@@ -8,6 +8,7 @@
 #include "../StubModel.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
@@ -241,7 +242,7 @@ TEST_F(RangeTest, HugeExtentsDoNotOverflow) {
   tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
   tied.axes[1].factor = maxExtent;
   options.maxKernels = 4;
-  options.maxCandidates = 4;
+  options.own["max-candidates"] = int64_t(4);
   for (const Workload &workload :
        {Workload::batchMatmul(huge, huge, huge, huge),
         Workload::batchMatmul(step, step, step, step),

@@ -3,6 +3,7 @@
 #include "FTuner/Measure/CostModelMeasurer.h"
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include "MeasuringStrategy.h"
 #include "llvm/ADT/STLExtras.h"

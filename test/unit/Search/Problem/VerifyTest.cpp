@@ -2,6 +2,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include <functional>
 #include <gtest/gtest.h>
 #include <limits>
@@ -352,14 +353,8 @@ TEST_F(VerifyTest, ChecksTheProblem) {
     EXPECT_NE(problemError().find(part), std::string::npos) << problemError();
     options = defaults;
   };
-  options.epsilonMin = 1.5;
-  expectOption("option 'epsilon-min': expected 0 to 1");
-  options.epsilonMax = 0.4;
-  expectOption("option 'epsilon-max'");
-  options.lambdaStep = 0;
-  expectOption("option 'lambda-step'");
-  options.psi = std::numeric_limits<double>::quiet_NaN();
-  expectOption("option 'psi'");
+  options.leastGain = std::numeric_limits<double>::quiet_NaN();
+  expectOption("option 'least-gain': expected 0 to 1");
   options.maxKernels = 0;
   expectOption("option 'max-kernels': expected 1 to 1024, but got 0");
   options.zeta = -1;

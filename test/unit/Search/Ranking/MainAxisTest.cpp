@@ -2,6 +2,7 @@
 #include "FTuner/Search/Ranking/MainAxis.h"
 #include "../DeviceTest.h"
 #include "../StubModel.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/StringExtras.h"
 #include <gtest/gtest.h>
 

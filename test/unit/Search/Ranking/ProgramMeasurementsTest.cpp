@@ -5,6 +5,7 @@
 #include "FTuner/Measure/CostModelMeasurer.h"
 #include "FTuner/Measure/MeasurementLog.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"

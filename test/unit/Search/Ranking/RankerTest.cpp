@@ -2,6 +2,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Search/Planning/RankedStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 
 using namespace ftuner;

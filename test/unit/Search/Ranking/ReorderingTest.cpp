@@ -3,6 +3,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Search/Planning/RankedStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include <limits>
 
@@ -128,7 +129,7 @@ TEST_F(ReorderingTest, AStrategyWithAnOrderOfItsOwnKeepsIt) {
   EXPECT_EQ(says(p, "roller"), 1);
   EXPECT_EQ(says(p, "ftuner"), 0);
   EXPECT_EQ(says(problem(*findCostModel("latency")), "roller"), 0);
-  p.options.filter = FilterReading::Artifact;
+  p.options.own["filter"] = std::string("artifact");
   EXPECT_EQ(says(p, "ftuner"), 1);
 }
 

@@ -1,6 +1,7 @@
 //===- SplitCandidatesTest.cpp - Where slices of k are looked for ---------===//
 #include "../DeviceTest.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>

@@ -9,6 +9,7 @@
 #include "../StubModel.h"
 #include "FTuner/Dispatch/Intervals.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>

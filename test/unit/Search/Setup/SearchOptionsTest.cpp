@@ -1,6 +1,8 @@
 //===- SearchOptionsTest.cpp - The options that the search declares -------===//
-#include "FTuner/Search/Problem/SearchOptions.h"
 #include "FTuner/Schedule/CodegenModel.h"
+#include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/SearchOptionList.h"
+#include "FTuner/Search/Strategies/FilterOptions.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -47,7 +49,7 @@ TEST(SearchOptions, DefaultsAreThoseOfTheStruct) {
   SearchOptions read = readSearchOptions({}), made;
   EXPECT_FALSE(read.check());
   EXPECT_EQ(read.topK, made.topK);
-  EXPECT_EQ(read.epsilonMin, made.epsilonMin);
+  EXPECT_EQ(read.maxKernels, made.maxKernels);
   EXPECT_EQ(read.pool, made.pool);
   EXPECT_TRUE(read.own.empty());
 }
@@ -103,18 +105,6 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
       {"sliced-k", false},
       {"tensor-maps", false},
       {"zeta", int64_t(4)},
-      {"epsilon-min", 0.11},
-      {"epsilon-max", 0.12},
-      {"epsilon-step", 0.13},
-      {"lambda-max", 0.15},
-      {"lambda-min", 0.14},
-      {"lambda-step", 0.16},
-      {"filter", std::string("artifact")},
-      {"psi", 0.17},
-      {"psi-count", int64_t(7)},
-      {"psi-count-shared", int64_t(8)},
-      {"active-blocks-per-sm", int64_t(5)},
-      {"max-candidates", int64_t(6)},
       {"least-gain", 0.18},
       {"strategy", std::string("roller")},
       {"cost-model", std::string("sia")},
@@ -142,9 +132,6 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.pool, ProgramPool::Exact);
   EXPECT_FALSE(options.batchTiles);
   EXPECT_EQ(options.mainAxis, MainAxis::Largest);
-  EXPECT_EQ(options.filter, FilterReading::Artifact);
-  EXPECT_EQ(options.psiCount, 7);
-  EXPECT_EQ(options.psiCountShared, 8);
   EXPECT_FALSE(options.splitK);
   EXPECT_FALSE(options.slicedK);
   EXPECT_FALSE(options.tensorMaps);
@@ -157,19 +144,23 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.measuring.memoryMib, 12);
   EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
-  EXPECT_EQ(options.epsilonMin, 0.11);
-  EXPECT_EQ(options.epsilonMax, 0.12);
-  EXPECT_EQ(options.epsilonStep, 0.13);
-  EXPECT_EQ(options.lambdaMin, 0.14);
-  EXPECT_EQ(options.lambdaMax, 0.15);
-  EXPECT_EQ(options.lambdaStep, 0.16);
-  EXPECT_EQ(options.psi, 0.17);
-  EXPECT_EQ(options.activeBlocksPerSm, 5);
-  EXPECT_EQ(options.maxCandidates, 6);
   EXPECT_EQ(options.leastGain, 0.18);
   // The rest is for those who declared it.
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
+  FilterOptions filter = filterOptions().read(options.own);
+  EXPECT_EQ(filter.reading, FilterReading::Artifact);
+  EXPECT_EQ(filter.psiCount, 7);
+  EXPECT_EQ(filter.psiCountShared, 8);
+  EXPECT_EQ(filter.epsilonMin, 0.11);
+  EXPECT_EQ(filter.epsilonMax, 0.12);
+  EXPECT_EQ(filter.epsilonStep, 0.13);
+  EXPECT_EQ(filter.lambdaMin, 0.14);
+  EXPECT_EQ(filter.lambdaMax, 0.15);
+  EXPECT_EQ(filter.lambdaStep, 0.16);
+  EXPECT_EQ(filter.psi, 0.17);
+  EXPECT_EQ(filter.activeBlocksPerSm, 5);
+  EXPECT_EQ(filter.maxCandidates, 6);
   SearchChoice choice = searchChoiceOptions().read(given);
   EXPECT_EQ(choice.strategy, "roller");
   EXPECT_EQ(choice.costModel, "sia");
@@ -264,8 +255,8 @@ TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
   EXPECT_EQ(checked({{"c1", 2e9}}),
             "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
-            "option 'strategy': expected one of ftuner, roller, gensor, "
-            "dietcode, exhaustive, random, but got 'luck'");
+            "option 'strategy': expected one of ftuner, exhaustive, "
+            "random, roller, gensor, dietcode, but got 'luck'");
 }
 
 /// Reads an option of its own, which no list knows.

@@ -7,6 +7,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Search/Planning/RangePlanner.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Search/Strategies/Filter.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using namespace ftuner;
 namespace {
 class ArtifactTest : public DeviceTest {
 protected:
-  ArtifactTest() { options.filter = FilterReading::Artifact; }
+  ArtifactTest() { options.own["filter"] = std::string("artifact"); }
 
   SearchProblem problem(llvm::StringRef costModel = "latency") {
     return {workload, device, path, *findCostModel(costModel), options};
@@ -121,19 +122,19 @@ TEST_F(ArtifactTest, PsiIsACountByTwoRatios) {
   add(32, 64, 2, 4);
   add(32, 128, 8, 4);
   EXPECT_EQ(run(), (std::vector<unsigned>{0, 1, 2}));
-  options.psiCountShared = 2;
+  options.own["psi-count-shared"] = int64_t(2);
   EXPECT_EQ(run(), (std::vector<unsigned>{0, 2}));
   // Shared memory first: the other way round 0 would be left.
-  options.psiCount = 1;
+  options.own["psi-count"] = int64_t(1);
   EXPECT_EQ(run(), (std::vector<unsigned>{2}));
   EXPECT_EQ(kept, (std::vector<int64_t>{3, 3, 3, 3, 3, 2, 1}));
   // As the artifact has it.
-  EXPECT_EQ(SearchOptions().psiCountShared, 20);
-  EXPECT_EQ(SearchOptions().psiCount, 10);
+  EXPECT_EQ(FilterOptions().psiCountShared, 20);
+  EXPECT_EQ(FilterOptions().psiCount, 10);
 }
 
 TEST_F(ArtifactTest, ThePapersReadingHasFourStages) {
-  options.filter = FilterReading::Paper;
+  options.own["filter"] = std::string("paper");
   for (int64_t rows : {1, 2})
     for (int i = 0; i < 300; ++i) // More than max-candidates.
       add(64, 64, 4 * rows, 4);

@@ -9,6 +9,7 @@
 #include "../../Scale.h"
 #include "../DeviceTest.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 

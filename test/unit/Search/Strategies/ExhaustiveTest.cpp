@@ -3,6 +3,7 @@
 #include "../StubModel.h"
 #include "FTuner/CostModel/Metrics.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -140,10 +141,11 @@ static bool isInOpenPool(const SearchProblem &problem,
 TEST_F(ExhaustiveTest, FTunerFindsTheOptimumWithoutItsFilter) {
   workload =
       Workload::matmul({1, 128}, SizeRange::fixed(640), SizeRange::fixed(64));
-  options.epsilonMin = options.lambdaMin = options.lambdaMax = options.psi = 0;
-  options.activeBlocksPerSm = 1;
+  for (const char *name : {"epsilon-min", "lambda-min", "lambda-max", "psi"})
+    options.own[name] = 0.0;
+  options.own["active-blocks-per-sm"] = int64_t(1);
   options.zeta = 1;
-  options.maxCandidates = 1 << 20;
+  options.own["max-candidates"] = int64_t(1 << 20);
   int numChecked = 0, numOptimal = 0;
   for (const CostModel *model : costModels())
     for (int64_t m = 16; m <= 128; m += 7) {

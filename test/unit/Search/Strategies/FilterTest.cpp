@@ -3,15 +3,17 @@
 #include "../../RandomSeed.h"
 #include "../DeviceTest.h"
 #include "../StubModel.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
+#include <limits>
 #include <random>
 
 using namespace ftuner;
 
 /// CrossPick as the paper words it: step both thresholds, keep what passes at
 /// some step.
-static bool walkCrossPick(const SearchOptions &options, double pad,
+static bool walkCrossPick(const FilterOptions &options, double pad,
                           double occ) {
   for (int i = 0;; ++i) {
     double epsilon = options.epsilonMin + i * options.epsilonStep;
@@ -28,10 +30,10 @@ TEST(CrossPick, ClosedFormEqualsTheWalk) {
   RandomSeed seed;
   std::mt19937 random(seed);
   std::uniform_real_distribution<double> share(0, 1);
-  SearchOptions published, steep;
+  FilterOptions published, steep;
   steep.lambdaStep = 0.02;
   steep.epsilonStep = 0.03;
-  for (const SearchOptions &options : {published, steep}) {
+  for (const FilterOptions &options : {published, steep}) {
     int accepted = 0;
     for (int round = 0; round < 50000; ++round) {
       double pad = 0.4 + 0.6 * share(random), occ = 0.85 + 0.15 * share(random);
@@ -48,7 +50,7 @@ TEST(CrossPick, ClosedFormEqualsTheWalk) {
 }
 
 TEST(CrossPick, ThresholdsOfTheV100) {
-  SearchOptions options;
+  FilterOptions options;
   EXPECT_TRUE(crossPickAccepts(options, 0.50, 0.95));
   EXPECT_FALSE(crossPickAccepts(options, 0.50, 0.949));
   EXPECT_TRUE(crossPickAccepts(options, 0.95, 0.905));
@@ -112,14 +114,15 @@ TEST_F(FilterTest, SurvivorsMeetEveryThreshold) {
   for (const Survivor &survivor : result.survivors) {
     const Candidate &candidate = set->candidates[survivor.candidate];
     const Metrics &m = survivor.metrics;
-    EXPECT_TRUE(walkCrossPick(options, m.pad, m.occ));
+    EXPECT_TRUE(walkCrossPick(filter.options, m.pad, m.occ));
     EXPECT_GE(m.blocks, 2 * 80);
     EXPECT_GE(m.cmr, 0.5 * best);
     EXPECT_GE(candidate.resources.threads, 128);
     EXPECT_LE(2 * candidate.resources.registersPerThread *
                   candidate.resources.threads,
               device.registersPerSm);
-    EXPECT_EQ(violation(p, result.demandsOf(stub), m, candidate.resources), 0);
+    EXPECT_EQ(filter.violation(result.demandsOf(stub), m, candidate.resources),
+              0);
   }
   for (int stage = 0; stage < NumFilterStages; ++stage)
     EXPECT_EQ(counts.relaxed[stage], 0);
@@ -181,7 +184,7 @@ TEST_F(FilterTest, KeepsAtMostMaxCandidates) {
   CandidateFilter open(p, *set);
   std::vector<Survivor> all = open.run({2048, 2304, 768}).survivors;
   ASSERT_GT(all.size(), 3u);
-  p.options.maxCandidates = 3;
+  p.options.own["max-candidates"] = int64_t(3);
   CandidateFilter filter(p, *set);
   std::vector<Survivor> kept = filter.run({2048, 2304, 768}).survivors;
   ASSERT_EQ(kept.size(), 3u);
@@ -212,4 +215,20 @@ TEST_F(FilterTest, ReportsDevicesThatHoldNoTile) {
   EXPECT_NE(message.find("expected at most 256 bytes of shared memory"),
             std::string::npos)
       << message;
+}
+
+TEST_F(FilterTest, SolveChecksItsOptions) {
+  const std::pair<const char *, double> wrong[] = {
+      {"epsilon-min", 1.5},
+      {"epsilon-max", 0.4},
+      {"lambda-step", 0},
+      {"psi", std::numeric_limits<double>::quiet_NaN()}};
+  for (const auto &[name, value] : wrong) {
+    options.own = {{name, value}};
+    llvm::Expected<Plan> plan = solve(problem(), *findSearchStrategy("ftuner"));
+    std::string error = llvm::toString(plan.takeError());
+    EXPECT_TRUE(llvm::StringRef(error).starts_with(
+        "option '" + std::string(name) + "': expected"))
+        << error;
+  }
 }

@@ -7,6 +7,7 @@
 #include "../DeviceTest.h"
 #include "../StubModel.h"
 #include "FTuner/Search/Planning/RangePlanner.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Search/Strategies/Combination.h"
 #include "FTuner/Search/Strategies/Filter.h"
 #include "FTuner/Workload/Contraction.h"
@@ -26,7 +27,7 @@ protected:
     if (HasFatalFailure())
       return;
     // A few candidates, so that not every size has an exact partition.
-    options.maxCandidates = 3;
+    options.own["max-candidates"] = int64_t(3);
     options.topK = 1 << 20;
   }
   SearchProblem problem(ProgramPool pool) {
@@ -251,9 +252,9 @@ TEST_F(PoolTest, ProgramsThatMissWhatTheFilterAsksRankLower) {
       for (unsigned part = 0; part < family.tiles.size(); ++part)
         misses |=
             counts[part] > 0 &&
-            violation(p, demands,
-                      ukernelMetrics(workload, shape, family, part, device),
-                      resources) > 0;
+            filter.violation(
+                demands, ukernelMetrics(workload, shape, family, part, device),
+                resources) > 0;
       EXPECT_EQ(program.rating < program.score.score, misses) << family.str();
       numMissing += misses;
     }

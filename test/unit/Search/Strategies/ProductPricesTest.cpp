@@ -9,6 +9,7 @@
 #include "FTuner/CostModel/Calibration.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -93,7 +94,7 @@ void ProductPrices::checkPrices(int64_t n, int64_t k, ElementType type) {
   const CostModel &model = *findCostModel("latency");
   SearchProblem problem{workload, device, codegenModels(), model, options};
   // Few candidates are enough: a plan near the best is wanted, not the best.
-  problem.options.maxCandidates = 64;
+  problem.options.own["max-candidates"] = int64_t(64);
   problem.options.maxKernels = 8;
   llvm::Expected<Plan> plan = solve(problem, *searchStrategies().front());
   ASSERT_TRUE(static_cast<bool>(plan)) << llvm::toString(plan.takeError());

@@ -2,6 +2,7 @@
 #include "../DeviceTest.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Search/Ranking/Candidates.h"
+#include "FTuner/Search/Setup/StrategyRegistry.h"
 #include "FTuner/Workload/Contraction.h"
 #include <cmath>
 #include <map>

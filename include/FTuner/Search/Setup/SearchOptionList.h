@@ -1,0 +1,53 @@
+//===- SearchOptionList.h - All options of a search -------------*- C++ -*-===//
+//
+// What a search is made of, by name, and the list of all options: those of
+// every search, and those that strategies and cost models declare. Passes,
+// pipelines, tools and Python take that list as it is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef FTUNER_SEARCH_SETUP_SEARCHOPTIONLIST_H
+#define FTUNER_SEARCH_SETUP_SEARCHOPTIONLIST_H
+
+#include "FTuner/Search/Problem/SearchOptions.h"
+
+namespace ftuner {
+
+/// The value of the option "paths" that stands for all paths but the gated
+/// ones, and of these for those that were proven.
+constexpr llvm::StringLiteral kAutoPaths = "auto";
+
+/// What a search is made of, by name.
+struct SearchChoice {
+  std::string strategy = "ftuner";
+  std::string costModel = "latency";
+  /// Names of codegen paths, separated by commas, or "auto".
+  std::string paths = kAutoPaths.str();
+  /// Names of gates that are open with "auto", and of paths and gates that
+  /// "auto" leaves out.
+  std::string provenPaths, failedPaths;
+};
+
+/// The codegen paths of a choice.
+struct ChosenPaths {
+  llvm::SmallVector<const CodegenModel *> models;
+  /// Gates that are open since they were proven, and those that nothing has
+  /// proven yet.
+  llvm::SmallVector<Gate> proven = {}, unproven = {};
+  /// Fields of the models' schedules that stay at their defaults.
+  llvm::SmallVector<const ScheduleField *> closedFields = {};
+};
+llvm::Expected<ChosenPaths> readPaths(const SearchChoice &choice);
+
+/// strategy, cost-model, paths, proven-paths and failed-paths.
+const OptionTable<SearchChoice> &searchChoiceOptions();
+/// The options of every search, then those of the strategies and of the cost
+/// models, as they are listed.
+const OptionList &searchOptionList();
+
+/// The members of SearchOptions and of its cost options, and in `own` what is
+/// none of them. The values must have passed `OptionList::check`.
+SearchOptions readSearchOptions(const OptionValues &given);
+
+} // namespace ftuner
+
+#endif // FTUNER_SEARCH_SETUP_SEARCHOPTIONLIST_H
