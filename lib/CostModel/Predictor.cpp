@@ -608,14 +608,13 @@ llvm::Error PredictorReader::readForest(PredictorForest &forest) {
     return error("expected fewer nodes");
   const float *from = it->second.values.data();
   for (size_t tree = 0; tree < numTrees; ++tree) {
-    size_t root = forest.nodes.size();
-    forest.roots.push_back(static_cast<uint32_t>(root));
+    std::vector<DecisionForest::Node> nodes(numNodes);
     for (size_t place = 0; place < numNodes; ++place, from += fields) {
-      PredictorForest::Node &node = forest.nodes.emplace_back();
-      node.threshold = from[1];
-      node.value = from[4];
-      if (from[0] < 0)
+      DecisionForest::Node &node = nodes[place];
+      if (from[0] < 0) {
+        node.threshold = from[4];
         continue;
+      }
       // Children behind their parents: every walk ends.
       auto isChild = [&](float child) {
         return child > static_cast<float>(place) &&
@@ -627,9 +626,11 @@ llvm::Error PredictorReader::readForest(PredictorForest &forest) {
           !isChild(from[2]) || !isChild(from[3]))
         return error("expected nodes whose children come behind them");
       node.input = static_cast<int32_t>(from[0]);
-      node.left = static_cast<uint32_t>(root + static_cast<size_t>(from[2]));
-      node.right = static_cast<uint32_t>(root + static_cast<size_t>(from[3]));
+      node.threshold = DecisionForest::thresholdUpTo(from[1]);
+      node.left = static_cast<uint32_t>(from[2]);
+      node.right = static_cast<uint32_t>(from[3]);
     }
+    forest.trees.add(nodes);
   }
   return llvm::Error::success();
 }

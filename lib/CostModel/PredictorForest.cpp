@@ -37,14 +37,6 @@ void PredictorForest::predict(llvm::ArrayRef<const PredictorProgram *> programs,
   llvm::copy(device, inputs.begin() + kNumProgramFeatures);
   for (auto [program, value] : llvm::zip_equal(programs, values)) {
     fillMeans(*program, inputs);
-    double label = base;
-    for (uint32_t root : roots) {
-      const Node *node = &nodes[root];
-      while (node->input >= 0)
-        node = &nodes[inputs[node->input] <= node->threshold ? node->left
-                                                             : node->right];
-      label += node->value;
-    }
-    value = labels.backward(label);
+    value = labels.backward(trees.sum(inputs, base));
   }
 }

@@ -1,33 +1,24 @@
 //===- PredictorForest.h - Boosted trees as a predictor ---------*- C++ -*-===//
 //
-// Trees of decisions on the mean features of a program's statements, those of
-// several parts by their blocks, and the figures of its device: the sum of what
-// they say is a label. They know nothing of the order of statements.
+// A predictor whose label is the sum of decision trees (DecisionForest.h).
+// Their inputs are the mean features of a program's statements, weighted by the
+// blocks of its parts, and then the figures of its device. The order of
+// statements does not count.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_COSTMODEL_PREDICTORFOREST_H
 #define FTUNER_LIB_COSTMODEL_PREDICTORFOREST_H
 
+#include "FTuner/CostModel/DecisionForest.h"
 #include "PredictorForm.h"
 
 namespace ftuner {
 
 class PredictorForest final : public PredictorForm {
 public:
-  struct Node {
-    /// Number of an input, features before figures; negative for a leaf.
-    int32_t input = -1;
-    /// Inputs up to it go left.
-    float threshold = 0;
-    /// Positions in `nodes`, behind that of this node.
-    uint32_t left = 0, right = 0;
-    /// Of a leaf.
-    float value = 0;
-  };
-  /// Of all trees, and where each one begins.
-  std::vector<Node> nodes;
-  std::vector<uint32_t> roots;
-  /// What the trees' sum is added to.
+  /// Trees over features and figures, in this order.
+  DecisionForest trees;
+  /// The summand that all labels share.
   double base = 0;
 
   std::vector<float> encodeDevice(llvm::ArrayRef<float> figures) const override;

@@ -88,7 +88,7 @@ llvm::Expected<BoostedTrees> BoostedTrees::parse(llvm::StringRef json) {
     if (const llvm::json::Array *categories = tree->getArray("categories"))
       if (!categories->empty())
         return makeError("expected numerical features, but got categories");
-    size_t count = children->size(), first = result.nodes.size();
+    size_t count = children->size();
     std::vector<double> lists[5];
     for (auto [list, name] :
          {std::pair(0, "left_children"), std::pair(1, "right_children"),
@@ -99,8 +99,9 @@ llvm::Expected<BoostedTrees> BoostedTrees::parse(llvm::StringRef json) {
         return numbers.takeError();
       lists[list] = std::move(*numbers);
     }
+    std::vector<DecisionForest::Node> nodes(count);
     for (size_t i = 0; i < count; ++i) {
-      Node node;
+      DecisionForest::Node &node = nodes[i];
       node.threshold = static_cast<float>(lists[3][i]);
       node.unknownGoesLeft = lists[4][i] != 0;
       if (lists[0][i] >= 0) {
@@ -112,28 +113,12 @@ llvm::Expected<BoostedTrees> BoostedTrees::parse(llvm::StringRef json) {
         if (!(lists[2][i] >= 0 && lists[2][i] < *numFeatures))
           return makeError("expected a feature below " +
                            llvm::Twine(result.features));
-        node.left = static_cast<int32_t>(first + lists[0][i]);
-        node.right = static_cast<int32_t>(first + lists[1][i]);
-        node.feature = static_cast<uint32_t>(lists[2][i]);
+        node.left = static_cast<uint32_t>(lists[0][i]);
+        node.right = static_cast<uint32_t>(lists[1][i]);
+        node.input = static_cast<int32_t>(lists[2][i]);
       }
-      result.nodes.push_back(node);
     }
-    result.roots.push_back(first);
+    result.trees.add(nodes);
   }
   return result;
-}
-
-float BoostedTrees::predict(llvm::ArrayRef<float> row) const {
-  float sum = base;
-  for (size_t root : roots) {
-    const Node *node = &nodes[root];
-    while (node->left >= 0) {
-      float value = row[node->feature];
-      bool goesLeft =
-          std::isnan(value) ? node->unknownGoesLeft : value < node->threshold;
-      node = &nodes[goesLeft ? node->left : node->right];
-    }
-    sum += node->threshold;
-  }
-  return sum;
 }

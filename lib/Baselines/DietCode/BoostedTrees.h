@@ -1,8 +1,8 @@
 //===- BoostedTrees.h - Gradient-boosted regression trees -------*- C++ -*-===//
 //
-// The sum of the leaves that a row of features reaches in each of many trees,
-// above a base score. Trees are trained by XGBoost's library (TreeTrainer.h)
-// and evaluated here, so that whoever has a trained model needs no library.
+// A base score plus the sum of decision trees (DecisionForest.h). XGBoost's
+// library trains them (TreeTrainer.h); to evaluate a trained model, nobody
+// needs that library.
 //
 // Source: Chen, Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016;
 // the JSON of its versions 1.7 to 3.
@@ -11,11 +11,10 @@
 #ifndef FTUNER_LIB_BASELINES_DIETCODE_BOOSTEDTREES_H
 #define FTUNER_LIB_BASELINES_DIETCODE_BOOSTEDTREES_H
 
+#include "FTuner/CostModel/DecisionForest.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
-#include <cstdint>
-#include <vector>
 
 namespace ftuner {
 
@@ -27,23 +26,16 @@ public:
   /// expected; a model that is read can be evaluated.
   static llvm::Expected<BoostedTrees> parse(llvm::StringRef json);
 
-  /// Of a row with a value for each feature; not-a-number: not known.
-  float predict(llvm::ArrayRef<float> features) const;
-  size_t numTrees() const { return roots.size(); }
+  /// Returns the prediction for a row with a value for each feature; a value
+  /// that is not known is not a number.
+  float predict(llvm::ArrayRef<float> row) const {
+    return trees.sum(row, base);
+  }
+  size_t numTrees() const { return trees.numTrees(); }
   size_t numFeatures() const { return features; }
 
 private:
-  struct Node {
-    /// Children by their place in `nodes`; a leaf has none.
-    int32_t left = -1, right = -1;
-    /// Below the threshold goes left; of a leaf, its value.
-    float threshold = 0;
-    uint32_t feature = 0;
-    bool unknownGoesLeft = false;
-  };
-  /// Of all trees, one after another, and where each begins.
-  std::vector<Node> nodes;
-  std::vector<size_t> roots;
+  DecisionForest trees;
   float base = 0;
   size_t features = 0;
 };
