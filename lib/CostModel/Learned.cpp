@@ -210,31 +210,24 @@ static const OptionTable<LearnedOptions> &ownOptions() {
 
 static constexpr const char *kDefaultPredictor = "h200";
 
-llvm::Expected<std::shared_ptr<const Predictor>>
-ftuner::givenPredictor(const OptionValues &given) {
-  std::string name = ownOptions().read(given).model;
-  if (name.empty())
-    return nullptr;
-  llvm::Expected<std::shared_ptr<const Predictor>> predictor =
-      loadPredictor(name);
-  if (!predictor)
-    return llvm::createStringError("option 'learned-model': " +
-                                   llvm::toString(predictor.takeError()));
-  return predictor;
-}
-
-static std::shared_ptr<const Predictor>
-predictorOf(const CostModelOptions &options) {
-  return options.predictor ? options.predictor
-                           : llvm::cantFail(loadPredictor(kDefaultPredictor));
-}
-
 namespace {
 class LearnedCostModel final : public CostModel {
 public:
   llvm::StringRef name() const override { return "learned"; }
   bool predictsTime() const override { return true; }
   OptionDecls options() const override { return ownOptions().decls(); }
+  llvm::Expected<std::shared_ptr<const CostModelData>>
+  load(const OptionValues &given) const override {
+    std::string name = ownOptions().read(given).model;
+    if (name.empty())
+      return nullptr;
+    llvm::Expected<std::shared_ptr<const Predictor>> predictor =
+        loadPredictor(name);
+    if (!predictor)
+      return llvm::createStringError("option 'learned-model': " +
+                                     llvm::toString(predictor.takeError()));
+    return std::move(*predictor);
+  }
   std::optional<Prefilter>
   prefilter(const CostModelOptions &options) const override {
     return Prefilter{findCostModel("latency"),
@@ -250,6 +243,16 @@ public:
                   const CostModelOptions &options) const override {
     return std::make_unique<Evaluator>(workload, device, options,
                                        predictorOf(options));
+  }
+
+private:
+  /// Returns the loaded predictor, or else the built-in one.
+  std::shared_ptr<const Predictor>
+  predictorOf(const CostModelOptions &options) const {
+    auto loaded = options.loaded.find(this);
+    if (loaded != options.loaded.end())
+      return std::static_pointer_cast<const Predictor>(loaded->second);
+    return llvm::cantFail(loadPredictor(kDefaultPredictor));
   }
 };
 } // namespace

@@ -7,6 +7,7 @@
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Support/Options.h"
 #include "FTuner/Workload/Workload.h"
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +16,6 @@
 namespace ftuner {
 
 class CostModel;
-class Predictor;
 
 /// One term of a score: weight · value.
 struct CostTerm {
@@ -34,14 +34,24 @@ struct CostBreakdown {
   std::vector<CostTerm> figures;
 };
 
+/// Data that a cost model loads from files that its options name.
+class CostModelData {
+public:
+  virtual ~CostModelData() = default;
+  /// Returns whether the data correct predictions of `latency` with the
+  /// constants of their training (`defaultCalibration`).
+  virtual bool corrects() const { return false; }
+};
+
 struct CostModelOptions {
-  /// Constants of `latency`, which all who predict times have a use for.
+  /// Constants of `latency`. They are shared: `learned`, the prices of fallback
+  /// kernels, searches for slices and explanations read them, too.
   Calibration calibration = globalCalibration();
-  /// What `learned` evaluates; null for the built-in one.
-  std::shared_ptr<const Predictor> predictor = nullptr;
   /// Values of the options that models declare for themselves
   /// (`CostModel::options`).
   OptionValues own = {};
+  /// Data of the models that have loaded some (`CostModel::load`).
+  std::map<const CostModel *, std::shared_ptr<const CostModelData>> loaded = {};
 };
 
 /// The calibration that `latency` is asked to use, by the option that it
@@ -49,11 +59,6 @@ struct CostModelOptions {
 /// names the option.
 llvm::Expected<std::optional<Calibration>>
 givenCalibration(const OptionValues &given);
-
-/// The predictor that `learned` is asked to use, by the option that it
-/// declares; null where that names none. An error names the option.
-llvm::Expected<std::shared_ptr<const Predictor>>
-givenPredictor(const OptionValues &given);
 
 /// A cheaper model that ranks programs first, and how many of its best ones of
 /// each shape a model orders anew.
@@ -142,6 +147,12 @@ public:
   virtual bool predictsTime() const { return false; }
   /// Options that the model reads from `CostModelOptions::own`.
   virtual OptionDecls options() const { return {}; }
+  /// Loads the files that values of these options name; null if they name none.
+  /// An error names the option.
+  virtual llvm::Expected<std::shared_ptr<const CostModelData>>
+  load(const OptionValues &given) const {
+    return nullptr;
+  }
   /// What stands before a model that is too slow for every program of a search;
   /// its predicted times have the same unit. None for the others.
   virtual std::optional<Prefilter>

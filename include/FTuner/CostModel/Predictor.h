@@ -18,6 +18,7 @@
 #ifndef FTUNER_COSTMODEL_PREDICTOR_H
 #define FTUNER_COSTMODEL_PREDICTOR_H
 
+#include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/Schedule/ProgramFeatures.h"
 #include "llvm/ADT/SmallVector.h"
@@ -64,9 +65,9 @@ class PredictorForm;
 
 /// A file of `ftuner learn train`, to be evaluated. Immutable: several threads
 /// may share one.
-class Predictor {
+class Predictor final : public CostModelData {
 public:
-  ~Predictor();
+  ~Predictor() override;
   /// Reads the content of a file. An error names `sourceName` and says what is
   /// damaged or foreign: no such file, another version, arrays of other shapes,
   /// numbers that are none, golden rows that differ by more than `goldenError`.
@@ -98,7 +99,7 @@ public:
                llvm::MutableArrayRef<double> values) const;
 
   /// Whether it predicts ratios to `latency`.
-  bool corrects() const { return isCorrection; }
+  bool corrects() const override { return isCorrection; }
   /// SHA-256 of the file, in hexadecimal digits.
   llvm::StringRef hash() const { return digest; }
   /// Rows of the training, by device; 0 where it was adapted without times.

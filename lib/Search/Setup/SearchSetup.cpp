@@ -42,6 +42,15 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
   return lines;
 }
 
+Calibration SearchSetup::calibrationFor(const DeviceSpec &device) const {
+  if (calibration)
+    return *calibration;
+  bool hasCorrection = llvm::any_of(options.cost.loaded, [](const auto &data) {
+    return data.second->corrects();
+  });
+  return hasCorrection ? defaultCalibration(device) : kernelCalibration(device);
+}
+
 llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   if (llvm::Error error = searchOptionList().check(given))
     return error;
@@ -70,11 +79,14 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
   if (!calibration)
     return calibration.takeError();
   setup.calibration = std::move(*calibration);
-  llvm::Expected<std::shared_ptr<const Predictor>> predictor =
-      givenPredictor(given);
-  if (!predictor)
-    return predictor.takeError();
-  setup.predictor = std::move(*predictor);
+  for (const CostModel *model : costModels()) {
+    llvm::Expected<std::shared_ptr<const CostModelData>> data =
+        model->load(given);
+    if (!data)
+      return data.takeError();
+    if (*data)
+      setup.options.cost.loaded[model] = std::move(*data);
+  }
   setup.unread = unreadOptions(given, setup);
   llvm::append_range(setup.unread, setup.strategy->unreadOptions(given));
   llvm::append_range(setup.unread,

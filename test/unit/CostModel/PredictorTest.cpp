@@ -246,10 +246,12 @@ TEST_F(PredictorTest, FilesThatCannotBeReadAreNamed) {
   EXPECT_TRUE(llvm::StringRef(errorFor("no/such")).contains("cannot read"));
   EXPECT_TRUE(llvm::StringRef(errorFor("/")).contains("a regular file"));
   EXPECT_EQ(errorFor("h200"), "");
-  EXPECT_EQ(givenPredictor({{"learned-model", std::string("nonsense")}})
-                .takeError()
-                .isA<llvm::StringError>(),
-            true);
+  llvm::Error error = findCostModel("learned")
+                          ->load({{"learned-model", std::string("nonsense")}})
+                          .takeError();
+  EXPECT_TRUE(llvm::StringRef(llvm::toString(std::move(error)))
+                  .starts_with("option 'learned-model': unknown predictor"));
+  EXPECT_EQ(llvm::cantFail(findCostModel("learned")->load({})), nullptr);
 }
 
 namespace {
@@ -366,7 +368,7 @@ TEST_F(LearnedTest, SaysWhatItWasTrainedOn) {
 }
 
 TEST_F(LearnedTest, SaysWhatItWasAdaptedToWithoutTimes) {
-  options.predictor =
+  options.loaded[findCostModel("learned")] =
       changed([](PredictorFile &file) { adaptTo(file, "v100", 0); });
   device = llvm::cantFail(loadDeviceSpec("v100"));
   options.calibration = defaultCalibration(device);
@@ -382,7 +384,7 @@ TEST_F(LearnedTest, SaysWhatItWasAdaptedToWithoutTimes) {
   EXPECT_TRUE(llvm::StringRef(lines[0]).contains("was trained on h200, and not "
                                                  "on a100"))
       << lines[0];
-  options.predictor =
+  options.loaded[findCostModel("learned")] =
       changed([](PredictorFile &file) { adaptTo(file, "a100", 9); });
   EXPECT_TRUE(evaluator("learned")->remarks().empty());
 }
@@ -558,7 +560,7 @@ TEST_F(ForestTest, WhatOverflowsHasTheTimeOfLatency) {
   auto read = Predictor::parse(file({{{2, 5}, 1e12f}}).content(), "some");
   ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
   CostModelOptions options;
-  options.predictor = *read;
+  options.loaded[findCostModel("learned")] = *read;
   auto evaluator = [&](llvm::StringRef model) {
     return findCostModel(model)->createEvaluator(workload, device, options);
   };

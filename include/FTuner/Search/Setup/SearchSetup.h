@@ -8,7 +8,6 @@
 #define FTUNER_SEARCH_SETUP_SEARCHSETUP_H
 
 #include "FTuner/CostModel/Calibration.h"
-#include "FTuner/CostModel/Predictor.h"
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Setup/SearchOptionList.h"
 #include <optional>
@@ -25,8 +24,6 @@ struct SearchSetup {
   SearchOptions options;
   /// Where none is given, each device has its own or the global one.
   std::optional<Calibration> calibration;
-  /// What `learned` evaluates; null where none is given.
-  std::shared_ptr<const Predictor> predictor;
   /// A line for each option that is given and has no effect, since neither the
   /// strategy nor the cost model reads it. Such options are no errors: a script
   /// that compares strategies may pass the same options to all.
@@ -40,16 +37,11 @@ struct SearchSetup {
     return problem;
   }
   CostModelOptions costOptions(const DeviceSpec &device) const {
-    return {calibrationFor(device), predictor, options.cost.own};
+    return {calibrationFor(device), options.cost.own, options.cost.loaded};
   }
   /// A predictor that corrects `latency` does so with the constants that it was
   /// trained with.
-  Calibration calibrationFor(const DeviceSpec &device) const {
-    if (calibration)
-      return *calibration;
-    return predictor && predictor->corrects() ? defaultCalibration(device)
-                                              : kernelCalibration(device);
-  }
+  Calibration calibrationFor(const DeviceSpec &device) const;
 };
 
 /// Reads values of the options in `searchOptionList`; what is not given has its
