@@ -76,10 +76,10 @@ DietCodeSpace::sample(std::mt19937_64 &random) const {
     if (hasStrips(axis))
       tile.strips =
           drawInner(axis, tile.threads,
-                    std::min(tuning::mostDietCodeStrips, rows), random);
+                    std::min(tuning::maxDietCodeStrips, rows), random);
     else if (hasInner(axis))
       tile.inner = drawInner(axis, tile.threads,
-                             std::min(tuning::mostDietCodeInner, rows), random);
+                             std::min(tuning::maxDietCodeInner, rows), random);
   }
   return kernel;
 }
@@ -91,8 +91,8 @@ bool DietCodeSpace::isLegal(const MicroKernel &kernel) const {
     threads *= tile.threads;
     if (!mayHave(axis, tile.threads) ||
         (options.onlyDivisors && largest[axis] % tile.elements() != 0) ||
-        tile.strips > (hasStrips(axis) ? tuning::mostDietCodeStrips : 1) ||
-        tile.inner > (hasInner(axis) ? tuning::mostDietCodeInner : 1))
+        tile.strips > (hasStrips(axis) ? tuning::maxDietCodeStrips : 1) ||
+        tile.inner > (hasInner(axis) ? tuning::maxDietCodeInner : 1))
       return false;
   }
   return threads <= mostThreads && threads % warpSize == 0;
@@ -120,10 +120,10 @@ MicroKernel DietCodeSpace::mutate(const MicroKernel &kernel,
     if (hasStrips(axis))
       tile.strips =
           drawInner(axis, tile.threads,
-                    std::min(tuning::mostDietCodeStrips, rows), random);
+                    std::min(tuning::maxDietCodeStrips, rows), random);
     else
       tile.inner = drawInner(axis, tile.threads,
-                             std::min(tuning::mostDietCodeInner, rows), random);
+                             std::min(tuning::maxDietCodeInner, rows), random);
     return result;
   }
   // Levels that a factor may move between; blocks follow from the others.
@@ -149,8 +149,8 @@ MicroKernel DietCodeSpace::mutate(const MicroKernel &kernel,
     tile.threads /= 2;
   // A move beyond a limit is none. The number of threads may no longer be that
   // of whole warps: `isLegal` says so.
-  if (tile.strips > tuning::mostDietCodeStrips ||
-      tile.inner > tuning::mostDietCodeInner)
+  if (tile.strips > tuning::maxDietCodeStrips ||
+      tile.inner > tuning::maxDietCodeInner)
     return kernel;
   return result;
 }

@@ -323,7 +323,7 @@ TrainingRows DietCodeTuner::trainingRows() const {
 }
 
 llvm::Error DietCodeTuner::train() {
-  size_t least = source ? 1 : tuning::dietCodeLeastRows;
+  size_t least = source ? 1 : tuning::dietCodeMinRows;
   if (!learns || options.model == ThroughputModel::None ||
       measured.size() < least)
     return llvm::Error::success();
@@ -389,7 +389,7 @@ llvm::Error DietCodeTuner::rate(std::vector<Individual> &population) {
   }
   double power = static_cast<double>(
                      ceilDiv(static_cast<int64_t>(measured.size()),
-                             static_cast<int64_t>(tuning::dietCodeLeastRows))) +
+                             static_cast<int64_t>(tuning::dietCodeMinRows))) +
                  1;
   // Predicted f_MK, in FLOP/s.
   double best = 0;

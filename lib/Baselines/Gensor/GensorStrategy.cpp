@@ -274,14 +274,14 @@ std::set<unsigned> GensorRanker::familiesOf(PathTiles &path,
       emitted.virtualThreads = {1, 1};
     add(model.complete(emitted).virtualThreads);
   };
-  record(result, tuning::leastGensorThreads);
+  record(result, tuning::minGensorThreads);
   if (!options.scalesOut)
     return families;
   record(result, 1);
   GensorState scaled =
       model.scaledOut(result, static_cast<double>(problem.device.smCount));
   if (!(scaled == result)) {
-    record(scaled, tuning::leastGensorThreads);
+    record(scaled, tuning::minGensorThreads);
     record(scaled, 1);
   }
   return families;
@@ -467,7 +467,7 @@ GensorStrategy::makeRanker(const SearchProblem &problem,
         });
   };
   llvm::Expected<CandidateSet> set =
-      enumerate(own.scalesOut ? 1 : tuning::leastGensorThreads);
+      enumerate(own.scalesOut ? 1 : tuning::minGensorThreads);
   if (!set && !own.scalesOut) {
     // Small shapes have no such blocks.
     llvm::consumeError(set.takeError());

@@ -377,7 +377,7 @@ findMeasurements(llvm::ArrayRef<ShapeExplanation> shapes,
     return lhs.gainOfAll > rhs.gainOfAll;
   });
   llvm::erase_if(
-      groups, [](const auto &group) { return group.gain < tuning::leastGain; });
+      groups, [](const auto &group) { return group.gain < tuning::minGain; });
   groups.resize(std::min(groups.size(), tuning::maxMeasurements));
   return groups;
 }

@@ -15,8 +15,8 @@ public:
            size_t numFixed, std::vector<unsigned> &chosen)
       : scores(scores), weights(weights), numFixed(numFixed), chosen(chosen) {}
 
-  /// Makes the best exchange; whether there is one worth `least`.
-  bool step(double least);
+  /// Makes the best exchange; whether there is one worth `minGain`.
+  bool step(double minGain);
 
 private:
   const ScoreMatrix &scores;
@@ -27,7 +27,7 @@ private:
 };
 } // namespace
 
-bool Exchange::step(double least) {
+bool Exchange::step(double minGain) {
   // For each shape the best chosen family, and what is left without it.
   struct Best {
     size_t owner;
@@ -45,7 +45,7 @@ bool Exchange::step(double least) {
         best[shape].next = std::max(best[shape].next, score);
     }
   }
-  double bestGain = least;
+  double bestGain = minGain;
   size_t leaves = chosen.size();
   unsigned joins = 0;
   std::vector<double> lost(chosen.size());
@@ -90,29 +90,29 @@ static void makeRelative(ScoreMatrix &scores) {
 /// The share of its bound from which on what a shape loses counts in proportion
 /// again: where few families may be chosen most shapes lose so much, and their
 /// mean decides.
-static constexpr double kMostShare = 2;
+static constexpr double kMaxShare = 2;
 
 /// Returns the scores with losses that are priced by their share of the bound
 /// of the shape: little below, and far above what they are beyond it.
 static ScoreMatrix pricedLosses(const ScoreMatrix &scores,
-                                llvm::ArrayRef<double> mostLosses) {
+                                llvm::ArrayRef<double> lossBounds) {
   ScoreMatrix priced = scores;
-  for (size_t shape = 0; shape < mostLosses.size(); ++shape)
+  for (size_t shape = 0; shape < lossBounds.size(); ++shape)
     for (size_t family = 0; family < scores.numFamilies(); ++family) {
       double share = std::min(
-          std::abs(scores.at(family, shape)) / mostLosses[shape], kMostShare);
+          std::abs(scores.at(family, shape)) / lossBounds[shape], kMaxShare);
       priced.at(family, shape) *=
-          1 + tuning::priceOfMostLoss * std::pow(share, 3);
+          1 + tuning::priceOfMaxLoss * std::pow(share, 3);
     }
   return priced;
 }
 
 void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
-                            size_t limit, double leastGain,
-                            llvm::ArrayRef<double> mostLosses,
+                            size_t limit, double minGain,
+                            llvm::ArrayRef<double> lossBounds,
                             std::vector<unsigned> &chosen) {
   makeRelative(scores);
-  ScoreMatrix priced = pricedLosses(scores, mostLosses);
+  ScoreMatrix priced = pricedLosses(scores, lossBounds);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
   // Without any family a shape loses as if it had the worst one of all.
   std::vector<double> current(numShapes);
@@ -146,7 +146,7 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
       }
     }
     bool isNeeded = chosen.empty();
-    if (!isNeeded && !(bestGain > leastGain * totalWeight))
+    if (!isNeeded && !(bestGain > minGain * totalWeight))
       break;
     chosen.push_back(best);
     take(best);
@@ -155,6 +155,6 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
   Exchange exchange(priced, weights, numFixed, chosen);
   if (chosen.size() > 1)
     for (size_t round = 0; round < tuning::maxExchanges; ++round)
-      if (!exchange.step(tuning::leastExchange * totalWeight))
+      if (!exchange.step(tuning::minExchangeGain * totalWeight))
         break;
 }

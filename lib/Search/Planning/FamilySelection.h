@@ -32,16 +32,16 @@ private:
 /// best of all, as a share of the latter, in the weighted mean. Where scores
 /// are negated times that is the mean regret. Greedy: the one that lowers the
 /// loss most joins, the first among equals, until none lowers it by more than
-/// `leastGain`; then chosen ones are exchanged for others, the best exchange
+/// `minGain`; then chosen ones are exchanged for others, the best exchange
 /// first, while that lowers the loss by a hundredth of a percent. What a
-/// shape with a bound in `mostLosses` loses (empty: no shape has one; infinity:
-/// this one has none) counts 1 + `tuning::priceOfMostLoss` · (loss / bound)³
+/// shape with a bound in `lossBounds` loses (empty: no shape has one; infinity:
+/// this one has none) counts 1 + `tuning::priceOfMaxLoss` · (loss / bound)³
 /// times as much, with a share of 2 at most, so that few lose more than that.
 /// `chosen` holds the families that are taken in any case. Scores become what
 /// they are above the best of their shape, in shares of it: 0 for the best.
 void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
-                    size_t limit, double leastGain,
-                    llvm::ArrayRef<double> mostLosses,
+                    size_t limit, double minGain,
+                    llvm::ArrayRef<double> lossBounds,
                     std::vector<unsigned> &chosen);
 
 } // namespace ftuner

@@ -35,7 +35,7 @@ private:
   void keepBest(const RankedShape &sample);
   llvm::Error chooseForRange(const KernelFamily &unaligned);
   /// Shares of the best time that shapes may lose, see `chooseFamilies`.
-  std::vector<double> mostLosses(size_t numShapes) const;
+  std::vector<double> lossBounds(size_t numShapes) const;
   /// Whether there is such a range, and a family to choose for what is beyond.
   bool hasGeneral() const {
     const SizeRange &range = workload.axes[mainAxis].range;
@@ -79,8 +79,8 @@ private:
 static void keepProposals(std::vector<RankedFamily> &programs) {
   double best = programs.front().score;
   double least = best - tuning::proposedLoss * std::abs(best);
-  size_t count = std::min(programs.size(), tuning::leastProposals);
-  while (count < std::min(programs.size(), tuning::mostProposals) &&
+  size_t count = std::min(programs.size(), tuning::minProposals);
+  while (count < std::min(programs.size(), tuning::maxProposals) &&
          programs[count].score >= least)
     ++count;
   programs.resize(count);
@@ -199,12 +199,13 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
 
 /// Sampled shapes have a bound; a shape beyond the range has none. Without
 /// predicted times shares of scores mean nothing.
-std::vector<double> RangePlanner::mostLosses(size_t numShapes) const {
+std::vector<double> RangePlanner::lossBounds(size_t numShapes) const {
   if (!problem.costModel.predictsTime())
     return {};
-  std::vector<double> most(numShapes, std::numeric_limits<double>::infinity());
-  std::fill_n(most.begin(), samples.weights.size(), tuning::mostLoss);
-  return most;
+  std::vector<double> bounds(numShapes,
+                             std::numeric_limits<double>::infinity());
+  std::fill_n(bounds.begin(), samples.weights.size(), tuning::maxLoss);
+  return bounds;
 }
 
 llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
@@ -252,17 +253,17 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     const KernelFamily &family = proposed[row];
     KernelResources needs = family.path().resources(workload, family);
     bool takesAll = !isMixed || family.takesAnyAlignment();
-    for (auto [column, of] : llvm::enumerate(columns)) {
+    for (auto [column, sample] : llvm::enumerate(columns)) {
       bool isServed = takesAll || areAligned[column];
       scores.at(row, column) =
-          isServed ? ranker.rateMeasured(family, needs, of->shape, *of)
+          isServed ? ranker.rateMeasured(family, needs, sample->shape, *sample)
                    : scores.at(proposed.size() - 1, column);
     }
   }
 
   // One kernel is the unaligned general one.
   chooseFamilies(scores, weights, problem.options.maxKernels - 1,
-                 problem.options.leastGain, mostLosses(columns.size()), chosen);
+                 problem.options.minGain, lossBounds(columns.size()), chosen);
   auto bestRow = [&](size_t column) {
     return *llvm::max_element(chosen, [&](unsigned a, unsigned b) {
       return scores.at(a, column) < scores.at(b, column);
@@ -381,12 +382,13 @@ void RangePlanner::predictSamples() {
     double next = std::numeric_limits<double>::infinity();
     for (auto [index, program] :
          llvm::enumerate(distinctPrograms(ranker.table, sample))) {
-      const KernelFamily &of = family(program.family);
+      const KernelFamily &candidate = family(program.family);
       // A slow model is asked for what it saw, and for what explanations show.
       if (sample.reordered && index >= numShown &&
-          !sample.reordered->isKnown({&of, partitionShape(of, shape)}))
+          !sample.reordered->isKnown(
+              {&candidate, partitionShape(candidate, shape)}))
         continue;
-      double time = microseconds(of);
+      double time = microseconds(candidate);
       if (time == best) // Most often the plan's own program.
         continue;
       next = std::min(next, std::max(time, best));

@@ -47,7 +47,7 @@ unsigned ShapeAssignment::bestFamily(llvm::ArrayRef<unsigned> candidates,
   }
   // Scores are negated times.
   bool keepsCurrent = problem.costModel.predictsTime() &&
-                      currentRating >= bestRating * (1 + tuning::leastTurn);
+                      currentRating >= bestRating * (1 + tuning::minTurnGain);
   return keepsCurrent ? *current : best;
 }
 

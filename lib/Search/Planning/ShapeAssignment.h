@@ -5,7 +5,7 @@
 // between them with the sample below. Each interval of sizes is a comparison on
 // the host, and predictions err: where they rank, a family keeps the following
 // sizes, and the intervals of a cell of the other axes the following cell,
-// until another family gains more than `tuning::leastTurn` over them. So no
+// until another family gains more than `tuning::minTurnGain` over them. So no
 // shape loses more than this share of its time against the best family.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +38,7 @@ private:
   /// block along the main axis: there another one may be better.
   void addSteps(std::vector<SizeSample> &sizes) const;
   /// Returns the best of some families for a shape of a cell, or the current
-  /// one where no other gains more than `tuning::leastTurn`.
+  /// one where no other gains more than `tuning::minTurnGain`.
   unsigned bestFamily(llvm::ArrayRef<unsigned> candidates, size_t cell,
                       int64_t size, std::optional<unsigned> current) const;
   /// Sends every shape to one of some families of the plan. If told, only sizes
@@ -48,7 +48,7 @@ private:
                                     std::optional<bool> areAligned) const;
   /// Lets the entries of cells serve a further cell behind these along another
   /// axis, and returns true, if at none of its sizes another family gains more
-  /// than `tuning::leastTurn`.
+  /// than `tuning::minTurnGain`.
   bool extend(std::vector<DispatchEntry> &entries,
               llvm::ArrayRef<unsigned> candidates, size_t cell,
               llvm::ArrayRef<SizeSample> sizes) const;

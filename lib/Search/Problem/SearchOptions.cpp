@@ -18,7 +18,7 @@ const OptionTable<SearchOptions> &ftuner::commonOptions() {
       option("max-kernels", &Options::maxKernels,
              "Most kernel families of one workload")
           .within(1, maxFamilies),
-      option("least-gain", &Options::leastGain,
+      option("least-gain", &Options::minGain,
              "Least share of the mean time that a kernel family must save")
           .within(0, 1),
       option("tensor-maps", &Options::tensorMaps,

@@ -10,7 +10,7 @@
 using namespace ftuner;
 
 /// Programs that a shape has measured at least: one is compared with nothing.
-static constexpr int64_t leastShare = 2;
+static constexpr int64_t minShare = 2;
 /// How much longer than the best measured program others take at least that
 /// were not measured: so little that it decides ties alone.
 static constexpr double unmeasuredShare = 1e-9;
@@ -18,7 +18,7 @@ static constexpr double unmeasuredShare = 1e-9;
 static constexpr double failedShare = 1e6;
 static constexpr double bytesOfMib = 1 << 20;
 /// Relative times are no less than this.
-static constexpr double leastTime = 1e-9;
+static constexpr double minRelativeTime = 1e-9;
 
 //===----------------------------------------------------------------------===//
 // Scores as times
@@ -26,9 +26,9 @@ static constexpr double leastTime = 1e-9;
 
 double ftuner::relativeTime(double score, double best) {
   if (best < 0)
-    return std::max(score / best, leastTime);
+    return std::max(score / best, minRelativeTime);
   if (best == 0)
-    return std::max(1 - score, leastTime);
+    return std::max(1 - score, minRelativeTime);
   // A rate; below a half of the best one on the tangent there, as rates may
   // fall below 0.
   if (score >= best / 2)
@@ -73,7 +73,7 @@ void ProgramMeasurements::expectShapes(size_t count) {
                        : options.top;
   numShapes = std::max<int64_t>(count, 1);
   share = std::min(wanted, std::max(context.budget / numShapes,
-                                    std::min(leastShare, context.budget)));
+                                    std::min(minShare, context.budget)));
   numMeasuredShapes =
       share > 0 ? std::min(numShapes, context.budget / share) : 0;
 }

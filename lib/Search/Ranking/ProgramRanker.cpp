@@ -38,12 +38,12 @@ double ProgramRanker::rateMeasured(const KernelFamily &family,
                                    const KernelResources &resources,
                                    llvm::ArrayRef<int64_t> shape,
                                    const RankedShape &near) const {
-  auto rateFor = [&](llvm::ArrayRef<int64_t> of) {
-    double score = rate(family, resources, of, near);
+  auto rateFor = [&](llvm::ArrayRef<int64_t> rated) {
+    double score = rate(family, resources, rated, near);
     if (!near.reordered)
       return score;
     // Elsewhere by as much as the prefilter says.
-    double byPrefilter = of == llvm::ArrayRef<int64_t>(near.shape)
+    double byPrefilter = rated == llvm::ArrayRef<int64_t>(near.shape)
                              ? score
                              : rate(family, resources, near.shape, near);
     return near.reordered->score({&family, partitionShape(family, near.shape)},

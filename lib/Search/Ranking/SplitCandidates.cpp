@@ -34,14 +34,14 @@ static constexpr int64_t kRowFactors[] = {2,  4,   8,   16,  32,
 /// took 1.3 µs for 16 rows and 3.5 for 512 on an H200, by the price 3 and more;
 /// a slower kernel loses little by a wrong price
 /// (benchmarks/results/h200-2026-11-26-2).
-static constexpr double kLeastTime = 3;
+static constexpr double kMinTime = 3;
 /// The same of rows, whose later launches are all that slices cost; there may
 /// be several, which the score of a choice has.
-static constexpr double kLeastRowsTime = 1;
+static constexpr double kMinRowsTime = 1;
 
 /// How many times the time of the fastest candidate one may take without slices
 /// within its blocks: these hardly double its speed.
-static constexpr double kMostTimeOfSliced = 2;
+static constexpr double kMaxTimeOfSliced = 2;
 
 namespace {
 /// A candidate with slices, for one shape.
@@ -95,7 +95,7 @@ private:
 bool SplitFinder::isWorthLooking(const KernelFamily &best, double score,
                                  const Shape &shape) const {
   double microseconds = -score - constants.launch;
-  double least = best.path().sharesOutSlices() ? kLeastRowsTime : kLeastTime;
+  double least = best.path().sharesOutSlices() ? kMinRowsTime : kMinTime;
   return microseconds > least * constants.secondKernel;
 }
 
@@ -112,7 +112,7 @@ void SplitFinder::visit(const Shape &shape) {
     best = scores.back();
     fastest = &candidate.family;
   }
-  if (!fastest || !hasFewBlocks(*fastest, shape, tuning::mostSliceWaves))
+  if (!fastest || !hasFewBlocks(*fastest, shape, tuning::maxSliceWaves))
     return;
   std::vector<SplitChoice> choices;
   if (problem.options.splitK && isWorthLooking(*fastest, best, shape))
@@ -148,15 +148,15 @@ void SplitFinder::addSplit(const Shape &shape, double best,
       continue;
     for (int64_t split :
          ofRows ? llvm::ArrayRef(kRowFactors) : llvm::ArrayRef(kFactors)) {
-      if (steps < tuning::leastSliceSteps * split ||
-          blocks * split > tuning::mostSliceWaves * problem.device.smCount)
+      if (steps < tuning::minSliceSteps * split ||
+          blocks * split > tuning::maxSliceWaves * problem.device.smCount)
         break;
       family.reduceSplit = split;
       // Slices of rows have rules of their own.
       if (ofRows && !isFeasible(problem, family))
         continue;
       double score = problem.score(family, shape);
-      if (score > best * (1 - tuning::leastSliceGain))
+      if (score > best * (1 - tuning::minSliceGain))
         choices.push_back({score, static_cast<unsigned>(index), family});
     }
   }
@@ -168,13 +168,13 @@ void SplitFinder::addSliced(const Shape &shape, const CodegenModel &path,
   for (auto [index, candidate] : llvm::enumerate(set.candidates)) {
     const KernelFamily &family = candidate.family;
     if (&family.path() != &path || !hasFewBlocks(family, shape, 1) ||
-        scores[index] < kMostTimeOfSliced * best)
+        scores[index] < kMaxTimeOfSliced * best)
       continue;
     for (KernelFamily &variant : path.slicedVariants(family)) {
       if (!isFeasible(problem, variant))
         continue;
       double score = problem.score(variant, shape);
-      if (score > best * (1 - tuning::leastSliceGain))
+      if (score > best * (1 - tuning::minSliceGain))
         choices.push_back(
             {score, static_cast<unsigned>(index), std::move(variant)});
     }

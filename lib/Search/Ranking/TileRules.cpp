@@ -138,19 +138,19 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   int64_t reduceGranule = space.reduceGranule;
   int64_t lhsBytes = elementBytes(workload, OperandRole::Lhs);
   int64_t rhsBytes = elementBytes(workload, OperandRole::Rhs);
-  int64_t mostReduceTiles =
+  int64_t maxReduceTiles =
       ceilDiv(largestSize(workload.axes[axes.k]), reduceGranule);
   // Reduce tiles that fit beside a block tile of M and N, by the bytes of these
   // for one element of the reduce axis.
-  int64_t mostBytes = device.sharedMemoryPerBlockBytes / reduceGranule;
-  std::vector<int64_t> tilesByBytes(mostBytes + 1);
-  for (int64_t bytes = 1; bytes <= mostBytes; ++bytes)
-    tilesByBytes[bytes] = std::min(mostBytes / bytes, mostReduceTiles);
+  int64_t maxBytes = device.sharedMemoryPerBlockBytes / reduceGranule;
+  std::vector<int64_t> tilesByBytes(maxBytes + 1);
+  for (int64_t bytes = 1; bytes <= maxBytes; ++bytes)
+    tilesByBytes[bytes] = std::min(maxBytes / bytes, maxReduceTiles);
   // With so many elements of batch axes.
   int64_t elements = 1;
   auto reduceTiles = [&](int64_t blockM, int64_t blockN) -> int64_t {
     int64_t bytes = elements * (blockM * lhsBytes + blockN * rhsBytes);
-    return bytes <= mostBytes ? tilesByBytes[bytes] : 0;
+    return bytes <= maxBytes ? tilesByBytes[bytes] : 0;
   };
   auto countTiles = [&](const std::vector<int64_t> &blocksM,
                         const std::vector<int64_t> &blocksN) {

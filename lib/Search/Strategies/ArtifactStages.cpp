@@ -89,17 +89,17 @@ static double timesLowered(double value) {
   return lacking < 0 ? 0 : std::floor(lacking + 1e-9) + 1;
 }
 
-static std::string above(llvm::StringRef figure, double least) {
+static std::string above(llvm::StringRef figure, double minimum) {
   std::string text;
   llvm::raw_string_ostream(text)
-      << figure << " > " << llvm::format("%.4g", least);
+      << figure << " > " << llvm::format("%.4g", minimum);
   return text;
 }
 
 void ftuner::runArtifactStages(ShapeFilter &filter) {
   const SearchProblem &problem = filter.problem;
   const DeviceSpec &device = problem.device;
-  int64_t most = filter.options.activeBlocksPerSm;
+  int64_t activeBlocks = filter.options.activeBlocksPerSm;
   auto figures = [&](const Survivor &s) {
     return ArtifactFigures(problem, filter.candidate(s));
   };
@@ -128,25 +128,26 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
     return ceilDiv(s.metrics.blocks, device.smCount);
   };
   auto occ = [](const Survivor &s) { return s.metrics.occ; };
-  filter.apply({Occupancy,
-                [&](const Survivor &s) {
-                  return blocksOfSm(s) >= most && timesLowered(occ(s)) == 0;
-                },
-                [&](const Survivor &s) {
-                  // Too few blocks are behind every share, which is lowered
-                  // 20 times at most; the most of them come first.
-                  if (blocksOfSm(s) < most)
-                    return -1e3 * device.smCount * most / s.metrics.blocks;
-                  return -timesLowered(occ(s));
-                },
-                "occ", occ,
-                [&] {
-                  return above("occ", tuning::artifactShare) +
-                         " and ceil(blocks / SMs) ≥ " + std::to_string(most);
-                }});
+  filter.apply(
+      {Occupancy,
+       [&](const Survivor &s) {
+         return blocksOfSm(s) >= activeBlocks && timesLowered(occ(s)) == 0;
+       },
+       [&](const Survivor &s) {
+         // Too few blocks are behind every share, which is lowered
+         // 20 times at most; the most of them come first.
+         if (blocksOfSm(s) < activeBlocks)
+           return -1e3 * device.smCount * activeBlocks / s.metrics.blocks;
+         return -timesLowered(occ(s));
+       },
+       "occ", occ,
+       [&] {
+         return above("occ", tuning::artifactShare) +
+                " and ceil(blocks / SMs) ≥ " + std::to_string(activeBlocks);
+       }});
 
   auto residentBlocks = [&](const Survivor &s) {
-    return static_cast<double>(std::min(most, blocksOfSm(s)));
+    return static_cast<double>(std::min(activeBlocks, blocksOfSm(s)));
   };
   auto registers = [&](const Survivor &s) { return figures(s).registers(); };
   auto registersOfSm = [&](const Survivor &s) {
@@ -166,8 +167,8 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
        [&] {
          return "reg · (1 + k / 16) < " +
                 std::to_string(std::lround(tuning::artifactRegisters)) +
-                ", and of min(ceil(blocks / SMs), " + std::to_string(most) +
-                ") blocks less than an SM's";
+                ", and of min(ceil(blocks / SMs), " +
+                std::to_string(activeBlocks) + ") blocks less than an SM's";
        }});
 
   auto sharedMemory = [&](const Survivor &s) {
@@ -183,7 +184,8 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
                 sharedMemory,
                 [&] {
                   return "shared memory of min(ceil(blocks / SMs), " +
-                         std::to_string(most) + ") blocks less than an SM's";
+                         std::to_string(activeBlocks) +
+                         ") blocks less than an SM's";
                 }});
 
   auto pad = [](const Survivor &s) { return s.metrics.pad; };

@@ -297,15 +297,15 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
   };
   score(pool);
   if (predicts && !isSingle) {
-    double least =
-        demands->best + tuning::leastAcrossGain * std::abs(demands->best);
+    double minScore =
+        demands->best + tuning::minAcrossGain * std::abs(demands->best);
     std::vector<unsigned> across = pairsAcross(ranking);
     ranked.numRated += across.size();
     size_t numAlong = ranking.size();
     score(across);
     ranking.erase(std::remove_if(ranking.begin() + numAlong, ranking.end(),
                                  [&](const RankedFamily &program) {
-                                   return program.score < least;
+                                   return program.score < minScore;
                                  }),
                   ranking.end());
   }
@@ -319,7 +319,7 @@ llvm::Expected<RankedShape> FTunerRanker::rank(llvm::ArrayRef<int64_t> shape) {
 
 std::vector<unsigned>
 FTunerRanker::pairsAcross(std::vector<RankedFamily> ranking) {
-  size_t count = std::min(ranking.size(), tuning::mostAcross);
+  size_t count = std::min(ranking.size(), tuning::maxAcross);
   std::partial_sort(ranking.begin(), ranking.begin() + count, ranking.end(),
                     [](const RankedFamily &a, const RankedFamily &b) {
                       return a.score > b.score;

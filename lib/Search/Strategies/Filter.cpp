@@ -74,8 +74,9 @@ double ftuner::registerShare(const SearchProblem &problem,
 double CandidateFilter::violation(const Demands &demands,
                                   const Metrics &metrics,
                                   const KernelResources &resources) const {
-  auto lacking = [](double value, std::optional<double> least) {
-    return least && value < *least * (1 - tolerance) ? 1 - value / *least : 0.0;
+  auto lacking = [](double value, std::optional<double> minimum) {
+    return minimum && value < *minimum * (1 - tolerance) ? 1 - value / *minimum
+                                                         : 0.0;
   };
   double sum = 0;
   if (demands.crossPick)

@@ -44,20 +44,20 @@ Demands ftuner::runPaperStages(ShapeFilter &filter) {
   auto blocks = [](const Survivor &s) {
     return static_cast<double>(s.metrics.blocks);
   };
-  double least = options.activeBlocksPerSm * problem.device.smCount;
-  if (filter.apply(
-          {SpaceAxis, [&](const Survivor &s) { return blocks(s) >= least; },
-           blocks, "blocks", blocks, [&] { return atLeast("blocks", least); }}))
-    demands.blocks = least;
+  double minBlocks = options.activeBlocksPerSm * problem.device.smCount;
+  if (filter.apply({SpaceAxis,
+                    [&](const Survivor &s) { return blocks(s) >= minBlocks; },
+                    blocks, "blocks", blocks,
+                    [&] { return atLeast("blocks", minBlocks); }}))
+    demands.blocks = minBlocks;
 
-  double leastCmr = 0;
+  double minCmr = 0;
   for (const Survivor &survivor : filter.survivors)
-    leastCmr = std::max(leastCmr, options.psi * survivor.metrics.cmr);
-  demands.cmr = leastCmr;
+    minCmr = std::max(minCmr, options.psi * survivor.metrics.cmr);
+  demands.cmr = minCmr;
   auto cmr = [](const Survivor &s) { return s.metrics.cmr; };
-  filter.apply({ReduceAxis,
-                [&](const Survivor &s) { return cmr(s) >= leastCmr; }, cmr,
-                "cmr", cmr, [&] { return atLeast("cmr", leastCmr); }});
+  filter.apply({ReduceAxis, [&](const Survivor &s) { return cmr(s) >= minCmr; },
+                cmr, "cmr", cmr, [&] { return atLeast("cmr", minCmr); }});
 
   if (options.reading == FilterReading::Paper)
     return demands;

@@ -36,10 +36,10 @@ bool ShapeFilter::apply(const Stage &stage) {
     double best = -std::numeric_limits<double>::infinity();
     for (const Survivor &survivor : before)
       best = std::max(best, stage.quality(survivor));
-    double least = best - std::abs(best) * tolerance;
+    double minimum = best - std::abs(best) * tolerance;
     llvm::copy_if(before, std::back_inserter(survivors),
                   [&](const Survivor &survivor) {
-                    return stage.quality(survivor) >= least;
+                    return stage.quality(survivor) >= minimum;
                   });
   }
   counts.kept[stage.stage] += survivors.size();
@@ -80,22 +80,22 @@ static void sortByCandidate(std::vector<Survivor> &survivors) {
   });
 }
 
-void ShapeFilter::keepBest(FilterStage stage, int64_t most,
+void ShapeFilter::keepBest(FilterStage stage, int64_t limit,
                            llvm::StringRef figure,
                            llvm::function_ref<double(const Survivor &)> value) {
   std::vector<Survivor> before = survivors;
-  if (static_cast<int64_t>(survivors.size()) > most) {
+  if (static_cast<int64_t>(survivors.size()) > limit) {
     llvm::stable_sort(survivors, [&](const Survivor &a, const Survivor &b) {
       return value(a) > value(b);
     });
-    survivors.resize(most);
+    survivors.resize(limit);
     sortByCandidate(survivors);
   }
   counts.kept[stage] += survivors.size();
   if (reports)
     report({stage, nullptr, nullptr, figure, value,
             [&] {
-              return "the " + std::to_string(most) + " greatest by " +
+              return "the " + std::to_string(limit) + " greatest by " +
                      figure.str();
             }},
            before, /*isRelaxed=*/false);
@@ -125,15 +125,15 @@ void ShapeFilter::thinToFronts() {
   }
 }
 
-void ShapeFilter::keepParetoFronts(int64_t most) {
+void ShapeFilter::keepParetoFronts(int64_t limit) {
   int64_t numPassed = survivors.size();
   thinToFronts();
-  if (static_cast<int64_t>(survivors.size()) > most) {
+  if (static_cast<int64_t>(survivors.size()) > limit) {
     llvm::sort(survivors, [&](const Survivor &a, const Survivor &b) {
       double sumA = sum(a), sumB = sum(b);
       return sumA != sumB ? sumA > sumB : a.candidate < b.candidate;
     });
-    survivors.resize(most);
+    survivors.resize(limit);
   }
   sortByCandidate(survivors);
   counts.kept[Pareto] += survivors.size();
@@ -148,9 +148,9 @@ void ShapeFilter::keepParetoFronts(int64_t most) {
   }
 }
 
-std::string ftuner::atLeast(llvm::StringRef figure, double least) {
+std::string ftuner::atLeast(llvm::StringRef figure, double minimum) {
   std::string text;
   llvm::raw_string_ostream(text)
-      << figure << " ≥ " << llvm::format("%.4g", least);
+      << figure << " ≥ " << llvm::format("%.4g", minimum);
   return text;
 }

@@ -38,11 +38,11 @@ public:
   /// quality; whether something was accepted.
   bool apply(const Stage &stage);
   /// Keeps those with the greatest values, at most `most`; the first of equals.
-  void keepBest(FilterStage stage, int64_t most, llvm::StringRef figure,
+  void keepBest(FilterStage stage, int64_t limit, llvm::StringRef figure,
                 llvm::function_ref<double(const Survivor &)> value);
   /// Keeps the Pareto front of (CMR, Pad, Occ) for each height on the combine
   /// axis, and of these the `most` with the greatest sums.
-  void keepParetoFronts(int64_t most);
+  void keepParetoFronts(int64_t limit);
 
   const Candidate &candidate(const Survivor &survivor) const {
     return set.candidates[survivor.candidate];

@@ -52,8 +52,8 @@ struct ShapeExplanation {
 
   const ReportedProgram &best() const { return report.programs.front(); }
   /// Predicted time of a program over that of the fastest one, less 1.
-  double regretOf(const ReportedProgram &of) const {
-    return of.microseconds() / fastest.microseconds() - 1;
+  double regretOf(const ReportedProgram &reported) const {
+    return reported.microseconds() / fastest.microseconds() - 1;
   }
   double regret() const { return regretOf(program); }
 };

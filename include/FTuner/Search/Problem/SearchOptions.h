@@ -80,7 +80,7 @@ struct SearchOptions {
   int64_t maxKernels = 24;
   /// Mean regret, as a share of the fastest programs' time, that a kernel
   /// family must save to join the plan.
-  double leastGain = 1e-3;
+  double minGain = 1e-3;
   /// Values of the options that strategies declare for themselves
   /// (`SearchStrategy::options`).
   OptionValues own = {};

@@ -150,7 +150,7 @@ TEST_F(ExplanationTest, OneListedProgramHasANextOne) {
 
 TEST_F(ExplanationTest, UnalignedShapesArePredictedWithNarrowAccesses) {
   costModel = "latency";
-  options.leastGain = 1e-4;
+  options.minGain = 1e-4;
   workload = Workload::matmul({1, 512}, {1, 512}, SizeRange::fixed(512));
   workload.axes[0].symbols = workload.axes[1].symbols = {"T"};
   Plan plan = solved();

@@ -105,10 +105,10 @@ TEST(ChooseFamilies, BoundsWhatAShapeLoses) {
                               {20, 20, 10, 10, 13},
                               {30, 30, 30, 30, 10},
                               {30, 30, 30, 30, 10.5}};
-  auto chosenOf = [&](std::vector<double> mostLosses, size_t limit) {
+  auto chosenOf = [&](std::vector<double> lossBounds, size_t limit) {
     std::vector<unsigned> chosen;
     ScoreMatrix scores = negatedTimes(times);
-    chooseFamilies(scores, {1, 1, 1, 1, 0.02}, limit, 0.01, mostLosses, chosen);
+    chooseFamilies(scores, {1, 1, 1, 1, 0.02}, limit, 0.01, lossBounds, chosen);
     llvm::sort(chosen);
     return chosen;
   };
@@ -124,10 +124,10 @@ TEST(ChooseFamilies, StopsWhereAFamilySavesTooLittle) {
   // of 0.05 of the mean; the third a hundredth of another.
   const double times[3][4] = {
       {10, 10, 10, 12}, {20, 20, 20, 10}, {20, 20, 9.9, 20}};
-  auto count = [&](double leastGain) {
+  auto count = [&](double minGain) {
     std::vector<unsigned> chosen;
     ScoreMatrix scores = negatedTimes(times);
-    chooseFamilies(scores, {1, 1, 1, 1}, 3, leastGain, {}, chosen);
+    chooseFamilies(scores, {1, 1, 1, 1}, 3, minGain, {}, chosen);
     return chosen.size();
   };
   EXPECT_EQ(count(0), 3u);

@@ -148,7 +148,7 @@ TEST_F(RangeTest, SizesBelowTheLeastHaveItsProgram) {
   // Few rows, few columns, and both with rows that are not aligned.
   Workload tied = Workload::matmul({48, 64}, {48, 64}, SizeRange::fixed(64));
   tied.axes[0].symbols = tied.axes[1].symbols = {"T"};
-  options.leastGain = 1e-4;
+  options.minGain = 1e-4;
   for (const Workload &workload :
        {Workload::matmul({48, 64}, SizeRange::fixed(2304),
                          SizeRange::fixed(768)),
@@ -260,7 +260,7 @@ TEST_F(RangeTest, HugeExtentsDoNotOverflow) {
 }
 
 TEST_F(RangeTest, SizesThatBreakTheAlignmentHaveFamiliesOfTheirOwn) {
-  options.leastGain = 1e-4;
+  options.minGain = 1e-4;
   // Of T × 64 by 64 × T, rows of three T in four are not whole vectors.
   Workload workload =
       Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
@@ -436,7 +436,7 @@ TEST_F(RangeTest, CellsOfOtherAxesKeepFamiliesUntilOthersGain) {
 }
 
 TEST_F(RangeTest, UnalignedSizesKeepFamiliesUntilOthersGain) {
-  options.leastGain = 1e-4;
+  options.minGain = 1e-4;
   Workload tied = Workload::matmul({1, 128}, {1, 128}, SizeRange::fixed(64));
   Workload two = tied;
   tied.axes[0].symbols = tied.axes[1].symbols = {"T"};

@@ -353,7 +353,7 @@ TEST_F(VerifyTest, ChecksTheProblem) {
     EXPECT_NE(problemError().find(part), std::string::npos) << problemError();
     options = defaults;
   };
-  options.leastGain = std::numeric_limits<double>::quiet_NaN();
+  options.minGain = std::numeric_limits<double>::quiet_NaN();
   expectOption("option 'least-gain': expected 0 to 1");
   options.maxKernels = 0;
   expectOption("option 'max-kernels': expected 1 to 1024, but got 0");

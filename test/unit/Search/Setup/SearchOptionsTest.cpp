@@ -144,7 +144,7 @@ TEST(SearchOptions, ValuesReachTheirMembers) {
   EXPECT_EQ(options.measuring.memoryMib, 12);
   EXPECT_EQ(options.measuring.commandSeconds, 13);
   EXPECT_EQ(options.zeta, 4);
-  EXPECT_EQ(options.leastGain, 0.18);
+  EXPECT_EQ(options.minGain, 0.18);
   // The rest is for those who declared it.
   EXPECT_EQ(options.own, own);
   EXPECT_EQ(options.cost.own, own);
