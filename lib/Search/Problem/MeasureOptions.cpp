@@ -1,4 +1,4 @@
-//===- MeasureOptions.cpp - What a search measures, and by whom ---------===//
+//===- MeasureOptions.cpp - What a search measures, and by whom -----------===//
 #include "FTuner/Search/Problem/MeasureOptions.h"
 #include "FTuner/CostModel/CostModel.h"
 #include "llvm/ADT/STLExtras.h"
@@ -15,8 +15,7 @@ ftuner::splitMeasurerName(llvm::StringRef name) {
   return name.split(':');
 }
 
-/// Says what is wrong with the name of a measurer. Files are looked at where
-/// they are used.
+/// Checks the name of a measurer. Files are checked where they are used.
 static llvm::Error checkMeasurerName(llvm::StringRef name) {
   auto [kind, what] = splitMeasurerName(name);
   bool hasMore = name.contains(':');

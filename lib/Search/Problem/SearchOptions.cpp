@@ -1,4 +1,4 @@
-//===- SearchOptions.cpp - Options that several strategies read ----------===//
+//===- SearchOptions.cpp - Options that several strategies read -----------===//
 #include "FTuner/Search/Problem/SearchOptions.h"
 
 using namespace ftuner;

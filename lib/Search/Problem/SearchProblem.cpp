@@ -128,9 +128,9 @@ public:
   Verifier(const SearchProblem &problem, const Plan &plan)
       : problem(problem), workload(problem.workload), plan(plan) {}
 
-  /// What every plan must keep.
+  /// Checks the rules for every plan, whoever wrote it.
   llvm::Error checkLegality() const;
-  /// What the answer of a search must keep beside that.
+  /// Checks the further rules for the answer of a search.
   llvm::Error checkAnswer() const;
 
 private:
@@ -150,8 +150,8 @@ private:
 };
 } // namespace
 
-/// Accesses of other families to operands that are not aligned would read and
-/// write outside of them.
+/// Checks that families for unaligned operands take any alignment: accesses of
+/// other families would read and write outside of such operands.
 llvm::Error Verifier::checkUnalignedFamilies() const {
   if (!plan.families[plan.unalignedGeneralFamily].takesAnyAlignment())
     return familyError(plan.unalignedGeneralFamily,
@@ -191,7 +191,7 @@ llvm::Error Verifier::checkEntries() const {
   return llvm::Error::success();
 }
 
-/// Whether a declared size lies in [lo, hi].
+/// Returns whether a declared size lies in [lo, hi].
 static bool hasSize(const SizeRange &range, int64_t lo, int64_t hi) {
   lo = std::max(lo, range.min);
   hi = std::min(hi, range.max.value_or(openEnd));
@@ -252,7 +252,7 @@ llvm::Error Verifier::checkLegality() const {
   if (plan.families.empty())
     return makeError("expected at least one kernel family");
   for (auto [index, family] : llvm::enumerate(plan.families)) {
-    // A path cannot say what it makes of tiles that are none.
+    // A path can only be asked about valid tiles.
     if (llvm::Error error = checkTiles(workload, family))
       return makeError("family " + Twine(index) + ": " +
                        llvm::toString(std::move(error)));

@@ -1,4 +1,4 @@
-//===- SearchStrategy.cpp - Check, search, verify ------------------------===//
+//===- SearchStrategy.cpp - Check, search, verify -------------------------===//
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -6,22 +6,20 @@
 
 namespace ftuner {
 
-/// What a kernel's correctness asks for, whoever wrote it: an error that says
-/// why, if the family (of one or two parts with a tile for each axis) cannot be
-/// emitted, or if one block of it does not fit on the device.
+/// Checks that the family (of one or two parts with a tile for each axis) has a
+/// correct kernel: its path can emit it, and one block fits on the device.
 llvm::Error checkKernel(const SearchProblem &problem,
                         const KernelFamily &family);
-/// An error if by the path's estimate (`CodegenModel::spillFreeRegisters`) the
-/// device has too few registers for the kernel of the family, which passes
-/// `checkKernel`, to be free of spills.
+/// Checks that by the path's estimate (`CodegenModel::spillFreeRegisters`) the
+/// kernel of the family, which passes `checkKernel`, does not spill registers.
 llvm::Error checkSpillFree(const SearchProblem &problem,
                            const KernelFamily &family);
-/// Feasible: the one rule that every kernel of a search's answer passes,
-/// whatever it serves: both of the above.
+/// Checks that the family is feasible, i.e. passes both checks above. Every
+/// family that a search chooses must be.
 llvm::Error checkFamily(const SearchProblem &problem,
                         const KernelFamily &family);
 
-/// `checkFamily`, where the reason does not matter.
+/// Returns whether `checkFamily` finds no error.
 bool isFeasible(const SearchProblem &problem, const KernelFamily &family);
 
 } // namespace ftuner

@@ -1,4 +1,4 @@
-//===- MeasureOptions.h - What a search measures, and by whom -*- C++ -*-===//
+//===- MeasureOptions.h - What a search measures, and by whom ---*- C++ -*-===//
 #ifndef FTUNER_SEARCH_PROBLEM_MEASUREOPTIONS_H
 #define FTUNER_SEARCH_PROBLEM_MEASUREOPTIONS_H
 
@@ -8,42 +8,43 @@
 
 namespace ftuner {
 
-/// Which programs of a shape are measured beside the best `top`.
+/// The programs of a shape that are measured beside the best `top`.
 enum class MeasuredSet {
   None,
   /// Everything that the strategy ranks for the shape.
   Filter,
 };
 
-/// What ranked strategies measure (docs/search.md).
+/// The measurements of ranked strategies (docs/search.md).
 struct MeasureOptions {
-  /// Best programs of each sampled shape.
+  /// Number of best programs of each sampled shape that are measured.
   int64_t top = 0;
   MeasuredSet set = MeasuredSet::None;
-  /// Who measures, e.g. "gpu" or "model:latency" (docs/measurements.md); empty
-  /// for nobody.
+  /// Name of the measurer, e.g. "gpu" or "model:latency"
+  /// (docs/measurements.md); empty for no measurer.
   std::string measurer;
-  /// Most programs that are measured for one workload. What a log knows counts,
-  /// too, so that a search that goes on from one ends as it would have.
+  /// Maximum number of programs that are measured for one workload. Programs
+  /// that a log knows count, too, so that a search that goes on from a log ends
+  /// as an uninterrupted one does.
   int64_t budget = 1'000'000;
-  /// Path of a file of measurements to go on from; empty for none.
+  /// Path of a log of measurements to go on from; empty for no log.
   std::string log;
-  /// Shapes are measured where the cost model trusts its choice of the best
-  /// program less than this; 0: all shapes.
+  /// A shape is measured if the cost model's confidence in its choice of the
+  /// best program is below this; 0: all shapes.
   double unsure = 0;
   /// Shapes whose operands take more MiB are not measured; 0: no limit.
   int64_t memoryMib = 0;
-  /// Time limit of a command for one program.
+  /// Time limit of a command for one program, in seconds.
   int64_t commandSeconds = 600;
 
-  /// Whether the strategy measures by itself, whatever `top` and `set` say
-  /// (SearchStrategy::measures); no option.
+  /// True if the strategy measures by itself, whatever `top` and `set` are
+  /// (SearchStrategy::measures). Not an option.
   bool byStrategy = false;
 
   bool isOn() const {
     return top > 0 || set != MeasuredSet::None || byStrategy;
   }
-  /// Says why nobody can measure what is asked for.
+  /// Checks that a measurer is named if something is to be measured.
   llvm::Error checkMeasurer() const;
 };
 
@@ -51,12 +52,13 @@ struct MeasureOptions {
 /// measure-memory and measure-seconds.
 const OptionTable<MeasureOptions> &measureOptions();
 
-/// A line for each of these options that is given although nothing is measured.
+/// Returns a line for each of these options that is given although nothing is
+/// measured.
 std::vector<std::string> unreadMeasureOptions(const OptionValues &given,
                                               const MeasureOptions &options);
 
-/// The kind of a measurer and what follows the colon: "recorded:a.jsonl" is
-/// {"recorded", "a.jsonl"}.
+/// Splits a measurer's name at the colon: "recorded:a.jsonl" gives {"recorded",
+/// "a.jsonl"}.
 std::pair<llvm::StringRef, llvm::StringRef>
 splitMeasurerName(llvm::StringRef name);
 

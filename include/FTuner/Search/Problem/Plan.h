@@ -18,7 +18,7 @@ struct DispatchEntry {
   std::vector<SizeRange> box;
   unsigned family = 0;
 
-  /// Whether the box holds the shape; never if their ranks differ.
+  /// Returns whether the box holds the shape; false if their ranks differ.
   bool contains(llvm::ArrayRef<int64_t> shape) const;
 };
 
@@ -47,21 +47,21 @@ struct ShapeRanking {
   std::vector<RankedProgram> programs;
 };
 
-/// What the plan's kernels are predicted to cost for one shape.
+/// The predicted time of the plan's kernel for one shape.
 struct ShapePrediction {
   Shape shape;
   /// The family that serves it, given aligned pointers.
   unsigned family = 0;
   /// Predicted time of that family's program.
   double microseconds = 0;
-  /// That over the time of the fastest program that the search saw, less 1.
+  /// Predicted time over that of the fastest program that the search saw, less
+  /// 1.
   double regret = 0;
-  /// How likely the fastest program that was seen is really at least as fast as
-  /// the next one, by the cost model that predicted their times
+  /// Probability that the fastest program that was seen is really at least as
+  /// fast as the second, by the cost model that predicted their times
   /// (`ChoiceConfidence`); 0.5 to 1.
   double confidence = 1;
-  /// Measured time of that family's program; 0 if the search did not have it
-  /// measured.
+  /// Measured time of that family's program; 0 if it was not measured.
   double measuredMicroseconds = 0;
 };
 
@@ -74,48 +74,52 @@ struct Plan {
   /// Serves aligned operands when no entry holds the shape (sizes outside the
   /// declared range): a family that makes use of alignment if there is one.
   unsigned generalFamily = 0;
-  /// The same for all other operands, by families that take any alignment.
-  /// Empty where sizes cannot break the alignment, or one family has to do.
+  /// Like `entries`, for operands that are not aligned; the families take any
+  /// alignment. Empty if sizes cannot break the alignment, or if one family
+  /// serves all unaligned operands.
   std::vector<DispatchEntry> unalignedEntries;
   /// Serves any alignment and any stride when none of
   /// `unalignedEntries` holds the shape.
   unsigned unalignedGeneralFamily = 0;
-  /// For the shapes that the search looked at, `SearchOptions::topK` programs
-  /// each; empty for a topK of 1.
+  /// `SearchOptions::topK` programs for each shape that the search looked at;
+  /// empty if topK is 1.
   std::vector<ShapeRanking> rankings;
-  /// For the shapes that the search looked at, by the latency model.
+  /// Predictions of the latency model for the shapes that the search looked at.
   std::vector<ShapePrediction> predictions;
-  /// Who made the plan: names of the search strategy and of the cost model, and
-  /// of the calibration that predicted times are of. Empty if not known.
+  /// Names of the search strategy, of the cost model, and of the calibration of
+  /// predicted times. Empty if not known.
   std::string strategy, costModel, calibration;
-  /// Who measured programs for the search, e.g. "gpu" or "model:latency@h200";
-  /// empty where nobody did.
+  /// Title of the measurer, e.g. "gpu" or "model:latency@h200"; empty if
+  /// nothing was measured.
   std::string measurer;
-  /// Codegen paths that the search could take, and those of them that it could
-  /// since they were proven on the card; names separated by commas.
+  /// Names of the codegen paths that the search could take, and of those paths
+  /// among them that were open because they were proven on the card; separated
+  /// by commas.
   std::string paths, provenPaths;
   std::vector<SearchStatistic> statistics;
   /// Decisions worth a remark, e.g. a filter stage relaxed for some shapes.
   std::vector<std::string> remarks;
 
-  /// Bytes to which operands must be aligned to be served by `entries` and
-  /// `generalFamily`: the most that these families ask for.
+  /// Returns the bytes to which operands must be aligned to be served by
+  /// `entries` and `generalFamily`: the maximum over these families.
   int64_t alignment() const;
-  /// Whether that is more than elements' own alignment.
+  /// Returns whether `alignment` exceeds the alignment of elements.
   bool needsAlignment() const;
-  /// The families that the dispatcher chooses among, ascending: those of
-  /// entries, the general one, and the unaligned general one in any case.
+  /// Returns the families that the dispatcher chooses among, ascending:
+  /// families of entries, the general family and the unaligned general family.
   std::vector<unsigned> usedFamilies() const;
-  /// Whether one of these runs on the device's exact architecture alone.
+  /// Returns whether one of `usedFamilies` runs only on the device's exact
+  /// architecture.
   bool needsExactArchitecture() const;
-  /// The family for operands that are aligned to that many bytes; aligned ones
-  /// unless told.
+  /// Returns the family for operands that are aligned to that many bytes; by
+  /// default for aligned operands.
   unsigned
   familyFor(llvm::ArrayRef<int64_t> shape,
             int64_t alignment = std::numeric_limits<int64_t>::max()) const;
 };
 
-/// The first entry that holds the shape, by index; none outside all boxes.
+/// Returns the index of the first entry that holds the shape, or no value if
+/// the shape is outside of all boxes.
 std::optional<unsigned> entryFor(llvm::ArrayRef<DispatchEntry> entries,
                                  llvm::ArrayRef<int64_t> shape);
 

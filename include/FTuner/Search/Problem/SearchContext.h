@@ -11,26 +11,28 @@
 
 namespace ftuner {
 
-/// The means of one search. Strategies that need none of them ignore it.
+/// The resources of one search beside its problem: measurer, budget, seed, log.
 struct SearchContext {
-  /// What measures for the search; null where there is nothing to measure with.
-  /// It outlives the search and serves no other one at the same time.
+  /// The measurer; null if nothing can be measured. It outlives the search and
+  /// serves only one search at a time.
   Measurer *measurer = nullptr;
-  /// Most kernels that the measurer may be asked for, over the whole search;
-  /// ranked strategies count those that the log knows, too.
+  /// The maximum number of kernels to be measured in the whole search. Ranked
+  /// strategies count kernels that the log knows, too.
   int64_t budget = 0;
-  /// Of random choices.
+  /// The seed of random choices.
   uint64_t seed = 0;
-  /// A file of measurements (MeasurementLog.h) that the search goes on from and
-  /// adds to; empty for none.
+  /// The path of a file of measurements (MeasurementLog.h), which the search
+  /// reads and appends to; empty for no log.
   std::string log = {};
-  /// Hears how many of how many shapes are measured; may be empty.
+  /// Called with the number of measured shapes and that of all shapes; may be
+  /// empty.
   std::function<void(int64_t done, int64_t total)> progress = {};
 
-  /// The measurer with budget and log: what the log knows of the device costs
-  /// nothing, and beyond the budget answers are errors. An error where there is
-  /// no measurer of times, or if the log cannot be read. Measurer and
-  /// context outlive it; a search makes one, since each has the whole budget.
+  /// Returns the measurer with budget and log: programs that the log knows cost
+  /// nothing, and answers beyond the budget are errors. Returns an error if
+  /// there is no measurer of times, or if the log cannot be read. Measurer and
+  /// context outlive the object. A search opens it once, since each object has
+  /// the whole budget.
   llvm::Expected<std::unique_ptr<LoggingMeasurer>>
   openMeasurer(const DeviceSpec &device) const;
 };

@@ -13,16 +13,17 @@ namespace ftuner {
 /// by heuristic search.
 int64_t defaultZeta(const DeviceSpec &device);
 
-/// Everything that a strategy may look at.
+/// The input of a search: everything that a strategy may look at.
 struct SearchProblem {
   const Workload &workload;
   const DeviceSpec &device;
-  /// Codegen paths whose families compete. Those that do not support the
-  /// workload offer none.
+  /// Codegen paths whose families compete. A path that does not support the
+  /// workload offers no families.
   llvm::ArrayRef<const CodegenModel *> paths;
   const CostModel &costModel;
   SearchOptions options;
-  /// Families that must not be chosen, e.g. since ptxas spills their registers.
+  /// Families that must not be chosen, e.g. because ptxas spills their
+  /// registers.
   std::vector<KernelFamily> rejected = {};
   /// Made on first use, see `evaluator`, `predictor` and `rankingEvaluator`;
   /// copies share them.
@@ -36,43 +37,47 @@ struct SearchProblem {
   bool isRejected(const KernelFamily &family) const;
   /// Names of the paths, separated by commas.
   std::string pathNames() const;
-  /// The evaluator of the cost model. Workload, device, options and cost model
-  /// stay as they are from the first use on.
+  /// Returns the evaluator of the cost model. Workload, device, options and
+  /// cost model must not change after the first call.
   CostEvaluator &evaluator() const;
-  /// The evaluator of the cost model if that predicts time, else of `latency`.
+  /// Returns the evaluator of the cost model if that predicts time, or else
+  /// that of `latency`.
   CostEvaluator &predictor() const;
-  /// The evaluator that sees every program of a search: of the cost model, or
-  /// of its prefilter (`CostModel::prefilter`), whose best programs it orders
-  /// anew (Reordering.h).
+  /// Returns the evaluator that scores every program of a search: that of the
+  /// prefilter if the cost model has one (`CostModel::prefilter`; the model
+  /// then orders the best programs anew, Reordering.h), or else that of the
+  /// cost model itself.
   CostEvaluator &rankingEvaluator() const;
   std::optional<Prefilter> prefilter() const {
     return costModel.prefilter(options.cost);
   }
-  /// What a family's program for a shape (every extent ≥ 1) is ranked by at
-  /// first.
+  /// Returns the score of `rankingEvaluator` for a family's program and a shape
+  /// (every extent ≥ 1).
   double score(const KernelFamily &family, llvm::ArrayRef<int64_t> shape) const;
-  /// The cost model's score of it, and its parts.
+  /// Returns the cost model's score of that program, with its terms.
   CostBreakdown evaluate(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape) const;
-  /// Predicted microseconds of a family's program for a shape, and their terms,
-  /// whatever the cost model is. Where rows of the shape are not aligned for
-  /// the family's accesses, it is priced with narrower ones.
+  /// Returns the predicted microseconds of a family's program for a shape, with
+  /// their terms, whatever the cost model is. If rows of the shape are not
+  /// aligned for the family's accesses, the prediction is for narrower
+  /// accesses.
   CostBreakdown predict(const KernelFamily &family,
                         llvm::ArrayRef<int64_t> shape) const;
-  /// The scores of many such predictions, of a shape for each family.
+  /// Returns the scores of such predictions for pairs of a family and a shape.
   std::vector<double>
   predictEach(llvm::ArrayRef<const KernelFamily *> families,
               llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes) const;
 
-  /// Says what is wrong with the problem itself (workload, options).
+  /// Checks the problem itself: workload and options.
   llvm::Error check() const;
-  /// Says why a plan, whoever wrote it, must not be run: a family without a
-  /// correct kernel (`checkKernel`), an index or a box that does not fit, or
-  /// vectors that would access operands which are not aligned for them.
+  /// Checks that a plan may be run, whoever wrote it: every family has a
+  /// correct kernel (`checkKernel`), indices and boxes fit, and no vector
+  /// accesses an operand that is not aligned for it.
   llvm::Error checkLegality(const Plan &plan) const;
-  /// Proves the answer of a search: it is legal, its families are feasible, and
-  /// every declared shape has an entry. For every extent, partitions write each
-  /// row exactly once and pad only the last block (Partition.h).
+  /// Checks the answer of a search: it is legal, its families are feasible, and
+  /// every declared shape has an entry. The partitions of such a plan write
+  /// each row exactly once, for every extent, and pad only the last block
+  /// (Partition.h).
   llvm::Error verify(const Plan &plan) const;
 };
 

@@ -13,40 +13,41 @@
 
 namespace ftuner {
 
-/// How problems are solved. Several threads may ask one strategy at once, each
-/// with its own problem and context, so it keeps no state between problems.
-/// Plans and reports follow from the problem, the context's seed and the
-/// measurer's answers (those of its log among them) alone.
+/// A solver of search problems. Several threads may call one strategy at once,
+/// each with its own problem and context, so it keeps no state between
+/// problems. Plans and reports are functions of the problem, the context's seed
+/// and the answers of the measurer and its log.
 class SearchStrategy {
 public:
   virtual ~SearchStrategy() = default;
   virtual llvm::StringRef name() const = 0;
-  /// Options that the strategy reads beside those of every search: members of
-  /// SearchOptions, or its own, whose values are in `SearchOptions::own`.
+  /// Returns the options that the strategy reads beside those of every search:
+  /// members of SearchOptions, and options of its own, whose values are in
+  /// `SearchOptions::own`.
   virtual OptionDecls options() const { return {}; }
-  /// Whether the strategy asks the measurer by itself where one is named, and
-  /// options of `MeasureOptions` that say what is measured do not concern it.
+  /// Returns whether the strategy calls the measurer itself. The options of
+  /// `MeasureOptions` that say what is measured then have no effect.
   virtual bool measures() const { return false; }
-  /// A line for each option of the strategy that is given and has no effect
-  /// beside the other ones.
+  /// Returns a line for each option of the strategy that is given and has no
+  /// effect with the given values of its other options.
   virtual std::vector<std::string>
   unreadOptions(const OptionValues &given) const {
     return {};
   }
-  /// A plan that passes `SearchProblem::verify`. A strategy that measures asks
-  /// the context's measurer for at most `SearchContext::budget` kernels, failed
-  /// ones included. Where there is no measurer it may return an error.
+  /// Returns a plan that passes `SearchProblem::verify`. A strategy that
+  /// measures asks the context's measurer for at most `SearchContext::budget`
+  /// kernels, failed ones included. Without a measurer it may return an error.
   virtual llvm::Expected<Plan> search(const SearchProblem &problem,
                                       const SearchContext &context) const = 0;
-  /// How the strategy judges shapes (every extent ≥ 1), one report each: what
-  /// each of its stages threw out, and up to `options.topK` programs, best
-  /// first. The budget is that of this call.
+  /// Returns a report for each shape (every extent ≥ 1): the rejected
+  /// candidates of each stage, and up to `options.topK` programs, best first.
+  /// The budget is for this call.
   virtual llvm::Expected<std::vector<ShapeReport>>
   explain(const SearchProblem &problem, const SearchContext &context,
           llvm::ArrayRef<Shape> shapes) const = 0;
 };
 
-/// check, search, verify.
+/// Checks the problem, searches, and verifies the answer.
 llvm::Expected<Plan> solve(const SearchProblem &problem,
                            const SearchStrategy &strategy,
                            const SearchContext &context = {});

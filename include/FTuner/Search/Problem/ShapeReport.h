@@ -11,7 +11,7 @@
 
 namespace ftuner {
 
-/// A candidate that a stage threw out, with the figure that it failed by.
+/// A candidate that a stage rejected, with the figure that it failed by.
 struct DroppedCandidate {
   UKernel ukernel;
   Metrics metrics;
@@ -23,17 +23,19 @@ struct DroppedCandidate {
 struct StageReport {
   /// As in the statistics of a plan, e.g. "space_axis".
   std::string name;
-  /// The codegen path whose candidates it looked at; empty where there is one.
+  /// The codegen path whose candidates the stage filtered; empty if there is
+  /// only one path.
   std::string path = {};
-  /// What the stage asks for, e.g. "blocks ≥ 264".
+  /// The requirement of the stage, e.g. "blocks ≥ 264".
   std::string requirement;
   int64_t before = 0;
   int64_t kept = 0;
-  /// Nothing met the requirement: the best by `figure` were kept instead.
+  /// True if no candidate met the requirement, so that the best by `figure`
+  /// were kept instead.
   bool relaxed = false;
-  /// What the stage measures, e.g. "blocks".
+  /// Name of the figure that the stage computes, e.g. "blocks".
   std::string figure;
-  /// Of what was thrown out, the candidate with the greatest sum of metrics.
+  /// The rejected candidate with the greatest sum of metrics.
   std::optional<DroppedCandidate> dropped;
 };
 
@@ -48,16 +50,16 @@ struct ReportedProgram {
   KernelFamily family;
   Partition partition;
   Metrics metrics;
-  /// The rows that tensor maps copy, none where the family has no maps.
+  /// The rows that tensor maps copy; empty if the family has no maps.
   BoxRows boxRows;
   CostBreakdown score;
   /// Predicted time with its terms, whatever the cost model is; its score is
   /// the negated microseconds.
   CostBreakdown predicted;
-  /// The score, less what the strategy holds against the program, e.g. that it
-  /// misses a demand of the filter.
+  /// The score, less the strategy's penalties, e.g. for a demand of the filter
+  /// that the program misses.
   double rating = 0;
-  /// The measured time, where the strategy had it measured.
+  /// The measured time; no value if it was not measured.
   std::optional<double> measuredMicroseconds;
 
   /// The predicted time.
@@ -66,22 +68,22 @@ struct ReportedProgram {
 
 /// A step by which a strategy constructed a program.
 struct ConstructionStep {
-  /// As the strategy calls it, e.g. "tile(m)".
+  /// Name of the action, e.g. "tile(m)".
   std::string action;
-  /// Of the action where it was taken.
+  /// Probability of the action in the state in which it was taken.
   double probability = 1;
-  /// What there was after it.
+  /// The state after the step.
   std::string state;
 };
 
 struct ShapeReport {
   Shape shape;
-  /// Who measured programs; empty where nobody did.
+  /// Title of the measurer; empty if nothing was measured.
   std::string measurer;
-  /// Candidates that the stages began with.
+  /// Number of candidates before the first stage.
   int64_t candidates = 0;
   std::vector<StageReport> stages;
-  /// How the best program was constructed, by strategies that construct.
+  /// Steps by which a constructing strategy made the best program.
   std::vector<ConstructionStep> construction;
   /// Programs of one and of two uKernels in the pool.
   int64_t singlePrograms = 0;

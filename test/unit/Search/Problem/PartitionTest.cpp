@@ -1,5 +1,4 @@
-//===- PartitionTest.cpp - Partitions in closed form against brute force
-//----------===//
+//===- PartitionTest.cpp - Partitions in closed form by brute force -------===//
 #include "../../RandomSeed.h"
 #include "FTuner/Codegen/Simt/SimtSchedule.h"
 #include <algorithm>
