@@ -18,7 +18,7 @@ static llvm::Error makeError(const Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
-/// A small, a middle and a large shape of the range, or fewer.
+/// Returns a small, a middle and a large shape of the range; each shape once.
 static std::vector<Shape> representativeShapes(const Workload &workload) {
   std::vector<Shape> shapes(3);
   for (const Axis &axis : workload.axes) {
@@ -31,7 +31,7 @@ static std::vector<Shape> representativeShapes(const Workload &workload) {
 }
 
 namespace {
-/// Candidates of one path.
+/// Enumerates the candidates of one path.
 class Enumerator {
 public:
   Enumerator(const SearchProblem &problem, const CodegenModel &path,
@@ -50,12 +50,13 @@ public:
   }
 
   void run();
-  /// Of an enumeration that found nothing: the block nearest to being feasible,
-  /// and why it is not.
+  /// Describes the block nearest to being feasible, and why it is not, after an
+  /// enumeration without a candidate.
   std::string nearestRefusal(int64_t alignment) const;
 
 private:
-  /// The main axis, if the path combines along it.
+  /// Returns the main axis if the path combines along it, or else the path's
+  /// own combine axis.
   unsigned chooseCombineAxis() const;
   /// Visits the schedules of a block, with closed fields at their defaults.
   /// Skips a schedule that is then equal to the one before it.
@@ -73,9 +74,10 @@ private:
       return visit(open);
     });
   }
-  /// Of the schedules that are feasible for the block, those that serve best.
+  /// Returns the best of the schedules that are feasible for the block.
   std::vector<KernelFamily> chooseSchedules(const KernelFamily &block) const;
-  /// Adds the block's candidates if it is feasible; whether it is.
+  /// Adds the block's candidates if the block is feasible, and returns whether
+  /// it is.
   bool visit(const KernelFamily &block);
   void addByPreference();
 
@@ -84,10 +86,10 @@ private:
   const CodegenModel &path;
   std::unique_ptr<ScheduleSpace> space;
   unsigned combineAxis;
-  /// Of contractions, which the paper's rules are made for.
+  /// The paper's tile rules, which are for contractions only.
   std::optional<TileRules> rules;
-  /// Shapes for which the cost model chooses schedules; none if it cannot tell
-  /// them apart.
+  /// Shapes for which the cost model chooses schedules; empty if it cannot tell
+  /// schedules apart.
   std::vector<Shape> predictedShapes;
   std::vector<KernelFamily> found;
   CandidateSet &set;
@@ -112,7 +114,7 @@ std::vector<KernelFamily>
 Enumerator::chooseSchedules(const KernelFamily &block) const {
   std::vector<KernelFamily> distinct;
   if (!predictedShapes.empty()) {
-    // The best for each shape.
+    // The best schedule for each shape.
     std::vector<KernelFamily> chosen(predictedShapes.size(), block);
     std::vector<double> best(predictedShapes.size(),
                              -std::numeric_limits<double>::infinity());
@@ -133,7 +135,7 @@ Enumerator::chooseSchedules(const KernelFamily &block) const {
         distinct.push_back(std::move(family));
     return distinct;
   }
-  // The first that leaves room for ζ blocks, else the first.
+  // The first schedule that leaves room for ζ blocks, or else the first one.
   std::optional<KernelFamily> first;
   forEachSchedule(block, [&](const KernelFamily &family) {
     if (!isFeasible(problem, family))
@@ -169,7 +171,7 @@ void Enumerator::addByPreference() {
   }
 }
 
-/// Whether the block has more than one element along batch axes.
+/// Returns whether the block has more than one element along batch axes.
 static bool hasBatchTile(const TileRules &rules, const BlockTile &tile) {
   return llvm::any_of(rules.batchFactors, [&](const auto &factors) {
     return tile[factors.first] > 1;
@@ -211,7 +213,8 @@ std::string Enumerator::nearestRefusal(int64_t alignment) const {
         block.combineAxis = combineAxis;
         block.reduceAxes = workload.reduceAxes().mask();
         llvm::Error error = checkKernel(problem, block);
-        // What the path cannot emit at all is further away than any spill.
+        // A block that the path cannot emit at all is further from feasible
+        // than one that spills.
         int64_t lacking = std::numeric_limits<int64_t>::max() - 1;
         if (!error) {
           lacking = path.spillFreeRegisters(workload, block) -

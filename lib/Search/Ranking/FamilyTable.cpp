@@ -7,7 +7,7 @@
 
 using namespace ftuner;
 
-/// Two candidates differ in rows alone if everything here is equal.
+/// Returns a key that is equal for candidates that differ only in rows.
 static auto layoutKey(const KernelFamily &family) {
   BlockTile tile = family.tiles.front();
   tile[family.combineAxis] = 0;

@@ -1,4 +1,4 @@
-//===- MainAxis.cpp - The axis that programs combine heights along --------===//
+//===- MainAxis.cpp - The axis that programs combine along ----------------===//
 #include "FTuner/Search/Ranking/MainAxis.h"
 #include "FTuner/Workload/Sampling.h"
 #include "llvm/ADT/STLExtras.h"

@@ -9,15 +9,16 @@
 
 using namespace ftuner;
 
-/// Programs that a shape has measured at least: one is compared with nothing.
+/// Minimum number of measured programs of a shape: one program cannot be
+/// compared.
 static constexpr int64_t minShare = 2;
-/// How much longer than the best measured program others take at least that
-/// were not measured: so little that it decides ties alone.
+/// Minimum distance between the best measured program and a program that was
+/// not measured, as a share. It is so small that it only decides ties.
 static constexpr double unmeasuredShare = 1e-9;
-/// How much longer than any other a program takes that failed.
+/// Time of a program that failed, as a multiple of any other time.
 static constexpr double failedShare = 1e6;
 static constexpr double bytesOfMib = 1 << 20;
-/// Relative times are no less than this.
+/// Minimum of relative times.
 static constexpr double minRelativeTime = 1e-9;
 
 //===----------------------------------------------------------------------===//
@@ -29,8 +30,8 @@ double ftuner::relativeTime(double score, double best) {
     return std::max(score / best, minRelativeTime);
   if (best == 0)
     return std::max(1 - score, minRelativeTime);
-  // A rate; below a half of the best one on the tangent there, as rates may
-  // fall below 0.
+  // The score is a rate. Below half of the best one the curve is replaced by
+  // its tangent there, since rates may fall below 0.
   if (score >= best / 2)
     return best / score;
   return 4 - 4 * score / best;
@@ -128,8 +129,8 @@ bool ProgramMeasurements::isWanted(const FamilyTable &table,
 // Ranking
 //===----------------------------------------------------------------------===//
 
-/// Fills in best score, best time and unit. Where all that was measured failed,
-/// scores stay as they are, the best of which is `bestScore`.
+/// Fills in best score, best time and unit. If all measured programs failed,
+/// `bestScore` is the best score, and scores keep their scale.
 static void findUnit(ShapeMeasurements &measured, double bestScore) {
   std::vector<std::pair<double, double>> found;
   for (const auto &entry : measured.programs)
@@ -152,7 +153,8 @@ static void findUnit(ShapeMeasurements &measured, double bestScore) {
   measured.unit = *middle;
 }
 
-/// Microseconds of a program: measured, or as its score has it.
+/// Returns the microseconds of a program: the measured ones, or those of its
+/// score.
 static double timeOn(const ShapeMeasurements &measured, llvm::StringRef key,
                      double score) {
   double predicted = measured.unit * relativeTime(score, measured.bestScore);

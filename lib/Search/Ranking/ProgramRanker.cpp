@@ -9,7 +9,7 @@
 
 using namespace ftuner;
 
-/// Share of a time that the order of a sum changes at most.
+/// Maximum share of a time that depends on the order of a sum.
 static constexpr double kRounding = 1e-9;
 
 ProgramRanker::ProgramRanker(const SearchProblem &problem, CandidateSet set)
@@ -42,7 +42,7 @@ double ProgramRanker::rateMeasured(const KernelFamily &family,
     double score = rate(family, resources, rated, near);
     if (!near.reordered)
       return score;
-    // Elsewhere by as much as the prefilter says.
+    // For another shape, the prefilter predicts the change.
     double byPrefilter = rated == llvm::ArrayRef<int64_t>(near.shape)
                              ? score
                              : rate(family, resources, near.shape, near);
@@ -109,7 +109,7 @@ ReportedProgram ftuner::reportSingle(const SearchProblem &problem,
   if (problem.isRejected(running))
     return program;
   ReportedProgram single = reportProgram(problem, running, shape);
-  // Beside a larger part an SM may hold fewer of the blocks, which rarely is
+  // Beside a larger part an SM may hold fewer of the blocks; that is rarely
   // predicted to be faster.
   if (single.microseconds() > program.microseconds() * (1 + kRounding))
     return program;
@@ -130,7 +130,7 @@ ReportedProgram ftuner::reportRanked(const ProgramRanker &ranker,
 }
 
 /// Fills the programs of a report from a ranking, best first: the best
-/// `options.topK`, the best single one, and how many there are of each kind.
+/// `options.topK`, the best of one uKernel, and the number of each kind.
 static void reportRanking(const ProgramRanker &ranker,
                           const RankedShape &ranked, ShapeReport &report) {
   const SearchProblem &problem = ranker.problem;

@@ -1,12 +1,12 @@
-//===- Reordering.cpp - A slow cost model behind a fast one ---------------===//
+//===- Reordering.cpp - A slow cost model after a fast one ----------------===//
 #include "FTuner/Search/Ranking/Reordering.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 
 using namespace ftuner;
 
-/// How much worse than the best program others are at least that the model did
-/// not see: so little that it decides ties alone.
+/// Minimum distance between the best program that the model saw and a program
+/// that it did not see, as a share. It is so small that it only decides ties.
 static constexpr double kUnseenShare = 1e-9;
 
 double ReorderedPrograms::score(const Program &program,

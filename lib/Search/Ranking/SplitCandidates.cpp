@@ -1,14 +1,15 @@
 //===- SplitCandidates.cpp - Candidates with split-K slices ---------------===//
 //
-// Slices give idle SMs work where a product, or a reduction of rows, has few
-// blocks and a long reduce axis. They cost a second kernel, or more, and the
-// traffic of their sums, both of which the cost model prices. So they are
-// looked for where blocks without slices fill less than about one wave, and
-// where a kernel takes clearly longer than the second one would.
+// Slices give idle SMs work if a product, or a reduction of rows, has few
+// blocks and a long reduce axis. They cost one or more further kernels and the
+// traffic of their sums, both of which the cost model prices. So they are tried
+// for shapes whose blocks without slices fill less than about one wave, and
+// whose kernel takes clearly longer than the second kernel would.
 //
 // Slices within a block (`CodegenModel::slicedVariants`) cost no second kernel.
-// They give few blocks more threads, which copy more at once: where not every
-// SM has a block, and a path that has such blocks is the fastest without.
+// They give few blocks more threads, which copy more at once. They are tried if
+// not every SM has a block, and if a path that has such blocks is the fastest
+// one without slices.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitCandidates.h"
@@ -24,23 +25,23 @@
 
 using namespace ftuner;
 
-/// Split-K factors: from one to the next the slices get shorter by a quarter to
-/// a half.
+/// Split-K factors. From one factor to the next, slices get shorter by a
+/// quarter to a half.
 static constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
-/// The same of rows, whose slices have whole slots and segments.
+/// Split-K factors of rows, whose slices have whole slots and segments.
 static constexpr int64_t kRowFactors[] = {2,  4,   8,   16,  32,
                                           64, 128, 256, 512, 1024};
-/// How many times the cost of a second kernel a kernel must take. FTuner's own
-/// took 1.3 µs for 16 rows and 3.5 for 512 on an H200, by the price 3 and more;
-/// a slower kernel loses little by a wrong price
+/// Minimum time of a kernel as a multiple of the cost of a second kernel.
+/// FTuner's own took 1.3 µs for 16 rows and 3.5 for 512 on an H200, by the
+/// price 3 and more; a slower kernel loses little by a wrong price
 /// (benchmarks/results/h200-2026-11-26-2).
 static constexpr double kMinTime = 3;
-/// The same of rows, whose later launches are all that slices cost; there may
-/// be several, which the score of a choice has.
+/// Like kMinTime, for rows, where slices cost only the later launches; their
+/// number is part of the score of a choice.
 static constexpr double kMinRowsTime = 1;
 
-/// How many times the time of the fastest candidate one may take without slices
-/// within its blocks: these hardly double its speed.
+/// Maximum time without slices within blocks, as a multiple of the fastest
+/// candidate's: such slices hardly double the speed.
 static constexpr double kMaxTimeOfSliced = 2;
 
 namespace {
@@ -57,7 +58,7 @@ public:
       : problem(problem), set(set),
         constants(problem.options.cost.calibration.constants) {}
 
-  /// Notes the best choices for a shape, if slices pay.
+  /// Notes the best choices for a shape, if slices save time.
   void visit(const Shape &shape);
   /// Families with slices, by candidate, split-K factor, and schedule with the
   /// step along the reduce axis.
@@ -67,14 +68,14 @@ public:
 private:
   bool isWorthLooking(const KernelFamily &best, double score,
                       const Shape &shape) const;
-  /// Returns true where the family has fewer blocks than `waves` for each SM.
+  /// Returns whether the family has fewer blocks than `waves` for each SM.
   bool hasFewBlocks(const KernelFamily &family, const Shape &shape,
                     int64_t waves) const {
     return blocksOf(family, shape) < waves * problem.device.smCount;
   }
   /// Add choices for a shape whose fastest candidate has the score `best`: with
   /// slices of several blocks, or with slices within the blocks of a path.
-  /// `scores`: of all candidates.
+  /// `scores` has the scores of all candidates.
   void addSplit(const Shape &shape, double best,
                 std::vector<SplitChoice> &choices) const;
   void addSliced(const Shape &shape, const CodegenModel &path,
@@ -191,7 +192,7 @@ void ftuner::addSplitCandidates(const SearchProblem &problem,
   SplitFinder finder(problem, set);
   unsigned mainAxis = problem.workload.mainAxis();
   for (const ShapeCell &cell : shapeCells(problem.workload, mainAxis))
-    // At a constant ratio: what counts is an extent in units of a tile.
+    // Sizes have a constant ratio, since an extent counts in units of a tile.
     for (const SizeSample &sample :
          sampleSizes(problem.workload.axes[mainAxis], tuning::maxSliceShapes))
       finder.visit(shapeAt(problem.workload, cell, mainAxis, sample.size));

@@ -6,11 +6,11 @@
 
 namespace ftuner {
 
-/// Adds candidates of the set with slices of the reduce axis, where the cost
-/// model predicts some shape of the range to be faster with them than by every
-/// candidate without. Nothing for cost models that do not predict time, for
-/// exact pools (the paper's programs). The option `split-k` allows slices of
-/// several blocks, `sliced-k` those within a block.
+/// Adds candidates with slices of the reduce axis to the set, if the cost model
+/// predicts some shape of the range to be faster with them than with every
+/// candidate without slices. Adds none with a cost model that does not predict
+/// time, nor for exact pools (the paper's programs). The option `split-k`
+/// allows slices of several blocks, `sliced-k` those within a block.
 void addSplitCandidates(const SearchProblem &problem, CandidateSet &set);
 
 } // namespace ftuner

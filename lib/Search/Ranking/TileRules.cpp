@@ -19,7 +19,7 @@ static bool isPrime(int64_t value) {
   return true;
 }
 
-/// Whether `divisor` divides a size ≥ 1 of the range.
+/// Returns whether `divisor` divides a size ≥ 1 of the range.
 static bool dividesSome(const SizeRange &range, int64_t divisor) {
   int64_t common = std::gcd(divisor, range.step);
   if (range.min % common != 0)
@@ -75,8 +75,8 @@ void TileFactors::addDivisors(int64_t size) {
   }
 }
 
-/// Tiles along one axis with a number of workers: block sizes in F whose
-/// register tile is in F too, ascending.
+/// Returns, by the number of workers, the tiles along one axis: block sizes in
+/// F whose register tile is in F too, ascending.
 static std::vector<std::vector<int64_t>>
 blocksByWorkers(const TileFactors &factors, int64_t maxWorkers) {
   std::vector<std::vector<int64_t>> result(maxWorkers + 1);
@@ -88,14 +88,14 @@ blocksByWorkers(const TileFactors &factors, int64_t maxWorkers) {
 }
 
 namespace {
-/// So many elements of batch axes in a block, shared by so many groups of
-/// workers, and in how many ways the rules make them.
+/// A number of elements of batch axes in a block, the number of groups of
+/// workers that share them, and the number of tiles that give both.
 struct BatchChoice {
   int64_t elements = 1, workers = 1, ways = 1;
 };
 } // namespace
 
-/// Those of tiles along all batch axes.
+/// Returns the choices of tiles along all batch axes.
 static std::vector<BatchChoice>
 batchChoices(llvm::ArrayRef<std::pair<unsigned, TileFactors>> batchFactors) {
   std::map<std::pair<int64_t, int64_t>, int64_t> ways = {{{1, 1}, 1}};
@@ -146,7 +146,7 @@ TileRules::TileRules(const Workload &workload, const DeviceSpec &device,
   std::vector<int64_t> tilesByBytes(maxBytes + 1);
   for (int64_t bytes = 1; bytes <= maxBytes; ++bytes)
     tilesByBytes[bytes] = std::min(maxBytes / bytes, maxReduceTiles);
-  // With so many elements of batch axes.
+  // The number of elements of batch axes.
   int64_t elements = 1;
   auto reduceTiles = [&](int64_t blockM, int64_t blockN) -> int64_t {
     int64_t bytes = elements * (blockM * lhsBytes + blockN * rhsBytes);

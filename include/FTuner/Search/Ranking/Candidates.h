@@ -5,13 +5,13 @@
 // hold. Divisors of a range may lack the tiles that suit a device, so
 // `TileRule::Aligned` adds those that paths suggest.
 //
-// Few choices of reduce tile and stages are kept for each block tile. CMR and
-// Occ do not depend on them, so a rule decides: what keeps ζ blocks on an SM
-// first, then what the path prefers. A cost model that predicts time chooses
+// Each block tile keeps few choices of reduce tile and stages. CMR and Occ do
+// not depend on them, so a rule chooses: first a choice that keeps ζ blocks on
+// an SM, then the path's preference. A cost model that predicts time chooses
 // instead, for a small, a middle and a large shape of the range: up to three
 // candidates.
 //
-// Of candidates for which that pays there are copies with split-K slices
+// Candidates that split-K slices make faster have copies with slices
 // (SplitCandidates.h).
 //
 //===----------------------------------------------------------------------===//
@@ -23,39 +23,42 @@
 
 namespace ftuner {
 
-/// A feasible family of one part, and what its path says of it.
+/// A feasible family of one part, with its uKernel and resources.
 struct Candidate {
   KernelFamily family;
   UKernel ukernel;
   KernelResources resources;
 
-  /// Heights under the family's schedule are multiples of this.
+  /// Returns the number that heights under the family's schedule are multiples
+  /// of.
   int64_t heightGranule() const { return family.path().heightGranule(family); }
 };
 
 struct CandidateSet {
-  /// Those of one path after those of another, in the order of the problem's
-  /// paths; of one path in its order of preference among equal scores.
+  /// Candidates, grouped by path in the order of the problem's paths; those of
+  /// one path in its order of preference among equal scores.
   std::vector<Candidate> candidates;
-  /// Bytes to which operands must be aligned for all of them.
+  /// Bytes to which operands must be aligned for all candidates.
   int64_t alignment = 1;
-  /// Of the paper's tile rules: all, those of whole warps, and those of these
-  /// that a path can emit with some reduce tile and stages.
+  /// Number of candidates by the paper's tile rules: all, those of whole warps,
+  /// and those of whole warps that a path can emit with some reduce tile and
+  /// stages.
   int64_t numByRules = 0;
   int64_t numWholeWarps = 0;
   int64_t numEmittable = 0;
-  /// Candidates beyond the paper's rules.
+  /// Number of candidates beyond the paper's rules.
   int64_t numAdded = 0;
-  /// Those with slices of the reduce axis, at the end.
+  /// Number of candidates with slices of the reduce axis, which come last.
   int64_t numSplit = 0;
 };
 
-/// An error if not a single uKernel is feasible.
+/// Returns the candidates for operands of an alignment in bytes, or an error if
+/// no uKernel is feasible.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem,
                                                  int64_t alignment);
 
-/// Candidates for the alignment that sizes can reach, with slices of the reduce
-/// axis where these pay.
+/// Returns the candidates for the alignment that sizes can reach, with slices
+/// of the reduce axis if these save time.
 llvm::Expected<CandidateSet> enumerateCandidates(const SearchProblem &problem);
 
 } // namespace ftuner

@@ -9,40 +9,43 @@
 
 namespace ftuner {
 
-/// Families of one and two candidates, each numbered once, in the order in
-/// which they are first asked for. Rejected ones are never made. Numbers, and
-/// what the table says of them, stay as they are; references to members of
-/// `families` and `resources` do not. Not for several threads at once.
+/// Families of one and two candidates, numbered in the order in which they are
+/// first asked for. Rejected families are never made. A number and its entry
+/// never change; references to members of `families` and `resources` become
+/// invalid. Not thread-safe.
 class FamilyTable {
 public:
   /// Problem and set outlive the table.
   FamilyTable(const SearchProblem &problem, const CandidateSet &set);
 
-  /// The family of one candidate; none if it was rejected.
+  /// Returns the family of one candidate; no value if it was rejected.
   std::optional<unsigned> single(unsigned candidate);
-  /// The family of a candidate and one with fewer rows, which need not be a
-  /// candidate itself; none where no such pair is feasible.
+  /// Returns the family of a candidate and a uKernel with fewer rows, which
+  /// need not be a candidate; no value if that pair is not feasible.
   std::optional<unsigned> pair(unsigned candidate, int64_t lowerRows);
-  /// The same along another axis than the candidates'.
+  /// Like `pair`, along another axis than the candidate's.
   std::optional<unsigned> pairAlong(unsigned axis, unsigned candidate,
                                     int64_t lowerRows);
-  /// Axes other than the candidate's along which its path combines heights.
+  /// Returns the axes other than the candidate's along which its path combines
+  /// heights.
   llvm::ArrayRef<unsigned> otherAxes(unsigned candidate) const;
-  /// The candidate's block along another axis, in units of the granule.
+  /// Returns the candidate's block along another axis, in units of
+  /// `granuleAlong`.
   int64_t rowsAlong(unsigned axis, unsigned candidate) const;
   int64_t granuleAlong(unsigned axis, unsigned candidate) const;
-  /// The candidate, or the higher one of two, that a family is made of.
+  /// Returns the candidate that a family is made of; of two, the higher one.
   unsigned candidateOf(unsigned family) const { return owners[family]; }
-  /// The candidate with another number of rows, if it is one.
+  /// Returns the candidate of the same layout with another number of rows, if
+  /// there is one.
   std::optional<unsigned> withRows(unsigned candidate, int64_t rows) const;
-  /// The score of a family's program for a shape, by what ranks first
-  /// (`SearchProblem::rankingEvaluator`).
+  /// Returns the score of `SearchProblem::rankingEvaluator` for a family's
+  /// program and a shape.
   double score(unsigned family, llvm::ArrayRef<int64_t> shape) const;
-  /// The same of many families, in their order.
+  /// Returns the scores of many families, in their order.
   std::vector<double> scoreAll(llvm::ArrayRef<unsigned> families,
                                llvm::ArrayRef<int64_t> shape) const;
-  /// The candidate's block along the combine axis, in units of the granule that
-  /// heights of its schedule have: rows of a thread, or of a warp.
+  /// Returns the candidate's block along the combine axis, in units of the
+  /// granule that heights of its schedule have: rows of a thread, or of a warp.
   int64_t rows(unsigned candidate) const {
     return height(candidate) / granules[candidate];
   }
@@ -50,12 +53,12 @@ public:
     return set.candidates[candidate].family.lowHeight();
   }
   int64_t granule(unsigned candidate) const { return granules[candidate]; }
-  /// Equal for candidates that differ in rows alone.
+  /// Returns a number that is equal for candidates that differ only in rows.
   unsigned layout(unsigned candidate) const { return layouts[candidate]; }
 
   const CandidateSet &set;
   std::vector<KernelFamily> families;
-  /// What each family needs, by the same index.
+  /// Resources of each family, by the same index.
   std::vector<KernelResources> resources;
 
 private:
@@ -64,22 +67,22 @@ private:
   const SearchProblem &problem;
   /// Paths that combine two heights along the main axis.
   llvm::SmallPtrSet<const CodegenModel *, 4> combining;
-  /// Whether pairs have balanced partitions.
+  /// True if pairs have balanced partitions.
   bool balances = false;
-  /// By family.
+  /// Candidate of each family (`candidateOf`).
   std::vector<unsigned> owners;
-  /// By candidate.
+  /// Layout and granule of each candidate.
   std::vector<unsigned> layouts;
   std::vector<int64_t> granules;
   llvm::DenseMap<std::pair<unsigned, int64_t>, unsigned> byRows;
   llvm::DenseMap<unsigned, std::optional<unsigned>> singles;
-  /// By family, what the evaluator keeps of it that ranks first.
+  /// Costs of each family in the ranking evaluator.
   std::vector<const FamilyCosts *> costs;
-  /// By axis, candidate and lower rows.
+  /// Families of pairs by axis, candidate and lower rows.
   llvm::DenseMap<std::tuple<unsigned, unsigned, int64_t>,
                  std::optional<unsigned>>
       pairs;
-  /// Axes across by path.
+  /// Other axes (`otherAxes`) of each path.
   llvm::DenseMap<const CodegenModel *, llvm::SmallVector<unsigned, 2>>
       otherAxesOf;
 };

@@ -1,14 +1,13 @@
-//===- MainAxis.h - The axis that programs combine heights along -*- C++
-//-*-===//
+//===- MainAxis.h - The axis that programs combine along --------*- C++ -*-===//
 //
 // The main axis τ of the paper (V-A): CombinSearch covers the extent of a shape
-// along it. Which one it is an option says (`MainAxis`); it is one for all
-// shapes of a workload, since the code of a family is. Not to be confused with
-// the axis whose sizes a range is sampled and dispatched by, which is dynamic
-// wherever one is (`Workload::mainAxis`).
+// along it. The option `main-axis` chooses it (`MainAxis`). All shapes of a
+// workload have the same main axis, since they share the code of a family. It
+// is not the axis by whose sizes a range is sampled and dispatched
+// (`Workload::mainAxis`), which is dynamic if any axis is.
 //
-// A path combines heights along some axes only (`ScheduleSpace::combineAxes`).
-// Families of a path that cannot along the main axis have one uKernel.
+// A path combines heights only along some axes (`ScheduleSpace::combineAxes`).
+// A path that cannot combine along the main axis has families of one uKernel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_RANKING_MAINAXIS_H
@@ -18,16 +17,16 @@
 
 namespace ftuner {
 
-/// The main axis of a problem.
+/// Returns the main axis of a problem.
 unsigned mainAxisOf(const SearchProblem &problem);
 
-/// Whether families of the path combine heights along the main axis.
+/// Returns whether families of the path combine heights along the main axis.
 bool combinesAlongMainAxis(const SearchProblem &problem,
                            const ScheduleSpace &space);
 
-/// What a user who asked for the largest axis does not get: for each path with
-/// candidates that cannot combine along it, and where another axis is larger in
-/// some shapes of the range.
+/// Returns remarks for a user who asked for the largest axis: about each path
+/// with candidates that cannot combine along it, and about another axis that is
+/// larger in some shapes of the range.
 std::vector<std::string> mainAxisRemarks(const SearchProblem &problem,
                                          const CandidateSet &set);
 

@@ -1,14 +1,14 @@
 //===- ProgramRanker.h - Programs of shapes, best first ---------*- C++ -*-===//
 //
-// What a strategy says of programs: of each shape which there are, in which
-// order, and how good one is beside them. Plans (RangePlanner.h) and reports
-// are made of that.
+// The interface between a strategy and the planning of a range: a ranker lists
+// the programs of each shape, best first, and rates further programs. Plans
+// (RangePlanner.h) and reports are made from these rankings.
 //
 // A ranker is bound to one problem and, by `prepare`, to the sampled shapes of
-// its range. From then on every answer follows from the arguments alone: which
-// shapes were ranked before, and in which order, does not matter. What a ranker
-// wants to know again of a shape goes into the answer (`RankedShape::notes`).
-// What it keeps for itself only saves work.
+// its range. From then on every answer is a function of the arguments: it does
+// not depend on the shapes that were ranked before, nor on their order. Data
+// that a ranker needs again for a shape go into the answer
+// (`RankedShape::notes`). Other state of a ranker only saves work.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_RANKING_PROGRAMRANKER_H
@@ -25,15 +25,15 @@ struct ShapeMeasurements;
 class ProgramMeasurements;
 
 /// A family of a FamilyTable with the rating of its program: its score, less
-/// what the strategy holds against it.
+/// the strategy's penalties.
 struct RankedFamily {
   unsigned family = 0;
   double score = 0;
 };
 
-/// What a ranker says of one shape.
+/// A ranker's answer for one shape.
 struct RankedShape {
-  /// What a ranker needs for `rate`, `describe` and `report`; its own affair.
+  /// Data of a ranker for `rate`, `describe` and `report`, private to it.
   struct Notes {
     virtual ~Notes() = default;
   };
@@ -41,63 +41,66 @@ struct RankedShape {
   Shape shape;
   /// Programs whose families may be chosen, best first.
   std::vector<RankedFamily> programs;
-  /// Programs that were rated, whether they are among `programs` or not.
+  /// Number of programs that were rated, whether they are among `programs` or
+  /// not.
   int64_t numRated = 0;
   std::shared_ptr<const Notes> notes = nullptr;
-  /// What a cost model with a prefilter says of the best; null with others
-  /// (Reordering.h).
+  /// Scores of a cost model with a prefilter (Reordering.h); null with other
+  /// models.
   std::shared_ptr<const ReorderedPrograms> reordered = nullptr;
-  /// What was measured; null where nothing was (ProgramMeasurements.h).
+  /// Measured times (ProgramMeasurements.h); null if nothing was measured.
   std::shared_ptr<const ShapeMeasurements> measured = nullptr;
 };
 
-/// How a strategy ranks programs. Not for several threads at once.
+/// Ranks the programs of shapes for a strategy. Not thread-safe.
 class ProgramRanker {
 public:
-  /// The problem outlives the ranker. Programs are made of the set's
-  /// candidates.
+  /// Makes a ranker of programs from the set's candidates. The problem outlives
+  /// it.
   ProgramRanker(const SearchProblem &problem, CandidateSet set);
   ProgramRanker(const ProgramRanker &) = delete;
   ProgramRanker &operator=(const ProgramRanker &) = delete;
   virtual ~ProgramRanker();
 
-  /// An error if the ranker cannot walk so many shapes.
+  /// Returns an error if the ranker cannot handle so many shapes.
   virtual llvm::Error check(size_t numShapes) const {
     return llvm::Error::success();
   }
-  /// Sees the sampled shapes of the range, once, before any shape is ranked.
+  /// Receives the sampled shapes of the range, once, before any shape is
+  /// ranked.
   virtual void prepare(llvm::ArrayRef<Shape> samples) {}
-  /// Ranks a shape (every extent ≥ 1), a sample or another one: at least one
-  /// program.
+  /// Ranks a shape (every extent ≥ 1), which may be a sample or not. The answer
+  /// has at least one program.
   virtual llvm::Expected<RankedShape> rank(llvm::ArrayRef<int64_t> shape) = 0;
-  /// How well a family serves a shape near one that was ranked: its score, or
-  /// less where the strategy would not have chosen it. `resources` are those of
-  /// the family; `near` is an answer of this ranker.
+  /// Returns the rating of a family for a shape near one that was ranked: its
+  /// score, or less if the strategy would not have chosen it. `resources` are
+  /// those of the family; `near` is an answer of this ranker.
   virtual double rate(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,
                       const RankedShape &near) const {
     return problem.score(family, shape);
   }
-  /// Whether ratings are the scores of `SearchProblem::rankingEvaluator`: then
-  /// a cost model with a prefilter has the last word.
+  /// Returns whether ratings are the scores of
+  /// `SearchProblem::rankingEvaluator`. If so, a cost model with a prefilter
+  /// orders the best programs anew.
   virtual bool ranksByScore() const { return true; }
-  /// Adds to the report of a shape, whose programs are there, what the
-  /// strategy's stages did.
+  /// Adds the strategy's stages to the report of a shape, which already has its
+  /// programs.
   virtual void describe(const RankedShape &ranked, ShapeReport &report) {}
-  /// Adds what the strategy counted for the samples. Of their programs only the
-  /// best may be there.
+  /// Adds the strategy's counts for the samples to the plan. Each sample may
+  /// have only its best program.
   virtual void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const {}
 
-  /// What measures for this ranker, before any shape is ranked. Without it the
-  /// functions below say what `rank` and `rate` do.
+  /// Sets the measurements of this ranker, before any shape is ranked. Without
+  /// them `rankMeasured` and `rateMeasured` are `rank` and `rate`.
   void measureBy(std::unique_ptr<ProgramMeasurements> measurements);
-  /// Null where nothing measures.
+  /// Returns the measurements; null if nothing is measured.
   ProgramMeasurements *measurements() const { return measuring.get(); }
-  /// `rank`, by the cost model where `rank` goes by its prefilter, and by
-  /// measured times where there are such.
+  /// Like `rank`, reordered by a cost model that has a prefilter, and by
+  /// measured times if there are any.
   llvm::Expected<RankedShape> rankMeasured(llvm::ArrayRef<int64_t> shape);
-  /// `rate`, by the same; `near` is an answer of `rankMeasured`.
+  /// Like `rate`, on the scale of `rankMeasured`; `near` is an answer of that.
   double rateMeasured(const KernelFamily &family,
                       const KernelResources &resources,
                       llvm::ArrayRef<int64_t> shape,
@@ -124,36 +127,38 @@ struct RangeSamples {
   std::vector<double> weights;
 };
 
-/// The programs without families that run the same program as one before: they
-/// differ in a part that has no blocks.
+/// Returns the programs without those that equal an earlier one: families may
+/// differ only in a part that has no blocks.
 std::vector<RankedFamily> distinctPrograms(const FamilyTable &table,
                                            const RankedShape &ranked);
 
-/// A program of the table with its metrics and the terms of its score.
+/// Returns a family's program for a shape with its metrics and the terms of its
+/// score.
 ReportedProgram reportProgram(const SearchProblem &problem,
                               const KernelFamily &family,
                               llvm::ArrayRef<int64_t> shape);
-/// A program that runs one uKernel, as that of a family of this uKernel alone;
-/// unchanged where that family is rejected, or slower.
+/// Returns a program that runs one uKernel as the program of the family that
+/// has only this uKernel. Returns it unchanged if that family is rejected, or
+/// slower.
 ReportedProgram reportSingle(const SearchProblem &problem,
                              const ReportedProgram &program,
                              llvm::ArrayRef<int64_t> shape);
-/// A program of the ranker's table with its rating for the shape and, where
-/// there is one, its measured time.
+/// Returns a program of the ranker's table with its rating for the shape and
+/// its measured time, if there is one.
 ReportedProgram reportRanked(const ProgramRanker &ranker,
                              const RankedShape &ranked,
                              const RankedFamily &rated);
-/// Families of the table as the programs of a shape, by their scores.
+/// Ranks families of the table for a shape by their scores.
 RankedShape rankByScore(const FamilyTable &table,
                         llvm::ArrayRef<unsigned> families,
                         llvm::ArrayRef<int64_t> shape);
-/// Best first; equal ones keep their order.
+/// Sorts programs by score, best first; equal ones keep their order.
 void sortByScore(std::vector<RankedFamily> &programs);
-/// Programs that were rated for all of the shapes.
+/// Returns the number of programs that were rated for all of the shapes.
 int64_t countRated(llvm::ArrayRef<RankedShape> shapes);
 
-/// A report for each shape: its ranking, and what the ranker describes.
-/// Prepares the ranker.
+/// Prepares the ranker, and returns a report for each shape: its ranking, and
+/// the ranker's description.
 llvm::Expected<std::vector<ShapeReport>>
 reportShapes(ProgramRanker &ranker, llvm::ArrayRef<Shape> shapes);
 

@@ -8,16 +8,16 @@
 //   block      multiples of the register tile in F along space axes; multiples
 //              of the memory transaction along the reduce axis
 //
-// until a block's operands fill shared memory. Membership in F is arithmetic,
-// so open ranges cost no more than short ones: d divides some min + i·step ≤
-// max exactly if gcd(d, step) divides min and the first such size is in the
-// range.
+// until a block's operands fill shared memory. Membership in F is computed by
+// arithmetic, so open ranges cost no more than short ones: d divides some min +
+// i·step ≤ max exactly if gcd(d, step) divides min and the first such size is
+// in the range.
 //
-// The paper reports about 2 million uKernels for 128 shapes on V100; how a tile
-// "grows" it leaves open. This reading visits every block tile for every
-// register tile. Batch axes are space axes like others (the published plans
-// have blocks of 2 to 8 elements along them), with tiles of a few elements at
-// most.
+// The paper reports about 2 million uKernels for 128 shapes on V100, and does
+// not say how a tile "grows". This implementation visits every block tile for
+// every register tile. Batch axes are space axes like others (the published
+// plans have blocks of 2 to 8 elements along them), with tiles of at most a few
+// elements.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_RANKING_TILERULES_H
@@ -34,14 +34,14 @@ namespace ftuner {
 /// The tile sizes of one space axis.
 class TileFactors {
 public:
-  /// F up to `limit`; at least {1} where that is not 0.
+  /// Makes F up to `limit`; at least {1} if `limit` is not 0.
   TileFactors(const SizeRange &range, int64_t limit);
 
   bool contains(int64_t size) const {
     return size >= 1 && size < static_cast<int64_t>(member.size()) &&
            member[size];
   }
-  /// Ascending.
+  /// Returns the sizes, ascending.
   const std::vector<int64_t> &sizes() const { return list; }
 
 private:
@@ -51,13 +51,13 @@ private:
   std::vector<int64_t> list;
 };
 
-/// F of the space axes of a contraction, and what the rules make of them with
+/// F of the space axes of a contraction, and the tiles that the rules make with
 /// the granules of a codegen path.
 struct TileRules {
   TileRules(const Workload &workload, const DeviceSpec &device,
             const ScheduleSpace &space);
 
-  /// Whether the rules build the tiles along the space axes.
+  /// Returns whether the rules build the tiles along the space axes.
   bool allows(const UKernel &ukernel) const {
     auto areIn = [&](const TileFactors &sizes, unsigned axis) {
       return sizes.contains(ukernel.blockTile[axis]) &&
@@ -73,15 +73,16 @@ struct TileRules {
   }
 
   ContractionAxes axes;
-  /// Along m and n.
+  /// Tile sizes along m and n.
   TileFactors factors[2];
-  /// Along batch axes, of a path whose blocks have several elements of these.
+  /// Tile sizes along batch axes, if blocks of the path have several elements
+  /// along them.
   std::vector<std::pair<unsigned, TileFactors>> batchFactors;
-  /// Candidates of the two rules: tiles of all axes.
+  /// Number of candidates of the two rules: tiles of all axes.
   int64_t numCandidates = 0;
-  /// Those with whole warps and no more workers than a block may have. (The
-  /// paper does not ask for whole warps; without them SIA favours blocks of 1
-  /// to 6 threads.)
+  /// Number of candidates with whole warps and no more workers than a block may
+  /// have. (The paper does not ask for whole warps; without them SIA favours
+  /// blocks of 1 to 6 threads.)
   int64_t numWholeWarps = 0;
 };
 
