@@ -20,7 +20,7 @@ static constexpr llvm::StringLiteral siaModel = "sia", timeModel = "latency";
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// The name that the size of an axis without symbols is given by.
+/// Returns the name by which the size of an axis without symbols is given.
 static std::string nameOf(const Workload &workload, const Axis &axis) {
   std::string name = axis.name;
   auto isSymbol = [&](llvm::StringRef text) {
@@ -33,7 +33,8 @@ static std::string nameOf(const Workload &workload, const Axis &axis) {
   return name;
 }
 
-/// The names whose sizes make the extent of an axis; none for a fixed one.
+/// Returns the names whose sizes make the extent of an axis; none for a fixed
+/// extent.
 static std::vector<std::string> axisNames(const Workload &workload,
                                           const Axis &axis) {
   if (!axis.isDynamic())
@@ -143,7 +144,7 @@ double ftuner::rooflineMicroseconds(const SearchProblem &problem,
          std::max(compute, memory);
 }
 
-/// What the plan does for a shape.
+/// Fills in the plan's choice for a shape.
 static void explainChoice(const SearchProblem &problem, const Plan &plan,
                           ShapeExplanation &explanation) {
   const Shape &shape = explanation.report.shape;
@@ -154,7 +155,8 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
   explanation.family = plan.familyFor(shape, alignment);
   explanation.program =
       reportProgram(problem, plan.families[explanation.family], shape);
-  // What is known of it from the report, or else from the search of the plan.
+  // The rating comes from the report, or else from the search that made the
+  // plan.
   for (const ReportedProgram &program : explanation.report.programs)
     if (runsTheSame(program, explanation.program))
       explanation.program.measuredMicroseconds = program.measuredMicroseconds;
@@ -175,8 +177,8 @@ static void explainChoice(const SearchProblem &problem, const Plan &plan,
       });
 }
 
-/// Takes the fastest program of one uKernel that was seen for the best, where
-/// the search ranks by predicted time: the plan has families that only other
+/// Makes the fastest program of one uKernel that was seen the best one, if the
+/// search ranks by predicted time: the plan may have families that only other
 /// shapes proposed.
 static void raiseBestSingle(const SearchProblem &problem,
                             llvm::ArrayRef<const ReportedProgram *> seen,
@@ -232,8 +234,8 @@ static void compareTimes(const SearchProblem &problem,
       rooflineMicroseconds(problem, report.shape);
 }
 
-/// What the strategy says of shapes: the best `topK` programs of each, of one
-/// at least.
+/// Returns the strategy's reports for shapes: up to `topK` programs of each, at
+/// least one.
 static llvm::Expected<std::vector<ShapeReport>>
 judge(SearchProblem problem, const SearchStrategy &strategy,
       const SearchContext &context, llvm::ArrayRef<Shape> shapes,
@@ -251,7 +253,7 @@ judge(SearchProblem problem, const SearchStrategy &strategy,
   return reports;
 }
 
-/// The problem under another cost model. Predictions are shared.
+/// Returns the problem under another cost model; both share their predictions.
 static SearchProblem underModel(const SearchProblem &problem,
                                 const CostModel &costModel) {
   SearchProblem other{problem.workload, problem.device,  problem.paths,
@@ -323,7 +325,7 @@ ftuner::explainShapes(const SearchProblem &problem,
 // Many shapes
 //===----------------------------------------------------------------------===//
 
-/// Mean and worst regret of a program of each shape.
+/// Returns the mean and the worst regret of a program of each shape.
 static ExplanationSummary::Regret sumRegret(
     llvm::ArrayRef<ShapeExplanation> shapes, llvm::ArrayRef<double> weights,
     llvm::function_ref<const ReportedProgram *(const ShapeExplanation &)> get) {
@@ -346,7 +348,8 @@ static ExplanationSummary::Regret sumRegret(
   return result;
 }
 
-/// Whether both programs of a choice are of the same uKernels.
+/// Returns whether two shapes have the same two fastest programs, by their
+/// uKernels.
 static bool isSameChoice(const ShapeExplanation &lhs,
                          const ShapeExplanation &rhs) {
   auto isSame = [](const ReportedProgram &a, const ReportedProgram &b) {

@@ -15,20 +15,21 @@ public:
            size_t numFixed, std::vector<unsigned> &chosen)
       : scores(scores), weights(weights), numFixed(numFixed), chosen(chosen) {}
 
-  /// Makes the best exchange; whether there is one worth `minGain`.
+  /// Makes the best exchange and returns true, if its gain exceeds `minGain`.
   bool step(double minGain);
 
 private:
   const ScoreMatrix &scores;
   llvm::ArrayRef<double> weights;
-  /// The first so many of `chosen` stay.
+  /// Number of families at the beginning of `chosen` that are never exchanged.
   size_t numFixed;
   std::vector<unsigned> &chosen;
 };
 } // namespace
 
 bool Exchange::step(double minGain) {
-  // For each shape the best chosen family, and what is left without it.
+  // For each shape the best chosen family, its score, and the best score
+  // without it.
   struct Best {
     size_t owner;
     double score, next;
@@ -50,8 +51,8 @@ bool Exchange::step(double minGain) {
   unsigned joins = 0;
   std::vector<double> lost(chosen.size());
   for (unsigned family = 0; family < scores.numFamilies(); ++family) {
-    // What the family gains beside all chosen, and what is lost again where one
-    // of them leaves for it.
+    // Gain of the family beside all chosen ones, and for each of these the loss
+    // if it leaves.
     double gain = 0;
     std::fill(lost.begin(), lost.end(), 0.0);
     for (size_t shape = 0; shape < best.size(); ++shape) {
@@ -74,8 +75,8 @@ bool Exchange::step(double minGain) {
   return true;
 }
 
-/// Replaces scores by what they are above the best of their shape, in shares of
-/// it: 0 for the best, the negated regret where scores are negated times.
+/// Replaces each score by its distance from the best of its shape, as a share
+/// of that: 0 for the best, and the negated regret if scores are negated times.
 static void makeRelative(ScoreMatrix &scores) {
   for (size_t shape = 0; shape < scores.numShapes(); ++shape) {
     double best = scores.at(0, shape);
@@ -87,13 +88,13 @@ static void makeRelative(ScoreMatrix &scores) {
   }
 }
 
-/// The share of its bound from which on what a shape loses counts in proportion
-/// again: where few families may be chosen most shapes lose so much, and their
-/// mean decides.
+/// Ratio of loss to bound above which the price stays constant: if few families
+/// may be chosen, most shapes lose so much, and their mean decides.
 static constexpr double kMaxShare = 2;
 
-/// Returns the scores with losses that are priced by their share of the bound
-/// of the shape: little below, and far above what they are beyond it.
+/// Returns the scores with losses that are multiplied by the price of their
+/// share of the bound: a loss below the bound hardly changes, one beyond it
+/// grows steeply.
 static ScoreMatrix pricedLosses(const ScoreMatrix &scores,
                                 llvm::ArrayRef<double> lossBounds) {
   ScoreMatrix priced = scores;
@@ -114,7 +115,7 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
   makeRelative(scores);
   ScoreMatrix priced = pricedLosses(scores, lossBounds);
   size_t numShapes = scores.numShapes(), numFamilies = scores.numFamilies();
-  // Without any family a shape loses as if it had the worst one of all.
+  // Without any family, the loss of a shape is that of the worst family.
   std::vector<double> current(numShapes);
   double totalWeight = 0;
   for (size_t shape = 0; shape < numShapes; ++shape) {
@@ -151,7 +152,8 @@ void ftuner::chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
     chosen.push_back(best);
     take(best);
   }
-  // A lone family's shapes have no next score to fall back to.
+  // If only one family is chosen, its shapes have no second score to fall back
+  // to.
   Exchange exchange(priced, weights, numFixed, chosen);
   if (chosen.size() > 1)
     for (size_t round = 0; round < tuning::maxExchanges; ++round)

@@ -27,18 +27,21 @@ private:
   std::vector<double> scores;
 };
 
-/// Chooses at most `limit` (with those chosen already at least one) further
-/// families so that the shapes lose little: the best chosen score against the
-/// best of all, as a share of the latter, in the weighted mean. Where scores
-/// are negated times that is the mean regret. Greedy: the one that lowers the
-/// loss most joins, the first among equals, until none lowers it by more than
-/// `minGain`; then chosen ones are exchanged for others, the best exchange
-/// first, while that lowers the loss by a hundredth of a percent. What a
-/// shape with a bound in `lossBounds` loses (empty: no shape has one; infinity:
-/// this one has none) counts 1 + `tuning::priceOfMaxLoss` · (loss / bound)³
-/// times as much, with a share of 2 at most, so that few lose more than that.
-/// `chosen` holds the families that are taken in any case. Scores become what
-/// they are above the best of their shape, in shares of it: 0 for the best.
+/// Chooses at most `limit` further families, so that the weighted mean loss of
+/// the shapes is small. The loss of a shape is the distance between the best
+/// chosen score and the best of all, as a share of the latter; if scores are
+/// negated times, it is the regret. Together with the families in `chosen`,
+/// which are taken in any case, at least one family is chosen. The choice is
+/// greedy: the family that lowers the loss most joins, the first among equals,
+/// until no family lowers it by more than `minGain`. Then chosen families are
+/// exchanged for others, the best exchange first, while an exchange lowers the
+/// loss by a hundredth of a percent. `lossBounds` has a bound for each shape,
+/// or infinity for a shape without a bound; if it is empty, no shape has a
+/// bound. The loss of a shape with a bound is multiplied by 1 +
+/// `tuning::priceOfMaxLoss` · (loss / bound)³, where the ratio counts as 2 at
+/// most, so that few shapes lose more than their bound. On return each score is
+/// replaced by its distance from the best of its shape, as a share of that: 0
+/// for the best.
 void chooseFamilies(ScoreMatrix &scores, llvm::ArrayRef<double> weights,
                     size_t limit, double minGain,
                     llvm::ArrayRef<double> lossBounds,

@@ -34,27 +34,29 @@ private:
   /// Keeps the best programs of a shape in the plan.
   void keepBest(const RankedShape &sample);
   llvm::Error chooseForRange(const KernelFamily &unaligned);
-  /// Shares of the best time that shapes may lose, see `chooseFamilies`.
+  /// Returns the bounds of the losses of shapes for `chooseFamilies`.
   std::vector<double> lossBounds(size_t numShapes) const;
-  /// Whether there is such a range, and a family to choose for what is beyond.
+  /// Returns whether the range is closed, and a family may be chosen for shapes
+  /// beyond it.
   bool hasGeneral() const {
     const SizeRange &range = workload.axes[mainAxis].range;
     return !range.isFixed() && !range.isOpen() &&
            problem.options.maxKernels > 1;
   }
-  /// A shape far beyond a closed range.
+  /// Returns a shape far beyond a closed range.
   Shape generalShape() const;
-  /// A family without alignment requirements.
+  /// Returns the unaligned general family.
   llvm::Expected<KernelFamily> chooseUnalignedGeneral() const;
-  /// Whether the sizes allow the widest vectors that some sizes do.
+  /// Returns whether the sizes allow the widest vectors that any sizes allow.
   bool isAligned(llvm::ArrayRef<int64_t> shape) const;
-  /// The best programs of samples that break the alignment, as families without
-  /// alignment requirements.
+  /// Returns the families of the best programs of samples that break the
+  /// alignment, without alignment requirements.
   std::vector<KernelFamily> unalignedFamilies() const;
-  /// Of a family's program for a sample; 0 where it was not measured.
+  /// Returns the measured time of a family's program for a sample; 0 if it was
+  /// not measured.
   double measuredTime(const KernelFamily &family,
                       const RankedShape &sample) const;
-  /// Predicted times of the plan for the samples, and measured ones.
+  /// Fills in predicted and measured times of the plan for the samples.
   void predictSamples();
   void reportSamples();
   void reportPlan();
@@ -64,12 +66,13 @@ private:
   const Workload &workload;
   unsigned mainAxis;
   RangeSamples samples;
-  /// Each sample with its best programs.
+  /// The samples with their best programs.
   std::vector<RankedShape> ranked;
-  /// Whether some samples break the alignment, and some do not.
+  /// True if some samples break the alignment, and some do not.
   bool isMixed = false;
-  /// Share of the best proposed ratings that the chosen families lose, as the
-  /// weighted mean over the samples; of predicted times, the mean regret.
+  /// Weighted mean over the samples of the share of the best proposed rating
+  /// that the chosen families lose; if ratings are predicted times, the mean
+  /// regret.
   double scoreLoss = 0;
   Plan plan;
 };
@@ -111,8 +114,8 @@ Shape RangePlanner::generalShape() const {
 }
 
 llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
-  // Shapes that always take this family, for their sizes break the alignment;
-  // without such, all: their operands may.
+  // Shapes that always take this family, since their sizes break the alignment.
+  // If there are none, all shapes, since their operands may break it.
   std::vector<size_t> served;
   for (auto [index, shape] : llvm::enumerate(samples.shapes))
     if (!isAligned(shape))
@@ -120,7 +123,7 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
   if (served.empty())
     for (size_t i = 0; i < ranked.size(); ++i)
       served.push_back(i);
-  // Parts of the best programs of some of these, rated over them.
+  // Parts of the best programs of some of these shapes, rated over all of them.
   std::vector<size_t> chosen;
   size_t stride = ceilDiv(served.size(), tuning::maxUnalignedShapes);
   for (size_t i = 0; i < served.size(); i += stride)
@@ -152,13 +155,14 @@ llvm::Expected<KernelFamily> RangePlanner::chooseUnalignedGeneral() const {
       KernelFamily single = family(program.family);
       single.tiles.erase(single.tiles.begin(), single.tiles.end() - 1);
       single.balancedSms = 0;
-      // It serves any size: one buffer, and no more memory than that.
+      // The family serves any size, so it must not need a buffer that grows
+      // with the size.
       single.reduceSplit = 1;
       llvm::for_each(single.path().unalignedVariants(single), visit);
     }
   if (best)
     return std::move(*best);
-  // None of them is feasible without vectors: any that is.
+  // No part is feasible without vectors, so take any feasible family.
   llvm::Expected<CandidateSet> set =
       enumerateCandidates(problem, /*alignment=*/1);
   if (!set)
@@ -197,8 +201,8 @@ std::vector<KernelFamily> RangePlanner::unalignedFamilies() const {
   return result;
 }
 
-/// Sampled shapes have a bound; a shape beyond the range has none. Without
-/// predicted times shares of scores mean nothing.
+/// Sampled shapes have a bound, and a shape beyond the range does not. Without
+/// predicted times there are no bounds, since shares of scores mean nothing.
 std::vector<double> RangePlanner::lossBounds(size_t numShapes) const {
   if (!problem.costModel.predictsTime())
     return {};
@@ -236,7 +240,8 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     propose(general.programs.front().family);
   }
 
-  // Families that want alignment leave other shapes to it.
+  // Families that need alignment leave unaligned shapes to the unaligned
+  // general family.
   size_t numAligned = proposed.size();
   std::vector<unsigned> chosen;
   if (isMixed) {
@@ -248,7 +253,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
   for (const RankedShape *column : columns)
     areAligned.push_back(isAligned(column->shape));
   ScoreMatrix scores(proposed.size(), columns.size());
-  // From the last row on, that of the unaligned general family.
+  // Rows are visited from the last one, that of the unaligned general family.
   for (size_t row = proposed.size(); row-- > 0;) {
     const KernelFamily &family = proposed[row];
     KernelResources needs = family.path().resources(workload, family);
@@ -261,7 +266,7 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
     }
   }
 
-  // One kernel is the unaligned general one.
+  // One of the kernels is that of the unaligned general family.
   chooseFamilies(scores, weights, problem.options.maxKernels - 1,
                  problem.options.minGain, lossBounds(columns.size()), chosen);
   auto bestRow = [&](size_t column) {
@@ -276,14 +281,15 @@ llvm::Error RangePlanner::chooseForRange(const KernelFamily &unaligned) {
   }
   scoreLoss = sum / total;
   if (isMixed) {
-    // The unaligned general family joins the plan behind the others.
+    // The unaligned general family joins the plan after the others.
     chosen.erase(chosen.begin());
     llvm::stable_sort(chosen, [&](unsigned a, unsigned b) {
       return (a < numAligned) > (b < numAligned);
     });
   }
   if (isClosed && !chosen.empty()) {
-    // Without slices if possible: their buffer grows with the size.
+    // Families without slices are preferred: the buffer of slices grows with
+    // the size.
     auto isSuited = [&](unsigned row) {
       return row < numAligned && proposed[row].reduceSplit == 1;
     };
@@ -335,8 +341,8 @@ void RangePlanner::reportPlan() {
                            "such calls take families without");
 }
 
-/// Six significant digits: more than predictions can say, and short in the text
-/// of a plan.
+/// Rounds to six significant digits: more than predictions can tell, and short
+/// in the text of a plan.
 static double rounded(double value) {
   if (value == 0 || !std::isfinite(value))
     return value;
@@ -376,14 +382,15 @@ void RangePlanner::predictSamples() {
     prediction.shape = shape;
     prediction.family = plan.familyFor(shape, alignmentOf(workload, shape));
     prediction.microseconds = microseconds(plan.families[prediction.family]);
-    // The fastest and the next one of the programs that were ranked best, and
+    // Finds the fastest and the second program among the best ranked ones and
     // the plan's own.
     double best = prediction.microseconds;
     double next = std::numeric_limits<double>::infinity();
     for (auto [index, program] :
          llvm::enumerate(distinctPrograms(ranker.table, sample))) {
       const KernelFamily &candidate = family(program.family);
-      // A slow model is asked for what it saw, and for what explanations show.
+      // A slow model only predicts programs that it saw already, and those that
+      // explanations show.
       if (sample.reordered && index >= numShown &&
           !sample.reordered->isKnown(
               {&candidate, partitionShape(candidate, shape)}))

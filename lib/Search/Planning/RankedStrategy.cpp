@@ -5,7 +5,7 @@
 
 using namespace ftuner;
 
-/// Gives the ranker what measures for it, if anything is to be measured.
+/// Gives the ranker its measurements, if anything is to be measured.
 static llvm::Error prepareMeasuring(ProgramRanker &ranker,
                                     const SearchProblem &problem,
                                     const SearchContext &context) {

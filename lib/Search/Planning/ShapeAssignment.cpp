@@ -69,8 +69,8 @@ ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
       continue;
     }
     DispatchEntry entry{cells[cell].box, best};
-    // Sizes below the least have its program. Those beyond the greatest are
-    // left to a family that is chosen for them.
+    // Sizes below the first sample have its family. Sizes beyond the last one
+    // are left to a family that is chosen for them.
     entry.box[mainAxis] = {
         entries.empty() ? std::min<int64_t>(axis.range.min, 1) : sample.size,
         end, 1};
@@ -79,7 +79,8 @@ ShapeAssignment::assignCell(llvm::ArrayRef<unsigned> candidates, size_t cell,
   return entries;
 }
 
-/// Whether two lists send the sizes of the main axis to the same families.
+/// Returns whether two lists send the sizes of the main axis to the same
+/// families.
 static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
                        llvm::ArrayRef<DispatchEntry> b) {
   return llvm::equal(a, b, [&](const DispatchEntry &x, const DispatchEntry &y) {
@@ -88,8 +89,8 @@ static bool agreeAlong(unsigned axis, llvm::ArrayRef<DispatchEntry> a,
   });
 }
 
-/// Returns the only axis along which a box begins where another one ends; none
-/// if the two differ along further axes, the main one aside.
+/// Returns the axis along which the second box begins where the first one ends;
+/// no value if they differ along further axes except the main one.
 static std::optional<unsigned> axisBehind(llvm::ArrayRef<SizeRange> box,
                                           llvm::ArrayRef<SizeRange> next,
                                           unsigned mainAxis) {
@@ -132,7 +133,7 @@ void ShapeAssignment::addSteps(std::vector<SizeSample> &sizes) const {
   const SizeRange &range = workload.axes[mainAxis].range;
   int64_t first = sizes.front().size, last = sizes.back().size;
   for (const KernelFamily &family : plan.families) {
-    // As few blocks as a size needs are all of the greater height.
+    // If a size needs only so few blocks, all of them have the greater height.
     int64_t tile = family.tiles.back()[mainAxis];
     for (int64_t blocks = 1; blocks <= tuning::maxStepBlocks; ++blocks) {
       int64_t size =
@@ -209,7 +210,7 @@ ShapeAssignment::assign(llvm::ArrayRef<unsigned> candidates,
     return agreeAlong(mainAxis, entries, byCell.front());
   });
   if (decidesAlone) {
-    // The class of a shape is a function of one size.
+    // The alignment of a shape depends on one size.
     byCell.resize(1);
     for (DispatchEntry &entry : byCell.front())
       for (unsigned other = 0; other < entry.box.size(); ++other)

@@ -15,16 +15,17 @@
 
 namespace ftuner {
 
-/// How a plan serves one shape, and how the strategy judges the shape.
+/// The way a plan serves one shape, and the strategy's judgement of the shape.
 struct ShapeExplanation {
   /// The strategy's judgement, whatever the plan holds.
   ShapeReport report;
   /// The plan's family for operands at aligned addresses, by index.
   unsigned family = 0;
-  /// The plan's entry that holds the shape; without one the general family
-  /// serves it, or the unaligned general family if it is not aligned.
+  /// The plan's entry that holds the shape. Without an entry the general family
+  /// serves the shape or, if the shape is not aligned, the unaligned general
+  /// family.
   std::optional<unsigned> entry;
-  /// Whether the shape has the alignment of `Plan::alignment`, given aligned
+  /// True if the shape has the alignment of `Plan::alignment`, given aligned
   /// pointers; if not, `entry` is one of `Plan::unalignedEntries`.
   bool isAligned = true;
   /// The program of that family.
@@ -32,49 +33,51 @@ struct ShapeExplanation {
   /// The score of the shape's best program less that of `program`. Below 0 if
   /// the strategy prefers the former although `program` scores higher.
   double scoreLoss = 0;
-  /// Whether a family of the plan runs the shape's best program.
+  /// True if a family of the plan runs the shape's best program.
   bool planHasBest = false;
 
-  /// What the strategy chooses for the shape under the cost model `sia`.
+  /// The strategy's choice for the shape under the cost model `sia`.
   ReportedProgram siaChoice;
-  /// The program with the least predicted time of all that were seen: that of
-  /// the plan, those of the report, SIA's choice, and under a cost model that
-  /// predicts no times what the strategy chooses by predicted times.
+  /// The program with the minimum predicted time among the plan's, those of the
+  /// report, SIA's choice and, under a cost model that predicts no times, the
+  /// strategy's choice by predicted times.
   ReportedProgram fastest;
-  /// The one with the next least; none if all run the same.
+  /// The program with the second lowest predicted time; no value if all run the
+  /// same.
   std::optional<ReportedProgram> next;
-  /// How likely `fastest` is really at least as fast as `next`, and what
-  /// measuring the two gains on average, as a share of the time: the word of
-  /// the cost model that predicted their times (`ChoiceConfidence`).
+  /// Probability that `fastest` is really at least as fast as `next`, and the
+  /// mean gain of measuring both, as a share of the time; by the cost model
+  /// that predicted their times (`ChoiceConfidence`).
   double confidence = 1, measurementGain = 0;
   /// `ftuner::rooflineMicroseconds`.
   double rooflineMicroseconds = 0;
 
   const ReportedProgram &best() const { return report.programs.front(); }
-  /// Predicted time of a program over that of the fastest one, less 1.
+  /// Returns the predicted time of a program over that of the fastest one, less
+  /// 1.
   double regretOf(const ReportedProgram &reported) const {
     return reported.microseconds() / fastest.microseconds() - 1;
   }
   double regret() const { return regretOf(program); }
 };
 
-/// Explains shapes (every extent ≥ 1) in their order. Fails for a problem that
-/// does not pass its check, for families that cannot be emitted, and where the
-/// strategy finds no program. The budget of
-/// the context is for the strategy's judgement by the problem's cost model;
-/// those by others measure nothing new.
+/// Explains shapes (every extent ≥ 1) in their order. Returns an error for a
+/// problem that does not pass its check, for families that cannot be emitted,
+/// and if the strategy finds no program. The budget of the context is for the
+/// strategy's judgement by the problem's cost model; judgements by other models
+/// measure nothing new.
 llvm::Expected<std::vector<ShapeExplanation>>
 explainShapes(const SearchProblem &problem, const SearchStrategy &strategy,
               const Plan &plan, llvm::ArrayRef<Shape> shapes,
               const SearchContext &context = {});
 
-/// Whether the same uKernels run the same numbers of blocks, with the same
-/// stages and accesses; parts without blocks do not count.
+/// Returns whether two programs run the same uKernels with the same numbers of
+/// blocks, stages and accesses; parts without blocks do not count.
 bool runsTheSame(const ReportedProgram &lhs, const ReportedProgram &rhs);
 
-/// The least microseconds in which a device computes a shape at its peak and
-/// moves every operand once between DRAM and the SMs, plus what precedes a
-/// kernel. Operands that are in L2 already may beat it.
+/// Returns the minimum microseconds in which a device computes a shape at its
+/// peak and moves every operand once between DRAM and the SMs, plus the time of
+/// a launch. A kernel may be faster if operands are in L2 already.
 double rooflineMicroseconds(const SearchProblem &problem,
                             llvm::ArrayRef<int64_t> shape);
 
@@ -87,13 +90,14 @@ struct ExplanationSummary {
   /// Predicted time over that of each shape's fastest program, less 1.
   struct Regret {
     double mean = 0, worst = 0;
-    /// The shape with the worst, by index.
+    /// Index of the shape with the worst regret.
     size_t worstShape = 0;
   };
   Regret chosen, siaChoice;
-  /// Of the shapes that have a best single uKernel; none if no shape has.
+  /// Regret of the best single uKernel over the shapes that have one; no value
+  /// if none has.
   std::optional<Regret> bestSingle;
-  /// Mean of the predicted time over the roofline.
+  /// Mean ratio of the predicted time to the roofline.
   double timesRoofline = 0;
   /// Names of terms and the mean share of the predicted time that each has.
   std::vector<std::pair<std::string, double>> termShares;
@@ -104,48 +108,50 @@ struct ExplanationSummary {
   };
   std::array<ConfidenceBand, 4> confidence = {
       {{0.95, 0}, {0.8, 0}, {0.65, 0}, {0, 0}}};
-  /// Neighbouring shapes with the same two fastest programs; measuring these
-  /// two is worth most here, the greatest sum of weight · gain first.
+  /// Neighbouring shapes with the same two fastest programs, which are worth
+  /// measuring. The list is sorted by the sum of weight · gain, the greatest
+  /// first.
   struct Measurement {
     size_t firstShape = 0, lastShape = 0;
-    /// Mean gain over its shapes, and what that is worth over all shapes: both
-    /// as shares of the time.
+    /// Mean gain over these shapes and over all shapes, as shares of the time.
     double gain = 0, gainOfAll = 0;
   };
   std::vector<Measurement> worthMeasuring;
 };
 
-/// Sums up shapes in ascending order; at least one. Weights are relative to
-/// each other, one for each shape, positive.
+/// Summarizes at least one shape, in ascending order. `weights` has a positive
+/// weight for each shape, relative to each other.
 ExplanationSummary summarize(llvm::ArrayRef<ShapeExplanation> shapes,
                              llvm::ArrayRef<double> weights);
 
 /// Sizes by the names of symbols and axes.
 using NamedSizes = std::map<std::string, int64_t>;
 
-/// The names that sizes of the workload are given by: its symbols, and the name
-/// of every other axis of dynamic extent ("axis_M" where a symbol is called M).
+/// Returns the names by which sizes of the workload are given: its symbols, and
+/// the name of every other axis of dynamic extent ("axis_M" if a symbol is
+/// called M).
 std::vector<std::string> sizeNames(const Workload &workload);
 
-/// The shape at the named sizes; names that the workload lacks are left aside.
-/// An error if a size is missing or not positive, or if the shape is too large.
+/// Returns the shape at the named sizes; other names are ignored. Returns an
+/// error if a size is missing or not positive, or if the shape is too large.
 llvm::Expected<Shape> bindSizes(const Workload &workload,
                                 const NamedSizes &sizes);
 
-/// An error if an extent is beyond `maxExtent`, or if there are too many
+/// Returns an error if an extent exceeds `maxExtent`, or if there are too many
 /// points.
 llvm::Error checkExtents(const Workload &workload,
                          llvm::ArrayRef<int64_t> shape);
 
-/// Shapes, and how often each occurs: by the declared histogram of the main
-/// axis, else all alike. Weights add up to 1.
+/// Shapes and their weights: by the declared histogram of the main axis, or
+/// else equal. Weights add up to 1.
 struct ShapeSamples {
   std::vector<Shape> shapes;
   std::vector<double> weights;
 };
 
-/// Shapes along the main axis: all its sizes if there are at most `limit`, else
-/// a sample. Axes with sizes of their own stay at a representative one.
+/// Returns shapes along the main axis: all of its sizes if there are at most
+/// `limit`, or else a sample. Other axes with sizes of their own have a
+/// representative size.
 ShapeSamples shapesAlongMainAxis(const Workload &workload, int64_t limit);
 
 } // namespace ftuner

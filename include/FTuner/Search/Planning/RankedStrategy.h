@@ -1,7 +1,7 @@
 //===- RankedStrategy.h - A strategy that ranks programs --------*- C++ -*-===//
 //
-// A strategy that can rank the programs of one shape: it makes a ranker, and
-// everything else, plans of ranges and reports, is shared.
+// The base of strategies that can rank the programs of one shape. Such a
+// strategy makes a ranker; the plans of ranges and the reports are shared.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_PLANNING_RANKEDSTRATEGY_H
@@ -13,14 +13,14 @@ namespace ftuner {
 
 class RankedStrategy : public SearchStrategy {
 public:
-  /// A ranker of the problem's programs, which is not prepared yet. Problem and
-  /// context outlive it.
+  /// Returns a ranker of the problem's programs, which is not prepared yet.
+  /// Problem and context outlive it.
   virtual llvm::Expected<std::unique_ptr<ProgramRanker>>
   makeRanker(const SearchProblem &problem,
              const SearchContext &context) const = 0;
 
-  /// `planRange` and `reportShapes` of a ranker, which measures what the
-  /// problem's options ask for (ProgramMeasurements.h).
+  /// Calls `planRange` or `reportShapes` with a ranker, which has programs
+  /// measured as the options of the problem say (ProgramMeasurements.h).
   llvm::Expected<Plan> search(const SearchProblem &problem,
                               const SearchContext &context) const override;
   llvm::Expected<std::vector<ShapeReport>>
