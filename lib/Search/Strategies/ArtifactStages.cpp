@@ -17,25 +17,26 @@
 using namespace ftuner;
 
 namespace {
-/// What that code computes of a uKernel, for any shape.
+/// The figures that the artifact computes for a uKernel, whatever the shape.
 class ArtifactFigures {
 public:
   ArtifactFigures(const SearchProblem &problem, const Candidate &candidate)
       : problem(problem), candidate(candidate), ukernel(candidate.ukernel),
         rates(problem.device, metricOptions().read(problem.options.own)) {}
 
-  /// Accumulators of a thread.
+  /// Returns the accumulators of a thread.
   double accumulators() const {
     return registerPoints() * ukernel.workers / candidate.resources.threads;
   }
-  /// Registers of a thread: reg · (1 + k / 16).
+  /// Returns the registers of a thread: reg · (1 + k / 16).
   double registers() const {
     double depth = 1;
     for (unsigned axis : problem.workload.reduceAxes().list())
       depth *= static_cast<double>(ukernel.blockTile[axis]);
     return accumulators() * (1 + depth / 16);
   }
-  /// Compute time of a k iteration of the block over the time to load it.
+  /// Returns the compute time of a k iteration of the block over the time to
+  /// load its operands.
   double sharedMemoryCmr() const {
     double points = 1, bytes = 0;
     for (int64_t size : ukernel.blockTile)
@@ -52,8 +53,9 @@ public:
     }
     return ratio(points, bytes, rates.globalBytesPerSecond);
   }
-  /// Compute time of a register tile over the time to read it from shared
-  /// memory. The sum of its sizes is one too large there.
+  /// Returns the compute time of a register tile over the time to read its
+  /// operands from shared memory. As in the artifact, the sum of the tile's
+  /// sizes is one too large.
   double registerCmr() const {
     double elements = 1;
     for (unsigned axis : problem.workload.spaceAxes().list())
@@ -83,7 +85,7 @@ private:
 };
 } // namespace
 
-/// How often the share that must be exceeded is lowered until `value` does.
+/// Returns how often the required share is lowered until `value` exceeds it.
 static double timesLowered(double value) {
   double lacking = (tuning::artifactShare - value) / tuning::artifactShareStep;
   return lacking < 0 ? 0 : std::floor(lacking + 1e-9) + 1;
@@ -134,8 +136,8 @@ void ftuner::runArtifactStages(ShapeFilter &filter) {
          return blocksOfSm(s) >= activeBlocks && timesLowered(occ(s)) == 0;
        },
        [&](const Survivor &s) {
-         // Too few blocks are behind every share, which is lowered
-         // 20 times at most; the most of them come first.
+         // A share is lowered at most 20 times, so too few blocks rank
+         // below every share, and more blocks above fewer.
          if (blocksOfSm(s) < activeBlocks)
            return -1e3 * device.smCount * activeBlocks / s.metrics.blocks;
          return -timesLowered(occ(s));

@@ -23,7 +23,7 @@ ftuner::combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,
       for (auto high = std::next(low); high != heights.end(); ++high) {
         Partition partition = partitionWithPair(
             partitionConstants(low->first, high->first), extent);
-        // Without blocks of one of them it is a program of the other alone.
+        // If one of them has no blocks, this is a program of one uKernel.
         if (partition.padded == 0 && partition.first > 0 &&
             partition.second > 0)
           pool.push_back({low->second, high->second, partition});

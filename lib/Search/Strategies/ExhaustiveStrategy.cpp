@@ -1,13 +1,12 @@
 //===- ExhaustiveStrategy.cpp - Every program of a small space ------------===//
 //
-// Every candidate of HardwareAlign (Candidates.h) alone, and every pair of a
-// candidate with a uKernel of fewer rows, scored by the cost
-// model for every shape that the search looks at: no filter, no preference. Its
-// best score is the optimum of the cost model over the space of programs, which
-// others are measured against.
+// Scores, for every shape that the search looks at, every candidate of
+// HardwareAlign (Candidates.h) and every pair of a candidate with a uKernel of
+// fewer rows, without a filter or a preference. Its best score is the optimum
+// of the cost model over the space of programs, a bound for other strategies.
 //
-// The space is walked whole or not at all: beyond `tuning::maxEvaluations` the
-// answer is an error.
+// The space is walked completely or not at all: beyond `tuning::maxEvaluations`
+// the answer is an error.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Planning/RankedStrategy.h"
@@ -30,16 +29,17 @@ public:
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
 private:
-  /// Programs of one shape at most: one for each uKernel and pair.
+  /// Returns the maximum number of programs of one shape: one for each uKernel
+  /// and pair.
   int64_t programsPerShape() const { return programs.size(); }
 
-  /// A family and which of its parts are families alone too.
+  /// A family, and those of its parts that are families of one uKernel too.
   struct Entry {
     unsigned family = 0;
     bool hasFirstAlone = false;
     bool hasSecondAlone = false;
   };
-  /// Those of one uKernel, then pairs.
+  /// Programs of one uKernel, then pairs.
   std::vector<Entry> programs;
   int64_t numSingles = 0;
 };
@@ -90,7 +90,8 @@ ExhaustiveRanker::rank(llvm::ArrayRef<int64_t> shape) {
   for (const Entry &entry : programs) {
     const KernelFamily &family = table.families[entry.family];
     if (family.tiles.size() == 2) {
-      // Where one part does not run, the program is that of the other alone.
+      // If only one part runs, the program equals that of the family of this
+      // part.
       Partition partition = partitionShape(family, shape);
       if ((partition.first == 0 && entry.hasSecondAlone) ||
           (partition.second == 0 && entry.hasFirstAlone))

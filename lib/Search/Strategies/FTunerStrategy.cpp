@@ -4,11 +4,11 @@
 // uKernels, ranked by the cost model. The range is planned from the rankings of
 // sampled shapes (RangePlanner.h).
 //
-// A cost model that predicts time sees what the filter's metrics stand for
-// (padding, waves, memory traffic) and what they leave out (latency, registers,
-// bank conflicts). So with one, and a tight pool, the uKernels that it predicts
-// fastest for some shapes of the range join those that the filter left, and its
-// word alone ranks programs.
+// A cost model that predicts time covers the effects behind the filter's
+// metrics (padding, waves, memory traffic) and others that they leave out
+// (latency, registers, bank conflicts). So with such a model and a tight pool,
+// the uKernels that it predicts to be fastest for some shapes of the range join
+// those that the filter kept, and only its scores rank programs.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/CostModel/Sia.h"
@@ -52,11 +52,11 @@ public:
   void report(llvm::ArrayRef<RankedShape> samples, Plan &plan) const override;
 
 private:
-  /// What the programs of a shape are rated by.
+  /// The data by which programs of a shape are rated.
   struct ShapeDemands : RankedShape::Notes {
-    /// What was asked of each path's uKernels.
+    /// The demands of the filter on each path's uKernels.
     FilterResult filter;
-    /// Whether some program of the pool is tight.
+    /// True if some program of the pool is tight.
     bool isTight = false;
     /// The best score in the pool.
     double best = 0;
@@ -64,16 +64,17 @@ private:
   static const ShapeDemands &demandsOf(const RankedShape &ranked) {
     return static_cast<const ShapeDemands &>(*ranked.notes);
   }
-  /// The best program of K.Filter's uKernels alone for a shape, whatever it
-  /// pads; none if all are rejected.
+  /// Returns the best program of one uKernel of K.Filter for a shape, whatever
+  /// it pads; no value if all are rejected.
   std::optional<RankedFamily> bestCandidate(const RankedShape &ranked);
-  /// What the filter leaves for a shape; that of a sample was prepared.
+  /// Returns the filter's result for a shape; that of a sample was prepared.
   FilterResult filterShape(llvm::ArrayRef<int64_t> shape);
-  /// A score, less what the demands of a shape hold against the program.
+  /// Returns a score, less the penalty for the demands of a shape that the
+  /// program misses.
   double rated(double score, const KernelFamily &family,
                const KernelResources &resources, llvm::ArrayRef<int64_t> shape,
                const ShapeDemands &demands) const;
-  /// Families of the pool of a shape, each once.
+  /// Returns the families of the pool of a shape, each once.
   std::vector<unsigned> poolOf(llvm::ArrayRef<Survivor> survivors,
                                llvm::ArrayRef<int64_t> shape);
   /// Adds the families of a candidate and its neighbours in height. Heights h
@@ -81,16 +82,17 @@ private:
   /// holds its higher part's program of one uKernel, so that one family serves
   /// this extent and its neighbours.
   void addNeighbours(unsigned candidate, std::vector<unsigned> &families);
-  /// Families of two heights across the axis that candidates combine along,
-  /// where their path can: of the candidates of the best families. Where rows
-  /// fill the SMs badly, columns may not.
+  /// Returns pairs of heights along other axes than the candidates' combine
+  /// axis, if their path can combine along them, for the candidates of the best
+  /// families. If rows fill the SMs badly, columns may fill them well.
   std::vector<unsigned> pairsAcross(std::vector<RankedFamily> ranking);
-  /// Rows that a program pads: along the axis that its path combines heights
-  /// along, in an exact pool along the main axis, whether its path can or not.
+  /// Returns the rows that a program pads, along the axis that its path
+  /// combines heights along or, in an exact pool, along the main axis, even if
+  /// its path cannot combine along it.
   int64_t padded(const KernelFamily &family, const Partition &partition,
                  llvm::ArrayRef<int64_t> shape) const;
-  /// Whether that is less than one row of threads (the granule of heights), or
-  /// in an exact pool nothing.
+  /// Returns whether the padding is less than one row of threads (the granule
+  /// of heights) or, in an exact pool, 0.
   bool isTight(const KernelFamily &family, int64_t padded) const {
     return padded < (isExact ? 1 : family.path().heightGranule(family));
   }
@@ -99,18 +101,19 @@ private:
   void keepPredicted(const Shape &shape);
 
   bool isExact, isSingle;
-  /// Whether the cost model's word alone ranks.
+  /// True if only the cost model's scores rank.
   bool predicts;
   unsigned mainAxis;
   CandidateFilter filter;
-  /// With the filter of the artifact, what ranks instead of scores.
+  /// The rating that replaces scores with the filter of the artifact.
   std::unique_ptr<ThroughputRating> throughput;
   std::map<Shape, FilterResult> prepared;
-  /// K.Filter: candidates that the filter left for some shape of the range.
+  /// K.Filter: candidates that the filter kept for some shape of the range.
   llvm::BitVector isKept;
-  /// Families of these and their neighbours, once some shape asks for them.
+  /// Families of K.Filter and their neighbours, made for the first shape that
+  /// asks for them.
   std::optional<std::vector<unsigned>> keptNeighbours;
-  /// By family, the number of the last pool that has it.
+  /// For each family, the number of the last pool that has it.
   std::vector<unsigned> lastPool;
   unsigned numPools = 0;
   /// K.Filter for CombinSearch.
@@ -118,9 +121,10 @@ private:
     std::vector<unsigned> candidates;
     std::vector<CombinableUKernel> ukernels;
   };
-  /// By the axis that is covered and the granule of heights along it.
+  /// Combinables by the axis that is covered and the granule of heights along
+  /// it.
   std::map<std::pair<unsigned, int64_t>, Combinables> combinables;
-  /// Counts over the samples alone.
+  /// Counts over the samples only.
   FilterCounts counts;
 };
 } // namespace
@@ -134,7 +138,7 @@ void FTunerRanker::prepare(llvm::ArrayRef<Shape> shapes) {
     prepared.try_emplace(shape, std::move(result));
   }
   counts = filter.counts;
-  // Other readings of the filter are meant as they are.
+  // Only the reading `pareto` takes further candidates.
   FilterReading reading = filter.options.reading;
   if (reading == FilterReading::Artifact)
     throughput = std::make_unique<ThroughputRating>(problem, shapes);
@@ -160,7 +164,7 @@ int64_t FTunerRanker::padded(const KernelFamily &family,
                              llvm::ArrayRef<int64_t> shape) const {
   if (!isExact || family.combineAxis == mainAxis)
     return partition.padded;
-  // Its parts differ along another axis alone.
+  // Its parts differ only along another axis.
   return ceilBy(shape[mainAxis], family.tiles.front()[mainAxis]) -
          shape[mainAxis];
 }
@@ -224,9 +228,9 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
       addSingle(survivor.candidate);
     return pool;
   }
-  // uProg of algorithm 2. What pads less than a row of threads covers the next
-  // multiple of these threads exactly. A tight pool leaves pairs with a divisor
-  // to the divisor alone.
+  // uProg of algorithm 2. A program that pads less than a row of threads covers
+  // the next multiple of these threads exactly. A tight pool has no pairs with
+  // a divisor, since the divisor needs no partner.
   Pairing pairing = isExact ? Pairing::Printed : Pairing::NoDivisors;
   for (const auto &[key, group] : combinables) {
     auto [axis, granule] = key;
@@ -253,7 +257,7 @@ std::vector<unsigned> FTunerRanker::poolOf(llvm::ArrayRef<Survivor> survivors,
       addNeighbours(candidate, *keptNeighbours);
   }
   llvm::for_each(*keptNeighbours, add);
-  // Of a sample, all are kept.
+  // All survivors of a sample are in K.Filter.
   std::vector<unsigned> others;
   for (const Survivor &survivor : survivors)
     if (!isKept.test(survivor.candidate))
@@ -412,9 +416,9 @@ double FTunerRanker::rated(double score, const KernelFamily &family,
 
 void FTunerRanker::describe(const RankedShape &ranked, ShapeReport &report) {
   filter.run(report.shape, report.stages);
-  // The ranking has programs of one uKernel that no candidate alone is: one
-  // height of a pair, along any axis. A tight or exact pool lacks those that
-  // pad more.
+  // The ranking has programs of one uKernel that is not a candidate: one height
+  // of a pair, along any axis. A tight or exact pool lacks programs of
+  // candidates that pad more.
   std::optional<RankedFamily> single = bestCandidate(ranked);
   if (single &&
       (!report.bestSingle || single->score > report.bestSingle->rating))

@@ -8,7 +8,8 @@
 
 using namespace ftuner;
 
-/// Rounding of the thresholds' steps, e.g. (0.95 − 0.50) / 0.01.
+/// Tolerance for the rounding of the thresholds' steps, e.g. (0.95 − 0.50) /
+/// 0.01.
 static constexpr double tolerance = 1e-9;
 
 namespace {
@@ -50,7 +51,8 @@ double ftuner::crossPickDeficit(const FilterOptions &options, double pad,
   CrossPickSteps steps = crossPickSteps(options, pad, occ);
   if (doMeet(steps))
     return 0;
-  // Nearest is the last step that Pad passes, or the first of all.
+  // The nearest step is the last one at which Pad passes, or else the first of
+  // all.
   double step = std::clamp(steps.lastForPad, 0.0, steps.last);
   double epsilon = options.epsilonMin + step * options.epsilonStep;
   double lambda = options.lambdaMax - step * options.lambdaStep;
@@ -167,7 +169,7 @@ FilterResult CandidateFilter::run(llvm::ArrayRef<int64_t> shape,
       demands = runPaperStages(stages);
     result.demands.push_back({group.path, demands});
     llvm::append_range(result.survivors, stages.survivors);
-    // Whose stages they are, where there is more than one path.
+    // With several paths, each report names its path.
     if (reports && groups.size() > 1)
       for (StageReport &report :
            llvm::MutableArrayRef(*reports).drop_front(numReports))

@@ -1,9 +1,9 @@
 //===- RandomStrategy.cpp - Random draws as a baseline --------------------===//
 //
-// A few candidates of HardwareAlign (Candidates.h), drawn for each shape with
-// equal odds and without regard to what they are, ranked by the cost model.
-// With `measure=filter` all of them are measured: then it is random search, and
-// what other strategies do better with as many measurements is their merit.
+// Draws a few candidates of HardwareAlign (Candidates.h) for each shape, with
+// equal odds, and ranks them by the cost model. With `measure=filter` all of
+// them are measured: this is random search, against which other strategies are
+// compared with as many measurements.
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Planning/RankedStrategy.h"
@@ -17,7 +17,7 @@ using namespace ftuner;
 
 namespace {
 struct RandomOptions {
-  /// Candidates that are drawn for each shape.
+  /// Number of candidates that are drawn for each shape.
   int64_t draws = 10;
   int64_t seed = 0;
 };
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  /// What is drawn from: one for each candidate.
+  /// The families to draw from, one for each candidate.
   std::vector<unsigned> families;
   int64_t draws;
   uint64_t seed;
@@ -67,7 +67,7 @@ llvm::Expected<RankedShape> RandomRanker::rank(llvm::ArrayRef<int64_t> shape) {
                                    problem.workload.name + "' was rejected");
   size_t count = std::min<size_t>(draws, families.size());
   std::mt19937_64 random(seedOf(shape, seed));
-  // Floyd's draw without repetition.
+  // Floyd's algorithm draws without repetition.
   std::vector<unsigned> drawn;
   llvm::DenseSet<size_t> seen;
   for (size_t last = families.size() - count; last < families.size(); ++last) {

@@ -11,7 +11,7 @@
 
 using namespace ftuner;
 
-/// Rounding of qualities.
+/// Tolerance for the rounding of qualities.
 static constexpr double tolerance = 1e-9;
 
 ShapeFilter::ShapeFilter(const SearchProblem &problem,
@@ -107,8 +107,8 @@ void ShapeFilter::thinToFronts() {
     heights[candidate(survivor).family.lowHeight()].push_back(survivor);
   survivors.clear();
   for (auto &[height, group] : heights) {
-    // By falling CMR, preferred ones first: a later one survives only if no
-    // earlier one has both its Pad and its Occ.
+    // Candidates are sorted by falling CMR, preferred ones first. A later one
+    // survives only if no earlier one reaches both its Pad and its Occ.
     llvm::stable_sort(group, [](const Survivor &a, const Survivor &b) {
       return a.metrics.cmr > b.metrics.cmr;
     });

@@ -1,8 +1,8 @@
 //===- ShapeFilter.h - Stages that thin out candidates ----------*- C++ -*-===//
 //
-// What the readings of the filter share: candidates of one path for one shape
-// pass stages, one after another. A stage that would leave none keeps the best
-// by its own quality instead.
+// The frame that all readings of the filter share: the candidates of one path
+// pass one stage after another, for one shape. A stage that would reject all of
+// them keeps the best by its own quality instead.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_SEARCH_STRATEGIES_SHAPEFILTER_H
@@ -14,13 +14,13 @@
 
 namespace ftuner {
 
-/// One stage that looks at each candidate by itself.
+/// A stage that judges each candidate separately.
 struct Stage {
   FilterStage stage;
   llvm::function_ref<bool(const Survivor &)> accepts;
-  /// What is kept instead where nothing is accepted: the greatest.
+  /// The candidates with the greatest quality are kept if none is accepted.
   llvm::function_ref<double(const Survivor &)> quality;
-  /// For reports: what is measured, its value, and what is asked for.
+  /// For reports: name of the figure, its value, and the requirement.
   llvm::StringRef figure;
   llvm::function_ref<double(const Survivor &)> value;
   llvm::function_ref<std::string()> requirement;
@@ -28,20 +28,21 @@ struct Stage {
 
 class ShapeFilter {
 public:
-  /// Begins with the candidates from `first` on, which have these metrics.
+  /// Begins with the candidates from `first` on, whose metrics are given.
   ShapeFilter(const SearchProblem &problem, const FilterOptions &options,
               const CandidateSet &set, FilterCounts &counts,
               std::vector<StageReport> *reports, unsigned first,
               llvm::ArrayRef<Metrics> metrics);
 
-  /// Keeps what the stage accepts, or if that is nothing, what has the best
-  /// quality; whether something was accepted.
+  /// Keeps the candidates that the stage accepts, and returns true. If it
+  /// accepts none, keeps those with the best quality, and returns false.
   bool apply(const Stage &stage);
-  /// Keeps those with the greatest values, at most `most`; the first of equals.
+  /// Keeps at most `max` candidates, those with the greatest values; the first
+  /// of equals.
   void keepBest(FilterStage stage, int64_t limit, llvm::StringRef figure,
                 llvm::function_ref<double(const Survivor &)> value);
   /// Keeps the Pareto front of (CMR, Pad, Occ) for each height on the combine
-  /// axis, and of these the `most` with the greatest sums.
+  /// axis, and of these at most `max` candidates, those with the greatest sums.
   void keepParetoFronts(int64_t limit);
 
   const Candidate &candidate(const Survivor &survivor) const {
@@ -50,14 +51,14 @@ public:
 
   const SearchProblem &problem;
   const FilterOptions &options;
-  /// What is left, ascending by candidate.
+  /// Candidates that passed all stages so far, ascending.
   std::vector<Survivor> survivors;
 
 private:
   void thinToFronts();
   void report(const Stage &stage, llvm::ArrayRef<Survivor> before,
               bool isRelaxed);
-  /// The published sum (equation 1).
+  /// Returns the published sum (equation 1).
   double sum(const Survivor &survivor) const {
     return sia.c0 * survivor.metrics.cmr + sia.c1 * survivor.metrics.pad +
            sia.c2 * survivor.metrics.occ;
@@ -69,14 +70,14 @@ private:
   const SiaOptions sia;
 };
 
-/// "blocks ≥ 264".
+/// Returns a requirement as text, e.g. "blocks ≥ 264".
 std::string atLeast(llvm::StringRef figure, double least);
 
-/// The stages of algorithm 1, and with `FilterReading::Pareto` ours; what they
-/// asked for.
+/// Runs the stages of algorithm 1, and with `FilterReading::Pareto` ours.
+/// Returns their demands.
 Demands runPaperStages(ShapeFilter &filter);
 
-/// The stages of the authors' artifact.
+/// Runs the stages of the authors' artifact.
 void runArtifactStages(ShapeFilter &filter);
 
 } // namespace ftuner

@@ -7,8 +7,8 @@
 //                     for the shape s with the greatest Pad · Occ
 //   rating(K, shape) = throughput(K) · (Pad · Occ)(K, shape)
 //
-// Here the cost model stands in for the device. With a model that predicts no
-// time, its score for the shape itself stands in for the throughput.
+// Here the cost model replaces the device. If the model predicts no time, its
+// score for the shape itself replaces the throughput.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_SEARCH_STRATEGIES_THROUGHPUTRATING_H
@@ -23,20 +23,20 @@ namespace ftuner {
 
 class ThroughputRating {
 public:
-  /// Kernels are timed for one of the shapes (at least one). The problem
+  /// Takes the shapes for which kernels are timed, at least one. The problem
   /// outlives the object.
   ThroughputRating(const SearchProblem &problem, llvm::ArrayRef<Shape> shapes);
 
-  /// The rating of a family's program for a shape, whose score the cost model
-  /// says. With a model that predicts time it is the negated time in
-  /// microseconds that the rating stands for.
+  /// Returns the rating of a family's program for a shape; `score` is the cost
+  /// model's. If the model predicts time, the rating is a negated time in
+  /// microseconds.
   double rate(const KernelFamily &family, llvm::ArrayRef<int64_t> shape,
               double score);
 
 private:
   double efficiency(const ShapeMetrics &metrics, const KernelFamily &family,
                     llvm::ArrayRef<int64_t> shape) const;
-  /// FLOPs in a microsecond.
+  /// Returns FLOPs in a microsecond.
   double throughputOf(const KernelFamily &family);
 
   const SearchProblem &problem;

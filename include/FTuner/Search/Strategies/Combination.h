@@ -23,8 +23,9 @@
 
 namespace ftuner {
 
-/// A uKernel as far as combination goes: its block tile along the main axis,
-/// and a number that is equal for uKernels that can be combined.
+/// The properties of a uKernel that its combinations depend on: its block tile
+/// along the main axis, and a number that is equal for uKernels that can be
+/// combined.
 struct CombinableUKernel {
   int64_t height = 1;
   unsigned layout = 0;
@@ -45,18 +46,18 @@ struct PooledProgram {
   }
 };
 
-/// Which uKernels CombinSearch pairs.
+/// The uKernels that CombinSearch pairs.
 enum class Pairing {
-  /// As printed: one that does not divide the extent with any second one.
+  /// As printed: a uKernel that does not divide the extent, with any second
+  /// one.
   Printed,
-  /// Two that do not divide the extent. A pair with a divisor is left to the
-  /// divisor alone.
+  /// Two uKernels that do not divide the extent; a divisor needs no partner.
   NoDivisors,
 };
 
-/// The pool uProg of an extent ≥ 1: programs of one uKernel by index, then
-/// pairs by layout and heights. Equal heights of one layout count once, the
-/// first.
+/// Returns the pool uProg of an extent ≥ 1: programs of one uKernel by index,
+/// then pairs by layout and heights. Of equal heights of one layout only the
+/// first counts.
 std::vector<PooledProgram>
 combinSearch(llvm::ArrayRef<CombinableUKernel> ukernels, int64_t extent,
              Pairing pairing);

@@ -26,9 +26,9 @@
 //
 // where 95 % is lowered by 5 % until something is left.
 //
-// A stage that would leave nothing keeps the best by its own metric instead,
-// and counts that as a relaxation. Codegen paths are filtered by themselves:
-// metrics are shares of what a path could reach.
+// A stage that would reject all candidates keeps the best by its own metric
+// instead, and counts a relaxation. Each codegen path is filtered separately,
+// since metrics are shares of the path's own peaks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_STRATEGIES_FILTER_H
@@ -43,12 +43,13 @@
 
 namespace ftuner {
 
-/// Membership of CrossPick in closed form: the steps where Pad passes are a
-/// prefix, those where Occ passes a suffix; they must meet.
+/// Returns whether CrossPick accepts a candidate, in closed form: the steps at
+/// which Pad passes are a prefix, those at which Occ passes are a suffix, and
+/// both must overlap.
 bool crossPickAccepts(const FilterOptions &options, double pad, double occ);
 
-/// What lacks for CrossPick at the step that is nearest, as shares of ε and λ;
-/// 0 if it accepts.
+/// Returns the deficit of a candidate at the nearest step of CrossPick, as
+/// shares of ε and λ; 0 if CrossPick accepts it.
 double crossPickDeficit(const FilterOptions &options, double pad, double occ);
 
 enum FilterStage {
@@ -57,7 +58,7 @@ enum FilterStage {
   SetBound,
   SpaceAxis,
   ReduceAxis,
-  // Ours, behind these.
+  // Ours, after these.
   Warps,
   Pareto,
   // Of the artifact.
@@ -71,19 +72,19 @@ enum FilterStage {
   NumFilterStages
 };
 
-/// Lower-case names with underscores, for statistics.
+/// Returns the stage's name for statistics, in lower case with underscores.
 llvm::StringRef filterStageName(FilterStage stage);
 
-/// The stages of a reading, in their order.
+/// Returns the stages of a reading, in their order.
 llvm::ArrayRef<FilterStage> filterStages(FilterReading reading);
 
-/// Registers of the blocks that SetBound wants on an SM, as a share of the
-/// SM's.
+/// Returns the registers of the blocks that SetBound wants on an SM, as a share
+/// of the SM's.
 double registerShare(const SearchProblem &problem, const Metrics &metrics,
                      const KernelResources &needs);
 
-/// Summed over shapes: candidates after each stage, and shapes for which it was
-/// relaxed.
+/// Counts for each stage, summed over shapes: candidates after the stage, and
+/// shapes for which it was relaxed.
 struct FilterCounts {
   std::array<int64_t, NumFilterStages> kept = {};
   std::array<int64_t, NumFilterStages> relaxed = {};
@@ -95,8 +96,8 @@ struct Survivor {
   Metrics metrics;
 };
 
-/// What the stages ask of a uKernel for one shape. A relaxed stage asks
-/// nothing: no candidate could meet it.
+/// The demands of the stages on a uKernel for one shape. A relaxed stage has no
+/// demand, since no candidate could meet it.
 struct Demands {
   bool crossPick = false;
   bool setBound = false;
@@ -106,13 +107,14 @@ struct Demands {
 };
 
 struct FilterResult {
-  /// Candidates that may serve the shape, ascending by index: of each path at
-  /// least one.
+  /// Candidates that may serve the shape, ascending by index; at least one of
+  /// each path.
   std::vector<Survivor> survivors;
-  /// What was asked of each path's uKernels.
+  /// The demands on each path's uKernels.
   llvm::SmallVector<std::pair<const CodegenModel *, Demands>, 1> demands;
 
-  /// Those of a path; none for one without candidates.
+  /// Returns the demands on a path's uKernels; none for a path without
+  /// candidates.
   Demands demandsOf(const CodegenModel &path) const {
     for (const auto &[other, demands] : demands)
       if (other == &path)
@@ -124,22 +126,22 @@ struct FilterResult {
 /// Filters candidates for one shape after another.
 class CandidateFilter {
 public:
-  /// Problem and set outlive the filter; the set has a candidate.
+  /// Makes a filter of the set, which is not empty. Problem and set outlive it.
   CandidateFilter(const SearchProblem &problem, const CandidateSet &set);
 
-  /// Candidates for a shape (every extent ≥ 1).
+  /// Filters the candidates for a shape (every extent ≥ 1).
   FilterResult run(llvm::ArrayRef<int64_t> shape);
-  /// The same; tells what each stage threw out.
+  /// Like `run` above; adds a report of each stage.
   FilterResult run(llvm::ArrayRef<int64_t> shape,
                    std::vector<StageReport> &reports);
 
-  /// By how much a uKernel misses the demands of a shape: the sum of what lacks
-  /// at each stage as a share of what is asked; 0 if it passes.
+  /// Returns the sum over the demands of a shape of the share by which a
+  /// uKernel misses each; 0 if it meets all.
   double violation(const Demands &demands, const Metrics &metrics,
                    const KernelResources &resources) const;
 
   const FilterOptions options;
-  /// Summed over the shapes so far.
+  /// Counts over the shapes so far.
   FilterCounts counts;
 
 private:
@@ -150,15 +152,15 @@ private:
   struct Group {
     const CodegenModel *path;
     unsigned first, size;
-    /// Of contractions; of other operators each candidate is looked at by
-    /// itself.
+    /// Metrics of contractions, factored; for other operators the metrics of
+    /// each candidate are computed separately.
     std::optional<FactoredMetrics> metrics;
   };
 
   const SearchProblem &problem;
   const CandidateSet &set;
   std::vector<Group> groups;
-  /// Fills in `values`.
+  /// Fills `values` for a group and a shape.
   void evaluate(const Group &group, llvm::ArrayRef<int64_t> shape);
   /// Metrics of every candidate of a group for one shape.
   std::vector<Metrics> values;

@@ -6,13 +6,13 @@
 
 namespace ftuner {
 
-/// Which uKernels may serve a shape (Filter.h).
+/// The rules by which uKernels may serve a shape (Filter.h).
 enum class FilterReading {
   /// Algorithm 1, blocks of four warps, and the Pareto front of its metrics.
   Pareto,
-  /// Algorithm 1 alone.
+  /// Algorithm 1 as printed.
   Paper,
-  /// The stages of the authors' code. Programs are ranked as it does
+  /// The stages of the authors' code, with its ranking of programs
   /// (ThroughputRating.h).
   Artifact,
 };
@@ -24,14 +24,15 @@ struct FilterOptions {
   double epsilonMin = 0.50, epsilonMax = 0.95, epsilonStep = 0.01;
   /// Occupancy threshold λ: from lambdaMax down to lambdaMin by lambdaStep.
   double lambdaMax = 0.95, lambdaMin = 0.90, lambdaStep = 0.001;
-  /// Least share of the shape's best compute-to-memory ratio (ψ, relative).
+  /// Minimum share of the shape's best compute-to-memory ratio (ψ, relative).
   double psi = 0.5;
-  /// The same as a count, by the artifact's ratio of shared memory and then by
-  /// that of registers.
+  /// ψ as a count: the number of uKernels with the best ratios that the
+  /// artifact keeps, by its ratio of shared memory and then by that of
+  /// registers.
   int64_t psiCountShared = 20, psiCount = 10;
   /// Blocks per SM that saturate the device (ACTIVE_BLOCK_PER_SM).
   int64_t activeBlocksPerSm = 2;
-  /// Most candidates for each shape after the filter.
+  /// Maximum number of candidates for each shape after the filter.
   int64_t maxCandidates = 256;
 };
 
@@ -40,8 +41,8 @@ struct FilterOptions {
 /// max-candidates.
 const OptionTable<FilterOptions> &filterOptions();
 
-/// A line for each of these options that is given although the filter's reading
-/// has no stage that reads it.
+/// Returns a line for each of these options that is given although no stage of
+/// the filter's reading uses it.
 std::vector<std::string> unreadFilterOptions(const OptionValues &given);
 
 } // namespace ftuner
