@@ -14,7 +14,8 @@ static std::vector<std::string> itemNames(llvm::ArrayRef<const T *> items) {
 
 using Models = llvm::SmallVector<const CodegenModel *>;
 
-/// What "paths" names; those that compete by default for "auto".
+/// Returns the paths that the option "paths" names; for "auto" those that
+/// compete by default.
 static llvm::Expected<Models> parsePaths(llvm::StringRef names) {
   if (names == kAutoPaths)
     return defaultCodegenModels();
@@ -42,7 +43,7 @@ llvm::Expected<ChosenPaths> ftuner::readPaths(const SearchChoice &choice) {
   auto failed = parseFailedPaths(choice.failedPaths);
   if (!failed)
     return failed.takeError();
-  // Who names a path opens all of its gates.
+  // To name a path opens all of its gates.
   if (choice.paths != kAutoPaths)
     return ChosenPaths{std::move(*named)};
   ChosenPaths chosen;

@@ -7,7 +7,8 @@
 
 using namespace ftuner;
 
-/// Values other than the defaults of options that the search does not read.
+/// Returns a line for each option whose value is not the default, and which the
+/// search does not read.
 static std::vector<std::string> unreadOptions(const OptionValues &given,
                                               const SearchSetup &setup) {
   // Fallback kernels are priced with the calibration of `latency`, whatever
@@ -15,8 +16,8 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
   OptionDecls read =
       joined({setup.strategy->options(), setup.costModel->options(),
               findCostModel("latency")->options()});
-  // One that stands in for a device reads its own, too, but for the number of
-  // programs that it orders anew.
+  // A model that replaces the device reads its own options, too, except the
+  // number of programs that it orders anew.
   auto [kind, measuring] = splitMeasurerName(setup.options.measuring.measurer);
   if (const CostModel *model = findCostModel(measuring);
       kind == "model" && model && setup.options.measuring.isOn())

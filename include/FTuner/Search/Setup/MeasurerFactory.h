@@ -8,12 +8,14 @@
 namespace ftuner {
 
 /// Makes the measurer that a setup names, for a device that outlives it:
-/// "recorded:FILE", "command:CMD", "model:NAME" and "cost-model", the search's
-/// own one. Others are errors: a GPU needs kernels, which the core has not.
+/// "recorded:FILE", "command:CMD", "model:NAME", or "cost-model", the search's
+/// own model. Other names are errors: a GPU needs kernels, which the core
+/// cannot make.
 llvm::Expected<std::unique_ptr<Measurer>>
 makeMeasurer(const SearchSetup &setup, const DeviceSpec &device);
 
-/// The means of one search with that measurer, as the options say.
+/// Returns the context of one search with a measurer, which may be null, by the
+/// setup's options.
 SearchContext measuringContext(const SearchSetup &setup, Measurer *measurer);
 
 } // namespace ftuner

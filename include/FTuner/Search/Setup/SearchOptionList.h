@@ -1,8 +1,8 @@
 //===- SearchOptionList.h - All options of a search -------------*- C++ -*-===//
 //
-// What a search is made of, by name, and the list of all options: those of
-// every search, and those that strategies and cost models declare. Passes,
-// pipelines, tools and Python take that list as it is.
+// The parts of a search by name (strategy, cost model, paths), and the list of
+// all options: those of every search, and those that strategies and cost models
+// declare. Passes, pipelines, tools and Python take that list unchanged.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_SETUP_SEARCHOPTIONLIST_H
@@ -12,11 +12,11 @@
 
 namespace ftuner {
 
-/// The value of the option "paths" that stands for all paths but the gated
-/// ones, and of these for those that were proven.
+/// The value of the option "paths" that stands for all paths that are not
+/// gated, and for the gated ones that were proven.
 constexpr llvm::StringLiteral kAutoPaths = "auto";
 
-/// What a search is made of, by name.
+/// The parts of a search, by name.
 struct SearchChoice {
   std::string strategy = "ftuner";
   std::string costModel = "latency";
@@ -30,7 +30,7 @@ struct SearchChoice {
 /// The codegen paths of a choice.
 struct ChosenPaths {
   llvm::SmallVector<const CodegenModel *> models;
-  /// Gates that are open since they were proven, and those that nothing has
+  /// Gates that are open because they were proven, and gates that nothing has
   /// proven yet.
   llvm::SmallVector<Gate> proven = {}, unproven = {};
   /// Fields of the models' schedules that stay at their defaults.
@@ -44,8 +44,8 @@ const OptionTable<SearchChoice> &searchChoiceOptions();
 /// models, as they are listed.
 const OptionList &searchOptionList();
 
-/// The members of SearchOptions and of its cost options, and in `own` what is
-/// none of them. The values must have passed `OptionList::check`.
+/// Reads the members of SearchOptions; values of other options go into `own`
+/// and `cost.own`. The values must have passed `OptionList::check`.
 SearchOptions readSearchOptions(const OptionValues &given);
 
 } // namespace ftuner

@@ -1,7 +1,7 @@
 //===- SearchSetup.h - From values of options to a search -------*- C++ -*-===//
 //
-// The one place that turns values of options, wherever they come from, into
-// what the core takes.
+// Turns values of options, wherever they come from, into the input of the
+// search.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_SEARCH_SETUP_SEARCHSETUP_H
@@ -14,19 +14,20 @@
 
 namespace ftuner {
 
-/// A search but for the workload and the device.
+/// A search without its workload and device.
 struct SearchSetup {
   const SearchStrategy *strategy = nullptr;
   const CostModel *costModel = nullptr;
-  /// Codegen paths whose families compete. Problems refer to them.
+  /// Codegen paths whose families compete; problems refer to this list.
   ChosenPaths paths = {defaultCodegenModels()};
-  /// Those of the cost model but for the calibration.
+  /// Options of the search; those of the cost model lack the calibration.
   SearchOptions options;
-  /// Where none is given, each device has its own or the global one.
+  /// The given calibration; without it, each device has its own or the global
+  /// one.
   std::optional<Calibration> calibration;
   /// A line for each option that is given and has no effect, since neither the
-  /// strategy nor the cost model reads it. Such options are no errors: a script
-  /// that compares strategies may pass the same options to all.
+  /// strategy nor the cost model reads it. Such options are not errors: a
+  /// script that compares strategies may pass the same options to all.
   std::vector<std::string> unread;
 
   SearchProblem problem(const Workload &workload, const DeviceSpec &device,
@@ -39,13 +40,13 @@ struct SearchSetup {
   CostModelOptions costOptions(const DeviceSpec &device) const {
     return {calibrationFor(device), options.cost.own, options.cost.loaded};
   }
-  /// A predictor that corrects `latency` does so with the constants that it was
-  /// trained with.
+  /// Returns the given calibration or else the device's own; a predictor that
+  /// corrects `latency` uses the constants of its training.
   Calibration calibrationFor(const DeviceSpec &device) const;
 };
 
-/// Reads values of the options in `searchOptionList`; what is not given has its
-/// default. An error names the option, what it takes, and the value.
+/// Reads values of the options in `searchOptionList`; an option without a value
+/// has its default. An error names the option, its bounds, and the value.
 llvm::Expected<SearchSetup> makeSearchSetup(const OptionValues &given);
 
 } // namespace ftuner

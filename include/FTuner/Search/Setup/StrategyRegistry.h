@@ -11,11 +11,11 @@
 
 namespace ftuner {
 
-/// All strategies, baselines last; the first one is the default.
+/// Returns all strategies, baselines last; the first one is the default.
 llvm::ArrayRef<const SearchStrategy *> searchStrategies();
-/// The published strategies among them.
+/// Returns the published strategies among them.
 llvm::ArrayRef<const SearchStrategy *> baselines();
-/// The strategy of a name; null if there is none.
+/// Returns the strategy of a name; null if there is none.
 const SearchStrategy *findSearchStrategy(llvm::StringRef name);
 
 } // namespace ftuner
