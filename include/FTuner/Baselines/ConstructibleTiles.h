@@ -10,7 +10,7 @@ namespace ftuner {
 
 /// Sizes of register tiles along an axis.
 enum class RegisterTiles {
-  /// Those that the strategy has by itself.
+  /// The sizes that the strategy has by itself.
   Own,
   Powers,
   Any,
@@ -19,15 +19,15 @@ enum class RegisterTiles {
 /// Options of strategies that construct tiles: tile-rule, register-tiles, zeta.
 OptionDecls constructionOptions();
 
-/// The candidates that strategies choose from which construct tiles of a
-/// product along m and n (Roller, Gensor): blocks have one element along batch
-/// axes, and `isAllowed` holds. Register tiles are as the option
-/// `register-tiles` says: powers of two or any, and of the strategy's `own`
-/// sizes by default. No other model than their own chooses tiles, and the rules
-/// of the paper's candidates bind them only with `tile-rule=divisors`; they
-/// cannot tell depths and stages of the reduce axis apart, so these follow the
-/// rule of Candidates.h, by a model that predicts time where the problem has
-/// one. An error if there are none.
+/// Returns the candidates of strategies that construct tiles of a product along
+/// m and n (Roller, Gensor): blocks have one element along batch axes, and
+/// `isAllowed` holds. Register tiles are as the option `register-tiles` says:
+/// powers of two or any, and of the strategy's `own` sizes by default. No other
+/// model than their own chooses tiles, and the rules of the paper's candidates
+/// bind them only with `tile-rule=divisors`; they cannot tell depths and stages
+/// of the reduce axis apart, so these follow the rule of Candidates.h, by a
+/// model that predicts time where the problem has one. An error if there are
+/// none.
 llvm::Expected<CandidateSet> enumerateConstructibleTiles(
     const SearchProblem &problem, RegisterTiles own,
     llvm::function_ref<bool(const Candidate &)> isAllowed);

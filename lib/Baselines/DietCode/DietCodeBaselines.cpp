@@ -97,8 +97,8 @@ struct Search {
   /// The least shape of its bucket; empty without buckets.
   Shape least;
   std::unique_ptr<DietCodeTuner> tuner;
-  /// Of the tuner's micro-kernels; none where the path can emit none with tiles
-  /// of the shape, or none could be measured.
+  /// The best of the tuner's micro-kernels; no value if the path can emit none
+  /// with tiles of the shape, or if none could be measured.
   std::optional<unsigned> best;
   /// Micro-kernels that were asked for.
   int64_t spent = 0;
@@ -133,10 +133,10 @@ private:
   /// each size of the search's bucket has as many blocks, and where sizes break
   /// the alignment of accesses there is a variant of the same tile for them.
   llvm::Expected<bool> tune(Search &search, bool onlyDivisors, bool isStrict);
-  /// Of each search, whose micro-kernel serves its shape.
+  /// Returns for each search the search whose micro-kernel serves its shape.
   std::vector<unsigned> chooseKernels(size_t most);
   void reportCopies(Plan &plan);
-  /// What an instance is padded to in device memory.
+  /// Returns the shape to which an instance is padded in device memory.
   Shape paddedShape(const Plan &plan, llvm::ArrayRef<int64_t> shape) const;
   std::optional<KernelFamily> anyUnaligned() const;
 
@@ -145,12 +145,12 @@ private:
   const DietCodeMode mode;
   const std::vector<WeightedShape> instances;
   DietCodeBaseline::TunerFactory makeTuner;
-  /// Whether sizes may be such that rows are not aligned for wide accesses.
+  /// True if sizes may be such that rows are not aligned for wide accesses.
   const bool mayBreakAlignment;
   std::vector<Search> searches;
   int64_t withoutDivisors = 0, notPadded = 0, shared = 0, partitioned = 0,
           notFound = 0;
-  /// Of attempts that found nothing, too.
+  /// Counts, those of attempts without a result included.
   DietCodeTuner::Counts counts;
   int64_t numPrograms = 0;
 };
@@ -205,7 +205,7 @@ static void addCounts(const DietCodeTuner::Counts &of,
   sum.revoted += of.revoted;
 }
 
-/// Whether operands of any alignment have a variant of the same blocks.
+/// Returns whether operands of any alignment have a variant of the same blocks.
 static bool hasUnalignedVariant(const SearchProblem &problem,
                                 const KernelFamily &family) {
   std::optional<KernelFamily> variant = unalignedOf(problem, family);

@@ -45,8 +45,8 @@ enum class DietCodeMode {
 /// ratio.
 std::vector<int64_t> bucketEnds(const Axis &axis, int64_t count);
 
-/// Whether a family takes as many blocks along each space axis for one shape as
-/// for another.
+/// Returns whether a family has as many blocks along each space axis for one
+/// shape as for another.
 bool haveEqualGrids(const KernelFamily &family, llvm::ArrayRef<int64_t> a,
                     llvm::ArrayRef<int64_t> b);
 
@@ -55,8 +55,8 @@ bool haveEqualGrids(const KernelFamily &family, llvm::ArrayRef<int64_t> a,
 std::optional<KernelFamily> withPartitionedLoop(const SearchProblem &problem,
                                                 const KernelFamily &family);
 
-/// What padding operands to a larger shape, and slicing the result, costs: each
-/// operand whose size changes is copied once by a kernel of its own.
+/// The cost of padding operands to a larger shape, and of slicing the result:
+/// each operand whose size changes is copied once by a kernel of its own.
 struct PaddingCopies {
   int64_t kernels = 0;
   double bytes = 0;
@@ -71,9 +71,9 @@ PaddingCopies paddingCopies(const Workload &workload,
 /// A plan as one of the peers has it. Ranks the plan's own program alone.
 class DietCodeBaseline final : public ProgramRanker {
 public:
-  /// What searches for one shape; `searches` of them share a budget. `spent`
-  /// micro-kernels of this one's share were asked for before, and null says
-  /// that nothing of it is left.
+  /// Makes the tuner of one shape; `searches` tuners share a budget. `spent`
+  /// micro-kernels of this tuner's share were asked for before. Null if nothing
+  /// of the share is left.
   using TunerFactory = llvm::function_ref<std::unique_ptr<DietCodeTuner>(
       llvm::ArrayRef<WeightedShape> shape, bool onlyDivisors, size_t searches,
       int64_t spent)>;

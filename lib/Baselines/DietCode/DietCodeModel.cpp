@@ -75,7 +75,8 @@ static Voters votersOfBest(const VoteMatrix &scores, size_t count) {
   return voters;
 }
 
-/// The same if each names all that lose at most a share of its best.
+/// Returns the voters if each shape names all columns that lose at most a share
+/// of its best score.
 static Voters votersWithin(const VoteMatrix &scores, double loss) {
   Voters voters;
   for (size_t shape = 0; shape < scores.size(); ++shape) {

@@ -35,9 +35,9 @@ enum class OccupancyForm {
 /// f_occ.
 struct OccupancyFactor {
   OccupancyForm form = OccupancyForm::Linear;
-  /// Of the linear form.
+  /// Slope of the linear form.
   double k = 0.7;
-  /// Of the hyperbolic one: below one wave, and above.
+  /// Parameters of the hyperbolic form: below one wave, and above.
   double belowWave = 1.433, aboveWave = 2.14;
 
   /// In (0, 1] for `blocks` ≥ 1.

@@ -14,7 +14,7 @@ std::optional<KernelFamily> ftuner::unalignedOf(const SearchProblem &problem,
   return std::nullopt;
 }
 
-/// Whether sizes, and not pointers alone, may be unaligned.
+/// Returns whether sizes may be unaligned, and not only pointers.
 static bool sizesMayBreak(const SearchProblem &problem, int64_t alignment) {
   return guaranteedAlignment(problem.workload) < alignment;
 }

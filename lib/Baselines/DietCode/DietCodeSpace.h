@@ -30,12 +30,12 @@ namespace ftuner {
 using MicroKernel = std::vector<ThreadTile>;
 
 struct DietCodeSpaceOptions {
-  /// Whether strips and inner tiles are divisors of the largest extents.
+  /// True if strips and inner tiles are divisors of the largest extents.
   bool perfectTiles = true;
-  /// Whether threads may change when a micro-kernel is mutated.
+  /// True if threads may change when a micro-kernel is mutated.
   bool mutateThreads = false;
-  /// Whether block tiles of all axes divide the largest extents, as those of
-  /// searches for one shape do: threads, and tiles of what these leave.
+  /// True if block tiles of all axes divide the largest extents, as in searches
+  /// for one shape: threads divide them, and tiles divide the quotients.
   bool onlyDivisors = false;
 };
 
@@ -54,20 +54,21 @@ public:
   /// along an axis do not grow beyond the next multiple of it.
   MicroKernel mutate(const MicroKernel &kernel, llvm::ArrayRef<int64_t> bounds,
                      std::mt19937_64 &random) const;
-  /// Whether the device has room for it by the counts of DietCode: threads and
-  /// sizes of the levels. Registers and shared memory, the path decides.
+  /// Returns whether the device can hold a micro-kernel by DietCode's counts of
+  /// threads and sizes of the levels. The path decides about registers and
+  /// shared memory.
   bool isLegal(const MicroKernel &kernel) const;
 
   const Shape largest;
 
 private:
-  /// Whether an axis has inner tiles; strips.
+  /// Return whether an axis has inner tiles, or strips.
   bool hasInner(unsigned axis) const;
   bool hasStrips(unsigned axis) const { return axis == axes.n; }
   /// Draws a strip count or inner tile of so many threads.
   int64_t drawInner(unsigned axis, int64_t threads, int64_t most,
                     std::mt19937_64 &random) const;
-  /// Whether the axis may have so many threads.
+  /// Returns whether the axis may have so many threads.
   bool mayHave(unsigned axis, int64_t threads) const;
 
   const ContractionAxes axes;

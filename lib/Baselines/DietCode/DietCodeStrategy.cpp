@@ -158,8 +158,9 @@ static const OptionTable<StrategyOptions> &ownOptions() {
 // Shapes, and who times them
 //===----------------------------------------------------------------------===//
 
-/// Those sizes of an axis that the options name, each once, ascending; none of
-/// a fixed axis. Of a histogram each has the sizes from it to before the next.
+/// Returns the sizes of an axis that the options name, each once, ascending;
+/// none for a fixed axis. With a histogram, each stands for the sizes up to the
+/// next.
 static llvm::Expected<std::vector<SizeSample>>
 namedSizes(const Axis &axis, const StrategyOptions &own) {
   std::vector<SizeSample> named;
@@ -183,7 +184,7 @@ namedSizes(const Axis &axis, const StrategyOptions &own) {
   return named;
 }
 
-/// What is to be said of sizes that the options name; empty: nothing.
+/// Returns a remark on the sizes that the options name; empty for none.
 static llvm::Expected<std::string>
 remarkOnNamedSizes(const Workload &workload, const StrategyOptions &own) {
   if (own.instanceSizes.empty())
@@ -333,7 +334,7 @@ private:
   /// Null where predictions stand in. The tuner asks it.
   const std::unique_ptr<LoggingMeasurer> measurer;
   const std::unique_ptr<DietCodeTuner> tuner;
-  /// Of each candidate, its place among the tuner's.
+  /// For each candidate, its place among the tuner's.
   const std::vector<unsigned> kernels;
 };
 } // namespace

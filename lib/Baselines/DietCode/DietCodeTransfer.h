@@ -20,15 +20,15 @@
 
 namespace ftuner {
 
-/// What every row says of its device.
+/// Returns the names of the features of a device, which every row has.
 llvm::ArrayRef<llvm::StringLiteral> deviceFeatureNames();
 std::vector<float> deviceFeatures(const DeviceSpec &device);
 
 struct LearnedModel {
-  /// Of whom it learned.
+  /// Device, workload and measurer of the training.
   std::string device, workload, measurer;
-  /// Of all rows, row by row (`DietCodeTuner::featureNames`), and useful FLOP/s
-  /// of each at full waves, above 0.
+  /// Features of all rows, row by row (`DietCodeTuner::featureNames`), and
+  /// useful FLOP/s of each row at full waves, above 0.
   std::vector<float> features;
   std::vector<double> throughputs;
   /// XGBoost's JSON of each ensemble, and what it says: their sum is the

@@ -602,8 +602,8 @@ std::optional<double> DietCodeTuner::microseconds(llvm::ArrayRef<int64_t> shape,
   return it->second.microseconds;
 }
 
-/// How near two shapes are: 1 for the same, less than 0.1 where their extents
-/// differ by a factor of four.
+/// Returns the nearness of two shapes: 1 for equal ones, less than 0.1 if their
+/// extents differ by a factor of four.
 static double nearness(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) {
   double square = 0;
   for (auto [x, y] : llvm::zip_equal(a, b)) {

@@ -31,7 +31,7 @@
 
 namespace ftuner {
 
-/// Where a micro-kernel is measured.
+/// The shapes at which a micro-kernel is measured.
 enum class MeasureAt {
   /// As many blocks as there are SMs, and as the SMs hold at once.
   Waves,
@@ -39,14 +39,14 @@ enum class MeasureAt {
   Instance,
 };
 
-/// What predicts f_MK between measurements.
+/// The model that predicts f_MK between measurements.
 enum class ThroughputModel {
   Trees,
-  /// Nothing: all are alike, and search is random.
+  /// No model: all micro-kernels are equal, and the search is random.
   None,
 };
 
-/// How fit a micro-kernel is: by its greatest Cost_M over the shapes.
+/// The fitness of a micro-kernel, by its greatest Cost_M over the shapes.
 enum class Fitness {
   /// As a share of the best that was measured for the shape.
   Relative,
@@ -54,7 +54,7 @@ enum class Fitness {
   Absolute,
 };
 
-/// Which sizes choose among measured micro-kernels.
+/// The sizes that choose among measured micro-kernels.
 enum class VoteSizes {
   /// The shapes that were searched for.
   Instances,
@@ -68,7 +68,7 @@ struct DietCodeOptions : DietCodeSpaceOptions {
   MeasureAt measureAt = MeasureAt::Waves;
   ThroughputModel model = ThroughputModel::Trees;
   OccupancyForm occupancy = OccupancyForm::Linear;
-  /// Whether f_pad counts; whether it counts reduce axes.
+  /// True if f_pad counts, and if it counts reduce axes.
   bool padding = true, padReduce = true;
   /// Share by which a measured program may be slower than predicted before it
   /// counts as a vote that was made again.
@@ -105,7 +105,7 @@ struct ProgramChoice {
 struct TunedKernel {
   MicroKernel tiles;
   KernelFamily family;
-  /// What its block does (`featureNames`).
+  /// Features of its block (`featureNames`).
   std::vector<float> features;
   /// At the shapes of `MeasureAt`.
   std::vector<TimedRun> runs;
@@ -113,8 +113,8 @@ struct TunedKernel {
 
 class DietCodeTuner {
 public:
-  /// What times a family's program for a shape, in microseconds; an error
-  /// speaks against the family, or says that there is no measuring any more.
+  /// Times the requested programs, in microseconds. An error speaks
+  /// against the family, or says that nothing can be measured any more.
   using Timer = std::function<std::vector<llvm::Expected<double>>(
       llvm::ArrayRef<MeasurementRequest> requests)>;
 
@@ -132,8 +132,8 @@ public:
   /// Before `run`, and where the tuner learns: goes on from what was learned on
   /// another device.
   void transferFrom(LearnedModel model) { source = std::move(model); }
-  /// What was learned, on top of what was transferred; trains anew. An error
-  /// where nothing was measured, or there is no model.
+  /// Trains anew and returns the learned model, on top of the transferred one.
+  /// Returns an error if nothing was measured, or if there is no model.
   llvm::Expected<LearnedModel> learned(llvm::StringRef measurer) const;
   /// Cost_M: useful FLOP/s, by what was measured of the micro-kernel.
   double score(const TunedKernel &kernel, llvm::ArrayRef<int64_t> shape) const;
@@ -180,7 +180,8 @@ public:
     double kStandardError = 0;
   } counts;
 
-  /// Of a block, and behind them `deviceFeatureNames`.
+  /// Returns the names of the features of a block, followed by
+  /// `deviceFeatureNames`.
   static llvm::ArrayRef<llvm::StringLiteral> featureNames();
 
 private:
@@ -202,7 +203,7 @@ private:
   /// Sets the fitness of each.
   llvm::Error rate(std::vector<Individual> &population);
   llvm::Error train();
-  /// What was measured, as the rows of a model without ensembles.
+  /// Returns the measurements as the rows of a model without ensembles.
   LearnedModel rowsOfMeasured() const;
   TrainingRows trainingRows() const;
   /// Times micro-kernels and adds them to those measured.
@@ -225,7 +226,8 @@ private:
   /// A program and the voter that it is timed for.
   using AskedPrograms = std::map<ProgramKey, size_t>;
   ProgramKey programOf(ProgramChoice choice, llvm::ArrayRef<int64_t> shape);
-  /// Of a column of a matrix of votes: micro-kernels, then their variants.
+  /// Returns the choice of a column of a matrix of votes: micro-kernels, then
+  /// their variants.
   ProgramChoice choiceOf(unsigned column) const {
     auto count = static_cast<unsigned>(measured.size());
     return {column % count, column >= count};
@@ -238,7 +240,8 @@ private:
   /// most over all voters.
   AskedPrograms rivals(llvm::ArrayRef<Voter> voters, const VoteMatrix &scores,
                        size_t most);
-  /// What a program is like beside its block, for `residuals`.
+  /// Returns the features of a program beside those of its block, for
+  /// `residuals`.
   std::vector<float> residualFeatures(const ProgramKey &key);
   /// Has trees learn what verified programs took beyond what was predicted.
   llvm::Error trainResiduals();
@@ -277,12 +280,13 @@ private:
   /// Programs that have a time, of micro-kernels at the shapes where they are
   /// measured and of choices, as logs know them.
   std::set<std::string> timed;
-  /// What was asked for, whether it could be measured or not.
+  /// Micro-kernels that were asked for, whether they could be measured or not.
   std::set<Key> seen;
-  /// What was asked for a choice.
+  /// A program that was measured to verify a choice.
   struct VerifiedProgram {
     Shape shape;
-    /// None: it failed, or could not be measured.
+    /// The measured time; no value if the program failed, or could not be
+    /// measured.
     std::optional<double> microseconds;
     bool failed = false;
     /// Logarithm of the useful FLOP/s found over those predicted.
@@ -290,7 +294,7 @@ private:
   };
   std::map<ProgramKey, VerifiedProgram> verified;
   std::vector<RaggedRun> ragged;
-  /// Of logarithms of useful FLOP/s found over those expected.
+  /// Sum of squared logarithms of measured over expected useful FLOP/s.
   double squaredSurprises = 0;
   int64_t numSurprises = 0;
   std::map<unsigned, std::optional<KernelFamily>> unalignedVariants;
@@ -299,9 +303,9 @@ private:
   int fruitlessRounds = 0;
   std::unique_ptr<TreeTrainer> trainer;
   std::optional<BoostedTrees> model;
-  /// None where nothing is transferred.
+  /// The transferred model; no value if nothing is transferred.
   std::optional<LearnedModel> source;
-  /// Of logarithms of useful FLOP/s found over those predicted.
+  /// Trees for the logarithm of measured over predicted useful FLOP/s.
   std::optional<BoostedTrees> residuals;
 };
 

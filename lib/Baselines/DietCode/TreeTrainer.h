@@ -12,9 +12,9 @@ namespace ftuner {
 struct TrainingRows {
   size_t numFeatures = 0;
   std::vector<float> features, labels;
-  /// Of each row; none: all 1.
+  /// Weight of each row; if empty, all are 1.
   std::vector<float> weights;
-  /// What predictions begin with; none: the mean that the library takes.
+  /// Base score of each row; if empty, the mean that the library takes.
   std::vector<float> baseScores;
 
   size_t size() const { return labels.size(); }
@@ -44,7 +44,8 @@ public:
   /// One thread, so that the same rows give the same trees.
   llvm::Expected<BoostedTrees> train(const TrainingRows &rows,
                                      const TreeOptions &options) const;
-  /// The same as JSON, and what the library itself predicts for the rows.
+  /// Like `train`, as JSON; also returns the library's own predictions for the
+  /// rows.
   llvm::Expected<std::string>
   trainJson(const TrainingRows &rows, const TreeOptions &options,
             std::vector<float> *predictions = nullptr) const;

@@ -21,11 +21,12 @@
 using namespace ftuner;
 
 namespace {
-/// Which strips a result's program has.
+/// The strips of a result's program.
 enum class StripChoice {
-  /// Those of the walk.
+  /// The strips of the walk.
   Walk,
-  /// Of these and the path's own, those that the cost model prefers.
+  /// The strips of the walk or the path's own, whichever the cost model
+  /// prefers.
   Priced,
 };
 
@@ -110,20 +111,22 @@ private:
       Tiles tiles;
       /// Binary logarithms of both.
       std::array<double, 4> logs;
-      /// Of a block.
+      /// Threads of a block.
       int64_t threads;
     };
     /// Each once, in the order of candidates.
     std::vector<Tile> tiles;
     /// With the strips of workers.
     std::map<std::pair<Tiles, Pair>, std::vector<unsigned>> candidates;
-    /// What was found so far, of blocks of a least number of threads.
+    /// Tiles that were found so far, by the minimum number of threads of a
+    /// block.
     std::map<std::pair<Tiles, int64_t>, const Tile *> nearest;
   };
   /// The walks of one shape, one path's after another's.
   struct Walked : RankedShape::Notes {
     std::vector<GensorWalk> walks;
-    /// Of each program's family: its walk, and how many of its steps led there.
+    /// For the family of each program its walk, and the number of steps that
+    /// led there.
     std::map<unsigned, std::pair<size_t, size_t>> origins;
     int64_t numStates = 0, numResults = 0;
   };

@@ -23,7 +23,7 @@ static constexpr double bytesOfRegister = 4;
 static constexpr int64_t numBanks = 32;
 /// Elements that a lane reads from shared memory at once, at most.
 static constexpr int64_t widestVector = 4;
-/// What device memory moves at least.
+/// The minimum number of bytes that device memory moves.
 static constexpr int64_t sectorBytes = 32;
 
 static std::string text(const GensorState::Pair &pair) {

@@ -60,17 +60,17 @@
 
 namespace ftuner {
 
-/// What a walk knows of a shape, a device and a codegen path.
+/// The facts about a shape, a device and a codegen path that a walk reads.
 struct GensorFacts {
   /// Extents, and the product of those of batch axes.
   int64_t m = 1, n = 1, k = 1;
   double batch = 1;
-  /// Of lhs, rhs and output.
+  /// Bytes of an element of lhs, rhs and output.
   double lhsBytes = 4, rhsBytes = 4, outputBytes = 4;
   /// Elements of a step along the reduce axis, if that is no axis of the walk.
   int64_t depth = 8;
-  /// Whether it is, and whether lhs and rhs are contiguous along it: lhs is
-  /// otherwise along m, rhs along n.
+  /// True if the reduce axis is an axis of the walk, and if lhs and rhs are
+  /// contiguous along it; otherwise lhs is contiguous along m, rhs along n.
   bool walksReduce = false;
   std::array<bool, 2> reduceContiguous = {true, false};
   double sharedMemoryBytes = 48 << 10;
@@ -78,14 +78,14 @@ struct GensorFacts {
   double registers = 255;
   /// Threads of a block, of a warp along m and n.
   std::array<int64_t, 2> warp = {4, 8};
-  /// Of device memory for one SM.
+  /// Bandwidth of device memory for one SM.
   double dramBytesPerCycle = 1;
   bool hasVirtualThreads = true;
 };
 
-/// How an action is chosen.
+/// The choice of an action.
 enum class GensorPolicy {
-  /// Drawn by the odds.
+  /// The action is drawn by the probabilities.
   Roulette,
   /// The likeliest.
   Greedy,
@@ -157,7 +157,8 @@ public:
   double virtualThreadBenefit(const GensorState &state, unsigned axis) const;
   static double virtualThreadBenefit(int64_t points, int64_t virtualThreads);
 
-  /// What may follow a state (level 1 or 2) at step t. Probabilities sum to 1.
+  /// Returns the edges from a state (level 1 or 2) at step t. Their
+  /// probabilities sum to 1.
   std::vector<GensorEdge> edges(const GensorState &state, int t) const;
   /// The empty schedule.
   GensorState start() const;

@@ -52,7 +52,7 @@ private:
   unsigned variantFor(const RollerTree &tree, unsigned constructed,
                       llvm::ArrayRef<int64_t> shape);
 
-  /// What was constructed for a shape.
+  /// The programs that were constructed for a shape.
   struct Constructed : RankedShape::Notes {
     struct Tile {
       const CodegenModel *path;

@@ -221,9 +221,11 @@ private:
   /// Goes on to blocks of a register tile.
   void descend(const Tile &reg);
   void growBlockTile(const Steps &steps);
-  /// Whether a block of the tile could be held, whatever its warps are.
+  /// Returns whether the device could hold a block of the tile, whatever its
+  /// warps are.
   bool fits(const Tile &block) const;
-  /// Whether an allowed block of the register tile is larger than this one.
+  /// Returns whether an allowed block of the register tile is larger than this
+  /// one.
   bool hasLarger(const Tile &block) const;
 
   const RollerTree &tree;
@@ -236,7 +238,7 @@ private:
 
   Sizes registerSizes;
   std::set<Steps> seenRegisterTiles;
-  /// Of the register tile whose blocks grow now.
+  /// The register tile whose blocks grow now, and its allowed blocks.
   Tile reg = {1, 1};
   const std::map<Tile, unsigned> *blocks = nullptr;
   Sizes blockSizes;

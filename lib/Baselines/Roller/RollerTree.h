@@ -93,7 +93,7 @@ private:
   double batch = 1;
 };
 
-/// What the construction for one shape visited.
+/// Counts of the construction for one shape.
 struct RollerCounts {
   int64_t registerTiles = 0, registerTilesKept = 0;
   int64_t blockTiles = 0, blockTilesKept = 0;
@@ -115,7 +115,7 @@ public:
   RollerTree(const SearchProblem &problem, const CandidateSet &set,
              const CodegenModel &path);
 
-  /// Whether a candidate (by index) may be constructed.
+  /// Tells whether a candidate (by index) may be constructed.
   using Allowed = llvm::function_ref<bool(unsigned)>;
 
   /// Candidates constructed for a shape, each once, in the order of
