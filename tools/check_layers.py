@@ -28,7 +28,7 @@ NAMESPACE = re.compile(r"^\s*(?:inline\s+)?namespace\b[^;{}]*\{\s*$")
 RAW_STRING = re.compile(r'R"([^()\s\\]*)\(')
 NAMESPACE_END = re.compile(r"^\s*\}\s*//\s*namespace\b")
 PAGE_TABLE = re.compile(r"(<!-- layers: begin -->\n).*?(<!-- layers: end -->)", re.DOTALL)
-COMMAND = re.compile(r"\b(ftuner_library|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
+COMMAND = re.compile(r"\b(ftuner_library|ftuner_baseline|ftuner_tool|add_library|add_executable|ftuner_link|target_link_libraries)\s*\(([^()]*)\)")
 LINK_WORDS = ("LINK", "PUBLIC", "PRIVATE", "INTERFACE")
 
 
@@ -281,6 +281,8 @@ class Checker:
                 if not words:
                     continue
                 (target, _), *rest = words
+                if command.group(1) == "ftuner_baseline":
+                    target = "FTuner" + target
                 if command.group(1) not in ("target_link_libraries", "ftuner_link"):
                     first = next((word for word, _ in rest if word.endswith((".cpp", ".c"))), "CMakeLists.txt")
                     file = os.path.normpath(os.path.join(os.path.dirname(path), first))
@@ -295,8 +297,8 @@ class Checker:
                         uses.append((target, word, path, line))
         for target, library, path, line in uses:
             source, used = places.get(target), places.get(library)
-            # Whoever has a .def list links what it names.
-            if source and used and (used.private is None or source.private is not None):
+            # A library above that has a .def list links what the list names.
+            if source and used and (used.private is None or source.private is not None or used.rank > source.rank):
                 self.check_use(source, used, path, line, f"links {library}")
 
     def check_circles(self):

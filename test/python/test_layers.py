@@ -126,6 +126,20 @@ REFUSED = {
         {"lib/Device/CMakeLists.txt": "add_library(Device Device.cpp)\ntarget_link_libraries(Device PUBLIC Search)\n"},
         ["lib/Device/CMakeLists.txt:2: links Search: 'Search' (layer search) is above 'Device'"],
     ),
+    "a link of a private library above": (
+        {
+            "lib/Codegen/A/CMakeLists.txt": "ftuner_library(A A.cpp LINK LLVM)\n",
+            "lib/Search/CMakeLists.txt": "ftuner_library(Search Search.cpp LINK Device A LLVM)\n",
+        },
+        ["lib/Search/CMakeLists.txt:1: links A: 'Codegen/A' (layer paths) is above 'Search'"],
+    ),
+    "a link of a baseline above": (
+        {
+            "lib/Codegen/A/CMakeLists.txt": "ftuner_baseline(A\n  A.cpp)\n",
+            "lib/Search/CMakeLists.txt": "ftuner_library(Search Search.cpp LINK Device FTunerA LLVM)\n",
+        },
+        ["lib/Search/CMakeLists.txt:1: links FTunerA: 'Codegen/A' (layer paths) is above 'Search'"],
+    ),
 }
 
 
