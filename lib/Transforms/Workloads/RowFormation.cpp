@@ -3,7 +3,7 @@
 
 #include "FTuner/Analysis/ConstantValues.h"
 #include "OperatorSizes.h"
-#include "RowPatterns.h"
+#include "Rows/RowPatterns.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 

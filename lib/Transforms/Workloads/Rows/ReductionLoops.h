@@ -4,8 +4,8 @@
 // are a whole image, and loops that are no neighbours.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_REDUCTIONLOOPS_H
-#define FTUNER_LIB_TRANSFORMS_WORKLOADS_REDUCTIONLOOPS_H
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_REDUCTIONLOOPS_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_REDUCTIONLOOPS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
@@ -29,4 +29,4 @@ splitReduction(mlir::linalg::LinalgOp op, mlir::RewriterBase &rewriter);
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_REDUCTIONLOOPS_H
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_REDUCTIONLOOPS_H

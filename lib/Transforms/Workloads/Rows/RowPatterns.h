@@ -5,8 +5,8 @@
 // the operators of a norm.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
-#define FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
+#ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_ROWPATTERNS_H
+#define FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_ROWPATTERNS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
@@ -24,4 +24,4 @@ void normalizeRows(mlir::FunctionOpInterface function,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWPATTERNS_H
+#endif // FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_ROWPATTERNS_H
