@@ -495,7 +495,7 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
     return std::nullopt;
   auto isSupported = [&](const WorkloadSource &source) {
     return !findOtherElementType(source) &&
-           !support.pathsFor(describe(source)).empty();
+           support.supports(describe(source));
   };
   WorkloadSource start;
   start.contraction = op;

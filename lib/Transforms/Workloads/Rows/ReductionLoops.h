@@ -1,7 +1,7 @@
 //===- ReductionLoops.h - Reductions of one loop ----------------*- C++ -*-===//
 //
-// What importers write as reductions of several loops, by fewer: windows that
-// are a whole image, and loops that are no neighbours.
+// Importers write reductions of several loops that rows can do by fewer:
+// windows that are a whole image, and loops that are not neighbours.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_REDUCTIONLOOPS_H
@@ -12,18 +12,18 @@
 
 namespace ftuner {
 
-/// Whether every operand is read and written along loops alone.
+/// Returns true if each dimension of every operand follows one loop.
 bool hasPlainMaps(mlir::linalg::LinalgOp op);
 
-/// Replaces an operator whose window is all of an image, of one position, by a
-/// plain reduction of the image's loops. Others stay.
+/// Replaces an operator whose only window is a whole image by a plain reduction
+/// of the image's loops. Leaves other operators.
 void reduceWholeWindow(mlir::linalg::LinalgOp op, mlir::RewriterBase &rewriter);
 
 /// Replaces a reduction of loops that are not all neighbours in its operands by
-/// two, and returns them: of the last ones that are, and of what is left by
-/// those before. What lies between both is in f32 where the program sums up or
-/// compares f16 or bf16, and is rounded once. Returns none, and does nothing,
-/// for other operators.
+/// two reductions, and returns these: the first reduces the last loops that are
+/// neighbours, the second the results of the first along the other loops. The
+/// values in between are in f32 if the program reduces f16 or bf16, and are
+/// rounded once. Leaves other operators, and returns no reductions then.
 llvm::SmallVector<mlir::linalg::LinalgOp>
 splitReduction(mlir::linalg::LinalgOp op, mlir::RewriterBase &rewriter);
 

@@ -1,8 +1,8 @@
 //===- RowPatterns.h - The form that rows start from ------------*- C++ -*-===//
 //
-// What importers write in another form than RowFormation takes: named softmax,
-// extremes with their positions, reductions of several loops, reshapes between
-// the operators of a norm.
+// Importers write rows in other forms than those in which a group can start
+// (RowGroup.h): a named softmax, an extreme with its position, a reduction of
+// several loops, reshapes between the operators of a norm.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_ROWS_ROWPATTERNS_H
@@ -14,12 +14,13 @@
 
 namespace ftuner {
 
-/// Rewrites the operators of a function. `takes`: whether rows may have
-/// elements of a type, along the last dimension. `isComputed`: whether a
-/// reduction becomes one of rows, with what is around it.
+/// Rewrites the operators of a function to the form that rows start from.
+/// `areRows` returns true if rows along the last dimension may have elements of
+/// a type, and `isSupported` if a reduction becomes one of rows, with the
+/// operators around it.
 void normalizeRows(mlir::FunctionOpInterface function,
-                   llvm::function_ref<bool(mlir::Type)> takes,
-                   llvm::function_ref<bool(mlir::linalg::LinalgOp)> isComputed,
+                   llvm::function_ref<bool(mlir::Type)> areRows,
+                   llvm::function_ref<bool(mlir::linalg::LinalgOp)> isSupported,
                    mlir::RewriterBase &rewriter);
 
 } // namespace ftuner

@@ -49,9 +49,13 @@ public:
   PathSupport by(llvm::ArrayRef<const CodegenModel *> chosen) const;
   /// Names of the paths, those that were added last.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
-  /// Success if there is one; else why not, what every path says, of the first
-  /// device where there are several.
+  /// Returns success if one of the paths computes the workload; else the reason
+  /// of every path, for the first device if there are several.
   llvm::Error check(const Workload &workload) const;
+  /// Returns true if one of the paths computes the workload.
+  bool supports(const Workload &workload) const {
+    return !llvm::errorToBool(check(workload));
+  }
 
 private:
   std::vector<DeviceSpec> devices;
