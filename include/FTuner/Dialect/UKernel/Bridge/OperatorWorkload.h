@@ -24,10 +24,6 @@ Workload toWorkload(ukernel::OperatorOpInterface op);
 /// no ranges.
 Workload toUnrangedWorkload(ukernel::OperatorOpInterface op);
 
-/// Whether kernels of the operator move what the epilogue reads and writes in
-/// vectors (Alignment.h).
-bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
-
 /// The name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
 
