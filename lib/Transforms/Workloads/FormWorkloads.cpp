@@ -212,8 +212,8 @@ private:
     if (factorPrecision == FactorPrecision::F32)
       return;
     // Factors may be cast from narrower types. The operator is described anew:
-    // its region has the prologues, whose casts say in which type it multiplies.
-    // The workload that was matched does not have them.
+    // its region has the prologues, whose casts say in which type it
+    // multiplies. The workload that was matched does not have them.
     Workload workload = toWorkload(op);
     std::optional<ContractionView> product = workload.asContraction();
     if (product && product->multipliedType() == ElementType::F32 &&
