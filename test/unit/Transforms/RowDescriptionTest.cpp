@@ -79,7 +79,15 @@ constexpr llvm::StringLiteral maximum = R"mlir(
   }
 )mlir";
 
-class RowDescriptionTest : public ::testing::TestWithParam<llvm::StringRef> {
+/// A program with one group of rows, in the form that rows start from.
+struct Program {
+  const char *name;
+  llvm::StringRef text;
+};
+
+void PrintTo(const Program &program, std::ostream *os) { *os << program.name; }
+
+class RowDescriptionTest : public ::testing::TestWithParam<Program> {
 protected:
   RowDescriptionTest() {
     DialectRegistry registry;
@@ -90,7 +98,7 @@ protected:
     context.appendDialectRegistry(registry);
     // As passes do by their dependent dialects.
     context.loadAllAvailableDialects();
-    module = parseSourceString<ModuleOp>(GetParam(), &context);
+    module = parseSourceString<ModuleOp>(GetParam().text, &context);
   }
 
   void SetUp() override { ASSERT_TRUE(module); }
@@ -150,6 +158,11 @@ TEST_P(RowDescriptionTest, DescribesTheOperator) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RowDescriptionTest,
-                         ::testing::Values(shares, maskedSum, maximum));
+                         ::testing::Values(Program{"Shares", shares},
+                                           Program{"MaskedSum", maskedSum},
+                                           Program{"Maximum", maximum}),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
 
 } // namespace
