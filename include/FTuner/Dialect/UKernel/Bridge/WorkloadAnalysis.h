@@ -10,12 +10,13 @@
 //   markAnalysesPreserved<WorkloadAnalysis>();
 //
 // It reaches from packing to planning and to the rounds of assembler feedback.
-// It cannot reach further, and `toWorkload` describes an operator anew
+// It cannot reach further, and `toWorkload`, which takes some 10 us, describes an
+// operator anew
 //
 // * in formation, where only the precision asks for it, which changes the
 //   operator;
-// * behind bufferization, which replaces every operator by one on buffers and
-//   is not ours, for dispatch and for measurers;
+// * after bufferization, for dispatch and for measurers: bufferization is
+//   upstream's, and replaces every operator by one on buffers;
 // * once for each kernel that is emitted: kernels come from anywhere, have a
 //   copy of the operator without ranges, and are emitted in parallel;
 // * in explanations, which are written after the pass manager has run.
