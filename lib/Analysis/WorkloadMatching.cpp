@@ -1,4 +1,4 @@
-//===- WorkloadMatching.cpp - Which operators become workloads ------------===//
+//===- WorkloadMatching.cpp - Contractions that become workloads ----------===//
 #include "FTuner/Analysis/WorkloadMatching.h"
 
 #include "FTuner/Dialect/UKernel/Utils/Roundings.h"
@@ -21,12 +21,13 @@ using ukernel::WorkloadOp;
 // Epilogues
 //===----------------------------------------------------------------------===//
 
-/// Whether the epilogue is of numbers: floats and integers, no indices.
+/// Returns true if all types are floats or integers, not indices.
 static bool areNumbers(TypeRange types) {
   return llvm::all_of(types, [](Type type) { return type.isIntOrFloat(); });
 }
 
-/// Remainders of floats are loops, and would be unrolled for every element.
+/// Returns true if kernels compute the body for each element. Remainders of
+/// floats are loops, which would be unrolled for every element.
 static bool isEpilogueBody(Block &body) {
   for (Operation &op : body.without_terminator()) {
     if (op.hasTrait<OpTrait::ConstantLike>() && areNumbers(op.getResultTypes()))
@@ -39,7 +40,7 @@ static bool isEpilogueBody(Block &body) {
   return true;
 }
 
-/// Whether what the body reads can be an extra: tensors and scalars.
+/// Returns true if all that the body reads can be extras: tensors and scalars.
 static bool hasEpilogueOperands(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
@@ -55,7 +56,8 @@ static bool hasEpilogueOperands(linalg::GenericOp op) {
   return areNumbers(ValueRange(captured.getArrayRef()).getTypes());
 }
 
-/// The elementwise operator that alone uses the value and can be fused.
+/// Returns the only user of a value if it is an elementwise operator that can
+/// be fused; else null.
 static linalg::GenericOp matchEpilogue(Value accumulator) {
   if (accumulator.use_empty())
     return {};
@@ -71,7 +73,7 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
   AffineMap resultMap = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   if (!resultMap.isPermutation())
     return {};
-  // Read at one point, everywhere the same.
+  // All uses read the accumulator at the same point.
   AffineMap map;
   for (OpOperand &use : accumulator.getUses()) {
     AffineMap useMap = op.getMatchingIndexingMap(&use);
@@ -89,15 +91,16 @@ static linalg::GenericOp matchEpilogue(Value accumulator) {
 //===----------------------------------------------------------------------===//
 //
 // A prologue is computed again for each block tile along the axis that its
-// factor does not have, in registers, where copies could else bypass them. What
-// it saves is a kernel that reads and writes the factor once. So it pays if it
-// is short and tiles are few.
+// factor does not have, and its factor passes registers, which copies to shared
+// memory could bypass. It saves a kernel that reads and writes the factor once.
+// So it pays if it is short and tiles are few.
 
-/// Rows or columns of a block tile, and the size that an axis without a bound
-/// is taken to have.
+/// Rows or columns of a block tile, and the assumed size of an axis without a
+/// bound.
 static constexpr int64_t kTypicalTile = 128, kOpenSize = 512;
-/// Operations for each element, over all tiles, up to which a prologue pays.
-static constexpr int64_t kMostRecomputed = 16;
+/// Maximum number of operations for each element, over all tiles, of a prologue
+/// that pays.
+static constexpr int64_t kMaxRecomputed = 16;
 
 AffineMap Prologue::mapOf(OpOperand &operand, AffineMap map) const {
   linalg::GenericOp generic = op;
@@ -108,11 +111,11 @@ AffineMap Prologue::mapOf(OpOperand &operand, AffineMap map) const {
       .compose(map);
 }
 
-/// Whether every user reads a prologue's result as a contraction.
+/// Returns true if every user of a prologue's result is a contraction.
 static bool isForContractions(linalg::GenericOp op) {
   if (op->hasOneUse())
     return true;
-  // Casts are so cheap that each contraction does them for itself.
+  // Casts are cheap, so each contraction does its own.
   bool isCast = llvm::all_of(op.getBody()->without_terminator(),
                              llvm::IsaPred<CastOpInterface>);
   return isCast && llvm::all_of(op->getUsers(), [](Operation *user) {
@@ -121,7 +124,7 @@ static bool isForContractions(linalg::GenericOp op) {
          });
 }
 
-/// The elementwise operator before an input of a contraction that can be fused.
+/// Matches the elementwise operator before an input of a contraction.
 static Prologue matchPrologue(Value input, Block *block) {
   auto op = input.getDefiningOp<linalg::GenericOp>();
   if (!op || op->getBlock() != block || !op.hasPureTensorSemantics() ||
@@ -136,13 +139,14 @@ static Prologue matchPrologue(Value input, Block *block) {
       llvm::any_of(op.getBody()->without_terminator(),
                    [](Operation &inner) { return isOpTriviallyDead(&inner); }))
     return {};
-  // Casts alone that keep every value are the contraction's own.
+  // A prologue of exact casts only is part of the contraction.
   if (llvm::all_of(op.getBody()->without_terminator(),
                    [](Operation &inner) { return isExactCast(&inner); }))
     return {};
   Prologue result{op};
   for (OpOperand *operand : op.getDpsInputOperands()) {
-    // Paths do not read masks: vectors of booleans are no bytes.
+    // Paths do not read masks: booleans are bytes in memory, but not in
+    // vectors.
     if (isa<RankedTensorType>(operand->get().getType()) &&
         getElementTypeOrSelf(operand->get()).isInteger(1))
       return {};
@@ -151,7 +155,7 @@ static Prologue matchPrologue(Value input, Block *block) {
                    op.getMatchingIndexingMap(operand).isPermutation();
     if (!isWhole || argument.use_empty())
       continue;
-    // The narrowest is what most is saved of.
+    // The narrowest operand saves the most memory traffic.
     if (!result.factor ||
         getElementTypeOrSelf(operand->get()).getIntOrFloatBitWidth() <
             getElementTypeOrSelf(result.factor->get()).getIntOrFloatBitWidth())
@@ -160,10 +164,10 @@ static Prologue matchPrologue(Value input, Block *block) {
   return result.factor ? result : Prologue();
 }
 
-/// Times that each element of an input is read: tiles of the other factor's
-/// own loops.
-static int64_t tilesOf(linalg::LinalgOp op, ArrayRef<unsigned> loops,
-                       ExtentAnalysis &extents) {
+/// Returns how often each element of an input is read: the number of tiles
+/// along the loops that only the other factor has.
+static int64_t countTiles(linalg::LinalgOp op, ArrayRef<unsigned> loops,
+                          ExtentAnalysis &extents) {
   OpOperand *result = op.getDpsInitOperand(0);
   AffineMap map = op.getMatchingIndexingMap(result);
   double size = 1;
@@ -176,7 +180,7 @@ static int64_t tilesOf(linalg::LinalgOp op, ArrayRef<unsigned> loops,
     size *= static_cast<double>(range.isOpen() ? kOpenSize : range.getMax());
   }
   return static_cast<int64_t>(
-      std::min(std::ceil(size / kTypicalTile), double(kMostRecomputed + 1)));
+      std::min(std::ceil(size / kTypicalTile), double(kMaxRecomputed + 1)));
 }
 
 static bool paysToFuse(linalg::GenericOp op, int64_t tiles) {
@@ -186,10 +190,10 @@ static bool paysToFuse(linalg::GenericOp op, int64_t tiles) {
       return false;
     count += operations.count;
   }
-  return double(tiles) * count <= kMostRecomputed;
+  return double(tiles) * count <= kMaxRecomputed;
 }
 
-/// The prologues of a contraction's inputs that pay.
+/// Matches the prologues of a contraction's inputs that pay.
 static std::array<Prologue, 2> matchPrologues(linalg::LinalgOp op,
                                               const Contraction &loops,
                                               ExtentAnalysis &extents) {
@@ -199,7 +203,7 @@ static std::array<Prologue, 2> matchPrologues(linalg::LinalgOp op,
         matchPrologue(op.getDpsInputOperand(input)->get(), op->getBlock());
     if (prologue.op &&
         paysToFuse(prologue.op,
-                   tilesOf(op, input == 0 ? loops.n : loops.m, extents)))
+                   countTiles(op, input == 0 ? loops.n : loops.m, extents)))
       result[input] = prologue;
   }
   return result;
@@ -209,7 +213,7 @@ static std::array<Prologue, 2> matchPrologues(linalg::LinalgOp op,
 // Contractions
 //===----------------------------------------------------------------------===//
 
-static unsigned loopOf(AffineMap map, unsigned result) {
+static unsigned getLoop(AffineMap map, unsigned result) {
   return cast<AffineDimExpr>(map.getResult(result)).getPosition();
 }
 
@@ -221,8 +225,9 @@ public:
       : op(op), maps(op.getIndexingMapsArray()), m(loops.m), n(loops.n),
         k(loops.k), extents(op.getStaticLoopRanges()) {}
 
-  /// Fills in the axes and the roles of the inputs, or says what is in the way.
-  /// `resultLoops` has the loop of each dimension of what the workload writes.
+  /// Fills in the axes and the roles of the inputs, or returns why they are
+  /// none. `resultLoops` has the loop of each dimension of the workload's
+  /// output.
   std::optional<StringRef> assign(ArrayRef<unsigned> resultLoops,
                                   WorkloadSource &source);
 
@@ -236,8 +241,8 @@ private:
 };
 } // namespace
 
-/// Of several loops that only lhs has, the one whose blocks have rows: dynamic
-/// before static, long before short, inner before outer.
+/// Returns the loop of rows, among loops that only lhs has: prefers dynamic to
+/// static, long to short, and inner to outer loops.
 unsigned AxisAssignment::rowLoop(ArrayRef<unsigned> resultLoops) const {
   auto rank = [&](unsigned loop) {
     bool isDynamic = ShapedType::isDynamic(extents[loop]);
@@ -256,7 +261,7 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
     return "without m, n or k dimension";
   if (k.size() > 1)
     return "whose reduce dimensions cannot be joined to one";
-  // The innermost dimension of the result; one inside it is a batch dimension.
+  // Columns are the innermost dimension of the result that is not a batch.
   auto isOfOneFactor = [&](unsigned loop) {
     return llvm::is_contained(m, loop) || llvm::is_contained(n, loop);
   };
@@ -268,7 +273,7 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
     std::swap(m, n);
     std::swap(maps[0], maps[1]);
   }
-  unsigned lhsInner = loopOf(maps[0], maps[0].getNumResults() - 1);
+  unsigned lhsInner = getLoop(maps[0], maps[0].getNumResults() - 1);
   unsigned reduce = k.front();
   unsigned row =
       llvm::is_contained(m, lhsInner) ? lhsInner : rowLoop(resultLoops);
@@ -286,15 +291,15 @@ std::optional<StringRef> AxisAssignment::assign(ArrayRef<unsigned> resultLoops,
   return std::nullopt;
 }
 
-/// The loop of each dimension of the contraction's result.
-static SmallVector<unsigned> resultLoops(linalg::LinalgOp op) {
+/// Returns the loop of each dimension of the contraction's result.
+static SmallVector<unsigned> getResultLoops(linalg::LinalgOp op) {
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   return llvm::map_to_vector(map.getResults(), [](AffineExpr result) {
     return cast<AffineDimExpr>(result).getPosition();
   });
 }
 
-/// The contraction with its epilogue.
+/// Matches the contraction with its epilogue.
 static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
                                                        const Contraction &loops,
                                                        WorkloadSource source) {
@@ -303,13 +308,13 @@ static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
       epilogue.getMatchingIndexingMap(epilogue.getDpsInitOperand(0));
   AffineMap accumulatorMap =
       epilogue.getMatchingIndexingMap(&*op->getResult(0).use_begin());
-  // Loops of the epilogue as loops of the contraction.
+  // Maps loops of the epilogue to loops of the contraction.
   SmallVector<unsigned> toLoop(epilogue.getNumLoops());
-  for (auto [dim, loop] : llvm::enumerate(resultLoops(op)))
-    toLoop[loopOf(accumulatorMap, dim)] = loop;
+  for (auto [dim, loop] : llvm::enumerate(getResultLoops(op)))
+    toLoop[getLoop(accumulatorMap, dim)] = loop;
   SmallVector<unsigned> written;
   for (unsigned dim = 0; dim < outMap.getNumResults(); ++dim)
-    written.push_back(toLoop[loopOf(outMap, dim)]);
+    written.push_back(toLoop[getLoop(outMap, dim)]);
   if (AxisAssignment(op, loops).assign(written, source))
     return std::nullopt;
   for (unsigned loop : toLoop)
@@ -318,21 +323,21 @@ static std::optional<WorkloadSource> matchWithEpilogue(linalg::LinalgOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// What is matched
+// Operands of a match
 //===----------------------------------------------------------------------===//
 
-/// The element type of the contraction's result.
-static Type resultTypeOf(const WorkloadSource &source) {
+/// Returns the element type of the contraction's result.
+static Type getResultType(const WorkloadSource &source) {
   linalg::LinalgOp op = source.contraction;
   return getElementTypeOrSelf(op->getResult(0).getType());
 }
 
 Type WorkloadSource::getAccumulatorType() const {
-  return getAccumulatorTypeFor(resultTypeOf(*this));
+  return getAccumulatorTypeFor(getResultType(*this));
 }
 
 bool WorkloadSource::roundsAccumulator() const {
-  return getAccumulatorType() != resultTypeOf(*this);
+  return getAccumulatorType() != getResultType(*this);
 }
 
 AffineMap WorkloadSource::toAxes(AffineMap map, ArrayRef<unsigned> axes) const {
@@ -353,7 +358,7 @@ SourceOperand WorkloadSource::getFactor(unsigned input) const {
   return {prologue.factor->get(), prologue.mapOf(*prologue.factor, map)};
 }
 
-/// Values that a body reads from outside, but for constants.
+/// Returns the values that a body reads from outside, except constants.
 static SmallVector<Value> getCaptured(linalg::GenericOp op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op.getRegion(), captured);
@@ -401,9 +406,9 @@ SmallVector<Value> WorkloadSource::getCapturedExtras() const {
   return epilogue ? getCaptured(epilogue) : SmallVector<Value>();
 }
 
-/// The workload that would be formed, with axes of static extents or open
-/// ranges, for a path to say whether it computes such ones. It may start from
-/// another init, of the same type.
+/// Describes the workload that would be formed, for paths to say whether they
+/// support it: with axes of static extents or open ranges. The workload that is
+/// formed may start from another init, of the same type.
 static Workload describe(const WorkloadSource &source) {
   linalg::LinalgOp contraction = source.contraction;
   linalg::GenericOp epilogue = source.epilogue;
@@ -451,40 +456,43 @@ static Workload describe(const WorkloadSource &source) {
         if (source.roundsAccumulator())
           parts.epilogue.insert(parts.epilogue.begin(),
                                 {OperationKind::Cast, parts.accumulatorType,
-                                 toElementType(resultTypeOf(source))});
+                                 toElementType(getResultType(source))});
       });
   return workload;
 }
 
-/// An element type of an operand that kernels of workloads do not take from
-/// memory (workload_c13); null if there is none.
-static Type findOtherElementType(const WorkloadSource &source) {
-  auto isOther = [](Type type) { return !WorkloadOp::isOperandType(type); };
+/// Returns an element type of an operand that kernels of workloads do not
+/// support in memory (workload_c13); null if there is none.
+static Type findUnsupportedType(const WorkloadSource &source) {
+  auto isUnsupported = [](Type type) {
+    return !WorkloadOp::isOperandType(type);
+  };
   for (unsigned input : {0, 1}) {
-    if (Type type = source.getFactor(input).value.getType(); isOther(type))
+    if (Type type = source.getFactor(input).value.getType();
+        isUnsupported(type))
       return getElementTypeOrSelf(type);
     for (auto &[operand, value] : source.getInputs(input))
-      if (isOther(operand.value.getType()))
+      if (isUnsupported(operand.value.getType()))
         return getElementTypeOrSelf(operand.value.getType());
   }
   for (OpOperand *operand : source.getExtraOperands())
-    if (isOther(operand->get().getType()))
+    if (isUnsupported(operand->get().getType()))
       return getElementTypeOrSelf(operand->get().getType());
   linalg::LinalgOp last =
       source.epilogue ? linalg::LinalgOp(source.epilogue) : source.contraction;
   for (linalg::LinalgOp op : {source.contraction, last})
-    if (Type type = op->getResult(0).getType(); isOther(type))
+    if (Type type = op->getResult(0).getType(); isUnsupported(type))
       return getElementTypeOrSelf(type);
   return {};
 }
 
-/// The contraction without epilogue.
+/// Matches the contraction without an epilogue. Returns why it does not match.
 static std::optional<StringRef> matchAlone(linalg::LinalgOp op,
                                            const Contraction &loops,
                                            WorkloadSource &source) {
   source.contraction = op;
   source.epilogue = {};
-  return AxisAssignment(op, loops).assign(resultLoops(op), source);
+  return AxisAssignment(op, loops).assign(getResultLoops(op), source);
 }
 
 std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
@@ -494,8 +502,7 @@ std::optional<WorkloadSource> ftuner::matchWorkload(linalg::LinalgOp op,
   if (!loops)
     return std::nullopt;
   auto isSupported = [&](const WorkloadSource &source) {
-    return !findOtherElementType(source) &&
-           !support.pathsFor(describe(source)).empty();
+    return !findUnsupportedType(source) && support.supports(describe(source));
   };
   WorkloadSource start;
   start.contraction = op;
@@ -528,7 +535,7 @@ std::string ftuner::explainFallback(linalg::LinalgOp op,
   WorkloadSource source;
   if (std::optional<StringRef> reason = matchAlone(op, *loops, source))
     return name + "is a contraction " + reason->str();
-  if (Type type = findOtherElementType(source))
+  if (Type type = findUnsupportedType(source))
     return name + "is a contraction of elements of type " + debugString(type) +
            ": uKernels take integers of 8, 16, 32 or 64 bits, and booleans";
   return name + "is a contraction that no codegen path computes: " +

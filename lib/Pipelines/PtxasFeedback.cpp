@@ -107,7 +107,7 @@ LogicalResult KernelMeter::measure(ModuleOp module) {
   SmallVector<std::pair<StringAttr, ukernel::FamilyAttr>> kernels;
   for (auto op : module.getOps<ukernel::PlanOp>()) {
     StringAttr name = op.getSymNameAttr();
-    Plan plan = toPlan(op.getPlan());
+    const Plan &plan = toPlan(op.getPlan());
     for (const Workload *workload : planned.lookup(name))
       for (unsigned number : plan.usedFamilies()) {
         // Registers do not depend on the shape.

@@ -48,7 +48,7 @@ private:
   /// A workload and the plan that it was compiled by.
   struct WorkloadPlan {
     StringRef planName;
-    Plan plan;
+    const Plan *plan;
     ukernel::PlanAttr attribute;
     /// Where resource feedback ran: figures of each family, and the families
     /// that it rejected.
@@ -114,7 +114,7 @@ LogicalResult ManifestWriter::collect() {
       if (!rejected)
         return op.emitError(llvm::toString(rejected.takeError()));
       workloads[name.getValue()] = {
-          op.getSymName(), toPlan(op.getPlan()), op.getPlan(),
+          op.getSymName(), &toPlan(op.getPlan()), op.getPlan(),
           op->getAttrOfType<ArrayAttr>(kMeasuredAttrName),
           std::move(*rejected)};
     }
@@ -242,7 +242,7 @@ void ManifestWriter::writeFunction(func::FuncOp function, FunctionType type,
     auto *known = workloads.find(item.workload);
     if (known == workloads.end())
       return std::nullopt;
-    return predictedByPlan(known->second.plan, shape, calibration);
+    return predictedByPlan(*known->second.plan, shape, calibration);
   };
   json.object([&] {
     json.attribute("name", source ? source.getValue() : StringRef(symbol));
@@ -511,7 +511,7 @@ void ManifestWriter::writeSearch(const Plan &plan) {
 
 void ManifestWriter::writeWorkload(StringRef name,
                                    const WorkloadPlan &workload) {
-  const Plan &plan = workload.plan;
+  const Plan &plan = *workload.plan;
   json.object([&] {
     json.attribute("name", name);
     json.attribute("plan", workload.planName);

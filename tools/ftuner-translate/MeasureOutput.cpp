@@ -171,7 +171,7 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
   std::vector<MeasurementRequest> requests;
   for (const auto &[name, workloads] : *planned) {
     auto op = cast<ukernel::PlanOp>(SymbolTable::lookupSymbolIn(module, name));
-    Plan plan = toPlan(op.getPlan());
+    const Plan &plan = toPlan(op.getPlan());
     for (const Workload *workload : workloads) {
       llvm::Expected<Shape> shape = bindSizes(*workload, sizes);
       if (!shape)

@@ -14,70 +14,72 @@ struct SourceOperand {
   mlir::AffineMap map;
 };
 
-/// The elementwise operator that computes an input of a contraction from one of
-/// its own inputs of the same shape, the factor; null if there is none.
+/// The elementwise operator that computes an input of a contraction from its
+/// factor, an operand of the same shape; null if there is none.
 struct Prologue {
   mlir::linalg::GenericOp op;
   mlir::OpOperand *factor = nullptr;
 
-  /// The map of an operand over the contraction's loops, if `map` is that of
-  /// the contraction's input.
+  /// Returns the map of an operand over the contraction's loops, if `map` is
+  /// the map of the contraction's input.
   mlir::AffineMap mapOf(mlir::OpOperand &operand, mlir::AffineMap map) const;
 };
 
-/// A contraction that becomes a workload, and what is fused into it.
+/// A contraction that becomes a workload, and the operators fused into it.
 struct WorkloadSource {
   mlir::linalg::LinalgOp contraction;
-  /// Of the contraction's inputs.
+  /// Prologues of the contraction's inputs.
   std::array<Prologue, 2> prologues;
-  /// The elementwise operator that alone uses the contraction's result; null
+  /// The only user of the contraction's result, an elementwise operator; null
   /// if there is none.
   mlir::linalg::GenericOp epilogue;
   /// Axis (WorkloadOp::kM …, then batch axes) of each loop of the contraction.
   llvm::SmallVector<unsigned, 4> contractionAxes;
   /// Axis of each loop of the epilogue.
   llvm::SmallVector<unsigned, 4> epilogueAxes;
-  /// Whether the contraction's second input is lhs. Roles are such that the
-  /// innermost dimension of the result is n.
+  /// True if the contraction's second input is lhs: n is the innermost
+  /// dimension of the result.
   bool isSwapped = false;
 
-  /// Every axis has one loop.
+  /// Returns the number of axes, each of which has one loop.
   unsigned getNumAxes() const { return contractionAxes.size(); }
-  /// The type that products are summed up in.
+  /// Returns the type in which products are summed up.
   mlir::Type getAccumulatorType() const;
-  /// Whether the program's result of the contraction is narrower than that.
+  /// Returns true if the contraction's result is narrower than the accumulator.
   bool roundsAccumulator() const;
-  /// A map over loops as a map over axes.
+  /// Turns a map over loops into a map over axes.
   mlir::AffineMap toAxes(mlir::AffineMap map,
                          llvm::ArrayRef<unsigned> axes) const;
-  /// What an input of the contraction, 0 or 1, is read from, with a map over
-  /// the contraction's loops.
+  /// Returns the operand that an input of the contraction, 0 or 1, is read
+  /// from, with a map over the contraction's loops.
   SourceOperand getFactor(unsigned input) const;
-  /// The contraction's inputs that lhs and rhs are.
+  /// Returns the numbers of the contraction's inputs that are lhs and rhs.
   std::array<unsigned, 2> getInputNumbers() const {
     return {isSwapped, !isSwapped};
   }
-  /// What the prologue of an input reads beside the factor, with maps over the
-  /// contraction's loops, and the values of its body that stand for them.
+  /// Returns the operands that the prologue of an input reads beside the
+  /// factor, with maps over the contraction's loops, and the values of its body
+  /// that stand for them.
   llvm::SmallVector<std::pair<SourceOperand, mlir::Value>>
   getInputs(unsigned input) const;
-  /// The values that the epilogue reads beside the accumulator: operands, and
-  /// values from outside that are no constants. None without epilogue.
+  /// Returns the values that the epilogue reads beside the accumulator:
+  /// operands, and values from outside that are not constants. None without an
+  /// epilogue.
   llvm::SmallVector<mlir::OpOperand *> getExtraOperands() const;
   llvm::SmallVector<mlir::Value> getCapturedExtras() const;
 };
 
-/// Matches a contraction that one loop each for m, n and k and up to three
-/// batch loops describe, whatever its types and the order of its dimensions. Of
-/// several loops that only one factor has, the others are batch loops. The
-/// first answer that a codegen path computes: with prologues and epilogue if
-/// possible. Prologues are those that pay for the sizes that `extents` knows;
-/// null: none.
+/// Matches a contraction with one loop each for m, n and k and up to three
+/// batch loops, of any types and order of dimensions. If only one factor has
+/// several loops, all of these but one are batch loops. Returns the first match
+/// that a codegen path supports: with prologues and epilogue if possible.
+/// Prologues must pay for the sizes that `extents` knows; without `extents`
+/// there are none.
 std::optional<WorkloadSource> matchWorkload(mlir::linalg::LinalgOp op,
                                             const PathSupport &support,
                                             ExtentAnalysis *extents);
 
-/// Why an operator is no workload.
+/// Returns why an operator does not become a workload.
 std::string explainFallback(mlir::linalg::LinalgOp op,
                             const PathSupport &support);
 

@@ -15,16 +15,24 @@ namespace ftuner {
 
 using namespace ftuner;
 
-mlir::LogicalResult CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
-                                           BlockTiles &tiles) const {
+mlir::LogicalResult CodegenPath::emitTiles(mlir::ImplicitLocOpBuilder &builder,
+                                           BlockTiles &tiles,
+                                           TileEmitter emit) {
   using State = llvm::SmallVector<mlir::Value>;
   auto emitOne = [&](const TileEmission &tile,
                      mlir::ValueRange) -> mlir::FailureOr<State> {
-    if (failed(emitTile(builder, tile)))
+    if (failed(emit(tile)))
       return mlir::failure();
     return State();
   };
   return mlir::success(succeeded(tiles.forEach(builder, {}, emitOne)));
+}
+
+mlir::LogicalResult CodegenPath::emitBlock(mlir::ImplicitLocOpBuilder &builder,
+                                           BlockTiles &tiles) const {
+  return emitTiles(builder, tiles, [&](const TileEmission &tile) {
+    return emitTile(builder, tile);
+  });
 }
 
 const CodegenPath *ftuner::findCodegenPath(const CodegenModel &model) {

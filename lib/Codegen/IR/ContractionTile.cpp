@@ -148,7 +148,7 @@ ContractionTile ContractionTile::atBatch(ImplicitLocOpBuilder &b,
 }
 
 bool ContractionTile::hasVectorEpilogue() const {
-  if (!ftuner::hasVectorEpilogue(op))
+  if (!ftuner::hasVectorEpilogue(*described))
     return false;
   // The alignment of factors says what that of the program's output is, not of
   // the sums of slices, which may be wider.

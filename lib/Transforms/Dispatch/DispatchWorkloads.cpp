@@ -60,7 +60,7 @@ struct NamedPlan {
       : attribute(op.getPlan()), plan(toPlan(attribute)), prefix(prefix) {}
 
   ukernel::PlanAttr attribute;
-  Plan plan;
+  const Plan &plan;
   StringAttr prefix;
 };
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FTuner/Analysis/ConstantValues.h"
-#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
+#include "FTuner/Dialect/UKernel/Bridge/WorkloadAnalysis.h"
 #include "FTuner/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -121,6 +121,8 @@ struct UKernelPackWeightsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    workloads = &getAnalysis<WorkloadAnalysis>();
+    markAnalysesPreserved<WorkloadAnalysis>();
     if (failed(findPaths()))
       return signalPassFailure();
     FailureOr<DeviceSpec> device = deviceOf(module);
@@ -171,13 +173,14 @@ private:
       weights = packedValue(op);
     if (!weights)
       return remarkLeft(op, "expected numbers that the program holds");
+    workloads->erase(op);
     op.getRhsMutable().assign(weights);
     op.setPacked(true);
     ++numPacked;
   }
 
   /// That one of the paths computes the workload with a packed rhs.
-  llvm::Error checkPackable(WorkloadOp op, const DeviceSpec &device) const {
+  llvm::Error checkPackable(WorkloadOp op, const DeviceSpec &device) {
     auto type = cast<RankedTensorType>(op.getRhs().getType());
     Type element = type.getElementType();
     if (type.getRank() != 2 || !type.hasStaticShape() || type.getEncoding())
@@ -188,7 +191,7 @@ private:
         !llvm::is_contained({8u, 16u, 32u}, element.getIntOrFloatBitWidth()))
       return llvm::createStringError(
           "expected weights with elements of 1, 2 or 4 bytes");
-    Workload workload = toWorkload(op);
+    Workload workload = workloads->get(op);
     workload.operands[op.getRhsMutable().getOperandNumber()].isPacked = true;
     std::vector<std::string> reasons;
     for (const CodegenModel *path : models) {
@@ -239,6 +242,7 @@ private:
   }
 
   llvm::SmallVector<const CodegenModel *> models;
+  WorkloadAnalysis *workloads = nullptr;
   /// Weights of the function that are packed already, by what they were and
   /// whether k is their last dimension: products may read one both ways.
   llvm::DenseMap<std::pair<Value, unsigned>, Value> packed;

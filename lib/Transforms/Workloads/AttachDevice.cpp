@@ -21,10 +21,10 @@ struct UKernelAttachDevicePass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     StringRef name = ukernel::UKernelDialect::kDeviceAttrName;
-    // No line of the module is to blame for an option.
+    // A wrong option has no location in the module.
     Location nowhere = UnknownLoc::get(&getContext());
     if (device.empty()) {
-      // A module that says for which device it is needs no option.
+      // A module that has a device needs no option.
       if (module->hasAttr(name)) {
         if (failed(deviceOf(module)))
           signalPassFailure();
@@ -47,8 +47,8 @@ struct UKernelAttachDevicePass
   }
 
 private:
-  /// Plans and kernels are made for one device; another one would run what
-  /// nobody chose for it.
+  /// Checks that no plans or kernels in the module were made for another
+  /// device.
   LogicalResult checkFits(ModuleOp module, ukernel::DeviceAttr device) {
     auto known = module->getAttrOfType<ukernel::DeviceAttr>(
         ukernel::UKernelDialect::kDeviceAttrName);

@@ -26,7 +26,7 @@ using namespace ftuner;
 
 namespace {
 
-/// Asserts at the function's entry that a symbol has one size.
+/// Asserts at the function's entry that each symbol has one size.
 void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
   Block &entry = function.getFunctionBody().front();
   rewriter.setInsertionPointToStart(&entry);
@@ -56,7 +56,7 @@ void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
     return describeArgument(function, occurrence.argument.getArgNumber());
   };
   for (auto &[symbol, places] : occurrences) {
-    // A static size, if there is one, is what the others are held against.
+    // Sizes are compared with a static one, if there is one.
     auto reference = llvm::find_if_not(places, isDynamic);
     if (reference == places.end())
       reference = places.begin();
@@ -78,7 +78,7 @@ void assertSymbols(FunctionOpInterface function, RewriterBase &rewriter) {
   }
 }
 
-/// Erases what the formation left without uses.
+/// Erases the operations that the formation left without uses.
 void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
   SmallVector<Operation *> ops;
   function.getFunctionBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -95,7 +95,7 @@ void eraseDeadOps(FunctionOpInterface function, RewriterBase &rewriter) {
       rewriter.eraseOp(op);
 }
 
-/// The tensor.empty whose elements `tensor` holds; null if there is none.
+/// Returns the tensor.empty whose elements `tensor` has; null if there is none.
 tensor::EmptyOp findEmpty(Value tensor) {
   Operation *op = tensor.getDefiningOp();
   while (isa_and_nonnull<tensor::CastOp, tensor::CollapseShapeOp,
@@ -104,7 +104,7 @@ tensor::EmptyOp findEmpty(Value tensor) {
   return dyn_cast_or_null<tensor::EmptyOp>(op);
 }
 
-/// Remarks on operators that compute with elements that nobody has set.
+/// Remarks on an operator that computes with elements that are not set.
 void remarkOnUninitialized(linalg::LinalgOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!op.payloadUsesValueFromOperand(&operand))
@@ -120,8 +120,8 @@ void remarkOnUninitialized(linalg::LinalgOp op) {
   }
 }
 
-/// Whether an operator reads or writes integers of which others keep several in
-/// a byte.
+/// Returns true if an operator reads or writes integers of less than a byte,
+/// which other compilers pack.
 bool hasPackedNumbers(linalg::LinalgOp op) {
   return llvm::any_of(op->getOperandTypes(), [](Type type) {
     auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
@@ -146,7 +146,7 @@ struct UKernelFormWorkloadsPass
     FailureOr<PathSupport> support = PathSupport::of(getOperation());
     if (failed(support))
       return signalPassFailure();
-    // Nothing is lost where rows are left: fallback kernels compute them.
+    // Rows may be left without loss: fallback kernels compute them.
     PathSupport rowSupport = *support;
     if (!paths.empty()) {
       llvm::Expected<SmallVector<const CodegenModel *>> others =
@@ -168,13 +168,14 @@ struct UKernelFormWorkloadsPass
   }
 
 private:
-  /// Values whose products are left; none unless that is asked for.
-  DenseSet<Value> constantsOf(FunctionOpInterface function) {
+  /// Returns the values whose products are left; none unless options say so.
+  DenseSet<Value> findLeftConstants(FunctionOpInterface function) {
     return leaveConstantProducts ? findConstantValues(function)
                                  : DenseSet<Value>();
   }
 
-  /// What an operator becomes, if it is not left.
+  /// Matches an operator that becomes a workload. Marks packed products that
+  /// are left.
   std::optional<WorkloadSource> match(linalg::LinalgOp op,
                                       const PathSupport &support,
                                       ExtentAnalysis &extents) {
@@ -184,13 +185,13 @@ private:
     return source;
   }
 
-  /// Forms what matches now; returns whether there was any.
+  /// Forms the contractions that match now. Returns true if it formed one.
   bool formWorkloads(FunctionOpInterface function, const PathSupport &support,
                      RewriterBase &rewriter) {
-    // Assumes assertions in the order of the program, and holds values that
-    // are erased between rounds: each round has its own.
+    // Each round has an analysis of its own: it assumes assertions in the order
+    // of the program, and has values that are erased between rounds.
     ExtentAnalysis extents(function);
-    DenseSet<Value> constants = constantsOf(function);
+    DenseSet<Value> constants = findLeftConstants(function);
     SmallVector<linalg::LinalgOp> candidates;
     function->walk([&](linalg::LinalgOp op) {
       if (matchContraction(op) && !hasConstantOperands(op, constants))
@@ -206,10 +207,13 @@ private:
     return isAnyFormed;
   }
 
+  /// Lets a product of f32 round its factors, if the option allows that.
   void allowPrecision(ukernel::WorkloadOp op) {
     if (factorPrecision == FactorPrecision::F32)
       return;
-    // Factors of narrower types than f32 may be cast on the way.
+    // Factors may be cast from narrower types. The operator is described anew:
+    // its region has the prologues, whose casts say in which type it
+    // multiplies. The workload that was matched does not have them.
     Workload workload = toWorkload(op);
     std::optional<ContractionView> product = workload.asContraction();
     if (product && product->multipliedType() == ElementType::F32 &&
@@ -226,22 +230,22 @@ private:
     function->walk([](linalg::LinalgOp op) { remarkOnUninitialized(op); });
     assertSymbols(function, rewriter);
     SmallVector<linalg::GenericOp> generics;
-    DenseSet<Value> constants = constantsOf(function);
+    DenseSet<Value> constants = findLeftConstants(function);
     function->walk([&](linalg::GenericOp op) {
       if (!hasConstantOperands(op, constants))
         generics.push_back(op);
     });
     for (linalg::GenericOp op : generics)
       (void)sumToProduct(op, rewriter);
-    // A contraction may fit only once another one has taken its operators.
+    // A contraction may match only after another one has taken its operators.
     while (formWorkloads(function, support, rewriter))
       eraseDeadOps(function, rewriter);
-    if (int64_t rows = formRowReductions(function, rowSupport,
-                                         constantsOf(function), rewriter)) {
+    if (int64_t rows = formRowReductions(
+            function, rowSupport, findLeftConstants(function), rewriter)) {
       numWorkloads += rows;
       eraseDeadOps(function, rewriter);
     }
-    constants = constantsOf(function);
+    constants = findLeftConstants(function);
     function->walk([&](linalg::LinalgOp op) {
       if (!op.hasPureTensorSemantics())
         return;
@@ -261,7 +265,7 @@ private:
     });
   }
 
-  /// What `precision` names.
+  /// The precision that the option names.
   FactorPrecision factorPrecision = FactorPrecision::F32;
 };
 } // namespace

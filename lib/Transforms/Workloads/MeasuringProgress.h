@@ -8,8 +8,8 @@
 
 namespace ftuner {
 
-/// Tells on standard error how far the measuring for a workload is, every few
-/// seconds: nothing of a search that takes less.
+/// Prints to standard error, every few seconds, how many shapes of a workload
+/// have been measured. Prints nothing for a search that takes less.
 class MeasuringProgress {
 public:
   explicit MeasuringProgress(llvm::StringRef workload) : workload(workload) {}

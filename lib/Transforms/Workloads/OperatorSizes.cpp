@@ -31,8 +31,8 @@ static std::string operandName(OperatorOpInterface op, unsigned number) {
   llvm_unreachable("every role has a name");
 }
 
-/// Asserts that operands agree in the extent of each axis, and that products of
-/// sizes are extents of an axis.
+/// Also asserts that extents which are products of sizes are at most
+/// `maxExtent`.
 void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
                          RewriterBase &rewriter, const Twine &where) {
   rewriter.setInsertionPoint(op);
@@ -45,7 +45,8 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
     return "dimension " + std::to_string(dim) + " of the " +
            operandName(op, number);
   };
-  // For each axis the sizes that are asserted or known to equal the first.
+  // For each axis, the first size, and the sizes that equal it by types,
+  // symbols or assertions.
   struct Known {
     Value tensor;
     int64_t dim;
@@ -80,7 +81,7 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
       known.equal.push_back(extent);
     }
   }
-  // The search has not seen sizes beyond.
+  // The search does not plan larger extents.
   for (const Known &known : axes) {
     if (known.equal.empty())
       continue;
@@ -100,16 +101,16 @@ void ftuner::assertSizes(OperatorOpInterface op, ExtentAnalysis &extents,
   }
 }
 
-/// The narrowest declared range of each axis.
-static ArrayAttr rangesOf(OperatorOpInterface op, ExtentAnalysis &extents,
-                          RewriterBase &rewriter) {
+/// Returns the narrowest declared range of each axis.
+static ArrayAttr makeRanges(OperatorOpInterface op, ExtentAnalysis &extents,
+                            RewriterBase &rewriter) {
   SmallVector<ukernel::RangeAttr> ranges(op.getNumAxes());
   auto isBetter = [](ukernel::RangeAttr range, ukernel::RangeAttr known) {
     if (!known || known.isFixed())
       return !known;
     if (range.isFixed() || range.isOpen() != known.isOpen())
       return range.isFixed() || known.isOpen();
-    // Both open, or both closed: anything declared beats nothing.
+    // Both are open, or both are closed: a declared range is better than none.
     return known.getMin() == 0 && range.getMin() > 0;
   };
   for (OpOperand &operand : op->getOpOperands()) {
@@ -129,10 +130,10 @@ static ArrayAttr rangesOf(OperatorOpInterface op, ExtentAnalysis &extents,
       SmallVector<Attribute>(ranges.begin(), ranges.end()));
 }
 
-/// `ukernel.extents`: for each axis the first extent of a dimension that is a
-/// product of symbols; null if there is none.
-static ArrayAttr extentsOf(OperatorOpInterface op, ExtentAnalysis &extents,
-                           RewriterBase &rewriter) {
+/// Returns `ukernel.extents`: for each axis the first extent of a dimension
+/// that is a product of symbols. Null if there is no such axis.
+static ArrayAttr makeExtents(OperatorOpInterface op, ExtentAnalysis &extents,
+                             RewriterBase &rewriter) {
   SmallVector<Attribute> entries(op.getNumAxes(), rewriter.getUnitAttr());
   bool isKnown = false;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -158,7 +159,7 @@ static ArrayAttr extentsOf(OperatorOpInterface op, ExtentAnalysis &extents,
 
 void ftuner::declareSizes(OperatorOpInterface op, ExtentAnalysis &extents,
                           RewriterBase &rewriter) {
-  op.setRangesAttr(rangesOf(op, extents, rewriter));
-  if (ArrayAttr known = extentsOf(op, extents, rewriter))
+  op.setRangesAttr(makeRanges(op, extents, rewriter));
+  if (ArrayAttr known = makeExtents(op, extents, rewriter))
     op->setAttr(ukernel::UKernelDialect::kExtentsAttrName, known);
 }

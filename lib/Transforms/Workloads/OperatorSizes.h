@@ -8,18 +8,18 @@
 
 namespace ftuner {
 
-/// Sets the ranges of the operator's axes, and `ukernel.extents` where extents
-/// are products of symbols.
+/// Sets the ranges of the operator's axes, and `ukernel.extents` if extents are
+/// products of symbols.
 void declareSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
                   mlir::RewriterBase &rewriter);
 
 /// Asserts before the operator that operands agree in the extent of each axis,
-/// where types, symbols and earlier assertions do not prove it. `where`: "a
-/// matrix product", in the assertion's text.
+/// unless types, symbols and earlier assertions prove it. `where` names the
+/// operator in the assertion's text: "a matrix product".
 void assertSizes(ukernel::OperatorOpInterface op, ExtentAnalysis &extents,
                  mlir::RewriterBase &rewriter, const llvm::Twine &where);
 
-/// Warns of each size with a declared range that no shape has.
+/// Warns of each symbol with a declared range that no shape has.
 void warnOfUnreadSymbols(mlir::ModuleOp module);
 
 } // namespace ftuner

@@ -1,4 +1,4 @@
-//===- PlanRemarks.cpp - What is told of plans ----------------------------===//
+//===- PlanRemarks.cpp - Remarks on plans ---------------------------------===//
 #include "PlanRemarks.h"
 #include "FTuner/Search/Problem/Feasibility.h"
 
@@ -10,14 +10,14 @@
 using namespace mlir;
 using namespace ftuner;
 
-static remark::RemarkOpts optionsOf(StringRef name) {
+static remark::RemarkOpts remarkOptions(StringRef name) {
   return remark::RemarkOpts::name(name).category("ukernel-plan-workloads");
 }
 
-/// Below this confidence a choice is called close.
+/// Confidence below which a choice is called close.
 static constexpr double kCloseChoice = 0.65;
 
-/// Sizes along the axes, e.g. "1-4 x 2304 x 768"; "1-" has no end.
+/// Returns the sizes along the axes, e.g. "1-4 x 2304 x 768"; "1-" is open.
 static std::string boxText(ArrayRef<SizeRange> box) {
   return llvm::join(
       llvm::map_range(box,
@@ -32,14 +32,14 @@ static std::string boxText(ArrayRef<SizeRange> box) {
       " x ");
 }
 
-/// Predicted times of a plan in one line.
+/// Returns the predicted times of a plan in one line.
 static std::string predictionText(const Plan &plan) {
-  double least = plan.predictions.front().microseconds, most = least;
+  double shortest = plan.predictions.front().microseconds, longest = shortest;
   const ShapePrediction *worst = &plan.predictions.front();
   size_t close = 0;
   for (const ShapePrediction &prediction : plan.predictions) {
-    least = std::min(least, prediction.microseconds);
-    most = std::max(most, prediction.microseconds);
+    shortest = std::min(shortest, prediction.microseconds);
+    longest = std::max(longest, prediction.microseconds);
     if (prediction.regret > worst->regret)
       worst = &prediction;
     close += prediction.confidence < kCloseChoice;
@@ -52,8 +52,8 @@ static std::string predictionText(const Plan &plan) {
                        "calibration {3}, at worst {4} % over the fastest "
                        "program ({5}); {6} choices are closer than the error "
                        "of predictions tells",
-                       plan.predictions.size(), llvm::format("%.4g", least),
-                       llvm::format("%.4g", most), plan.calibration,
+                       plan.predictions.size(), llvm::format("%.4g", shortest),
+                       llvm::format("%.4g", longest), plan.calibration,
                        llvm::format("%.2f", 100 * worst->regret), sizes, close);
 }
 
@@ -61,8 +61,8 @@ void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
                         const Plan &plan) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   auto options = [&](StringRef name) {
-    return optionsOf(name).function(function ? function.getName()
-                                             : StringRef());
+    return remarkOptions(name).function(function ? function.getName()
+                                                 : StringRef());
   };
   remark::passed(op.getLoc(), options("plan"))
       << llvm::formatv("@{0}: {1} kernel families, general {2}, "
@@ -96,7 +96,7 @@ void ftuner::remarkPlan(ukernel::OperatorOpInterface op, StringRef symbol,
         << llvm::formatv("@{0}: {1}", symbol, text).str();
 }
 
-/// Returns true where the plan has families behind the gate.
+/// Returns true if the plan has families behind the gate.
 static bool hasBehind(const Plan &plan, const Gate &gate) {
   return llvm::any_of(plan.families, [&](const KernelFamily &family) {
     return &family.path() == gate.path &&
@@ -112,7 +112,7 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
   llvm::erase_if(waiting, [&](const Gate &gate) {
     return errorToBool(gate.path->supports(workload, device));
   });
-  // The search takes as long as one of a single shape.
+  // The search below is for a single shape, so it is short.
   if (waiting.empty() || plan.predictions.empty() ||
       !op->getContext()->getRemarkEngine())
     return;
@@ -149,7 +149,7 @@ void ftuner::remarkUnproven(ukernel::OperatorOpInterface op, StringRef symbol,
       llvm::map_range(longest.shape,
                       [](int64_t size) { return std::to_string(size); }),
       " x ");
-  remark::missed(op.getLoc(), optionsOf("gated"))
+  remark::missed(op.getLoc(), remarkOptions("gated"))
       << llvm::formatv(
              "@{0}: without {1}, which 'ftuner check-gpu' has not proven on "
              "the card: {2} are predicted to take {3} us, with {6} {4} us; "
@@ -166,7 +166,7 @@ void ftuner::remarkSpills(ukernel::OperatorOpInterface op,
                           const SearchProblem &problem) {
   for (auto [index, family] : llvm::enumerate(plan.families))
     if (llvm::Error error = checkSpillFree(problem, family))
-      remark::missed(op.getLoc(), optionsOf("spill"))
+      remark::missed(op.getLoc(), remarkOptions("spill"))
           << llvm::formatv("@{0}: family {1} ({2}): {3}", planOp.getSymName(),
                            index, family.str(),
                            llvm::toString(std::move(error)))
@@ -175,12 +175,12 @@ void ftuner::remarkSpills(ukernel::OperatorOpInterface op,
 
 void ftuner::remarkUnread(ModuleOp module, const SearchSetup &setup) {
   for (const std::string &line : setup.unread)
-    remark::missed(module.getLoc(), optionsOf("option")) << line;
+    remark::missed(module.getLoc(), remarkOptions("option")) << line;
 }
 
 void ftuner::remarkNotPortable(ukernel::OperatorOpInterface op,
                                StringRef symbol, llvm::Error error) {
-  remark::missed(op.getLoc(), optionsOf("portable"))
+  remark::missed(op.getLoc(), remarkOptions("portable"))
       << llvm::formatv("@{0}: no plan for other architectures: {1}", symbol,
                        llvm::toString(std::move(error)))
              .str();

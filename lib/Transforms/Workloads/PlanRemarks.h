@@ -1,6 +1,6 @@
-//===- PlanRemarks.h - What is told of plans --------------------*- C++ -*-===//
+//===- PlanRemarks.h - Remarks on plans -------------------------*- C++ -*-===//
 //
-// Remarks of `ukernel-plan-workloads`.
+// Remarks of the pass `ukernel-plan-workloads`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_PLANREMARKS_H
@@ -13,24 +13,25 @@
 
 namespace ftuner {
 
-/// Which family serves which box, and what the search had to say.
+/// Remarks which family serves which box, and passes on the search's remarks.
 void remarkPlan(ukernel::OperatorOpInterface op, llvm::StringRef symbol,
                 const Plan &plan);
 
-/// Says what families behind gates that nobody has proven on a card would gain:
-/// the predicted time of the shape that takes longest, planned by itself.
+/// Remarks how much faster unproven families would be: families behind gates
+/// that nobody has proven on a card. Compares predicted times of the slowest
+/// shape, planned by itself.
 void remarkUnproven(ukernel::OperatorOpInterface op, llvm::StringRef symbol,
                     const Workload &workload, const DeviceSpec &device,
                     const Plan &plan, const SearchSetup &setup);
 
-/// Which kernels of a given plan may spill: they are right, but slow.
+/// Remarks which kernels of a given plan may spill, which makes them slow.
 void remarkSpills(ukernel::OperatorOpInterface op, ukernel::PlanOp planOp,
                   const Plan &plan, const SearchProblem &problem);
 
-/// Which options have no effect.
+/// Remarks which options have no effect.
 void remarkUnread(mlir::ModuleOp module, const SearchSetup &setup);
 
-/// Why a plan has none for other architectures.
+/// Remarks why a plan has no portable plan for other architectures.
 void remarkNotPortable(ukernel::OperatorOpInterface op, llvm::StringRef symbol,
                        llvm::Error error);
 

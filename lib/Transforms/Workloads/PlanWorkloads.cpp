@@ -18,7 +18,7 @@ using namespace ftuner;
 
 namespace {
 
-/// Workloads without a plan, and those with one.
+/// Operators without a plan, and operators with one.
 struct ModuleWorkloads {
   SmallVector<ukernel::OperatorOpInterface> unplanned, planned;
 };
@@ -56,11 +56,13 @@ struct UKernelPlanWorkloadsPass
   void runOnOperation() override {
     if (failed(planModule(getOperation())))
       signalPassFailure();
+    // Operators get the names of plans, which workloads do not have.
+    markAnalysesPreserved<WorkloadAnalysis>();
   }
 
 private:
-  LogicalResult planModule(ModuleOp module) const {
-    // Options are wrong whether there is a workload or not.
+  LogicalResult planModule(ModuleOp module) {
+    // Wrong options are errors even if the module has no operators.
     llvm::Expected<SearchSetup> setup = makeSearchSetup(options.values());
     if (!setup)
       return emitError(UnknownLoc::get(module.getContext()),
@@ -88,7 +90,8 @@ private:
                          llvm::toString(made.takeError()));
       measurer = std::move(*made);
     }
-    WorkloadPlanner planner(module, *setup, *device, *support, measurer.get());
+    WorkloadPlanner planner(module, getAnalysis<WorkloadAnalysis>(), *setup,
+                            *device, *support, measurer.get());
     for (ukernel::OperatorOpInterface op : workloads->planned)
       if (failed(planner.takePlan(op)))
         return failure();

@@ -17,14 +17,14 @@ static void collectNames(Attribute list, llvm::SetVector<StringRef> &names) {
         names.insert(name.getValue());
 }
 
-/// Returns the name that is nearest to `name`; empty if all are too far.
-static StringRef closestTo(StringRef name, ArrayRef<StringRef> known) {
+/// Returns the known name that is most like `name`; empty if none is like it.
+static StringRef findClosest(StringRef name, ArrayRef<StringRef> known) {
   StringRef closest;
-  unsigned least = std::max<unsigned>(1, name.size() / 2) + 1;
+  unsigned minDistance = std::max<unsigned>(1, name.size() / 2) + 1;
   for (StringRef candidate : known) {
     unsigned distance = name.edit_distance_insensitive(candidate);
-    if (distance < least) {
-      least = distance;
+    if (distance < minDistance) {
+      minDistance = distance;
       closest = candidate;
     }
   }
@@ -49,7 +49,7 @@ void ftuner::warnOfUnreadSymbols(ModuleOp module) {
   for (StringRef name : names)
     if (!declared.contains(name))
       known.push_back(name);
-  // A name without a range is the likelier one that was meant.
+  // A misspelt range leaves a name without one.
   if (known.empty())
     known.append(names.begin(), names.end());
   for (NamedAttribute symbol : declared)
@@ -62,7 +62,7 @@ void ftuner::warnOfUnreadSymbols(ModuleOp module) {
         << name << "', so its range"
         << (range.getWeights() ? " with weights" : "") << " in '"
         << ukernel::UKernelDialect::kSymbolsAttrName << "' changes nothing";
-    if (StringRef closest = closestTo(name, known); !closest.empty())
+    if (StringRef closest = findClosest(name, known); !closest.empty())
       warning << "; did you mean '" << closest << "'?";
   }
 }

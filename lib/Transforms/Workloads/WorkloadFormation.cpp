@@ -17,7 +17,7 @@ using ukernel::WorkloadOp;
 
 namespace {
 
-/// Operands of the workload under construction, with their maps.
+/// Operands of the workload under construction, and their maps.
 struct Operands {
   Value lhs, rhs, init, output;
   SmallVector<Value> inputs, extras;
@@ -26,6 +26,7 @@ struct Operands {
   SmallVector<Value> extraSources;
 };
 
+/// Builds the workload of a contraction and its epilogue.
 class WorkloadBuilder {
 public:
   WorkloadBuilder(const WorkloadSource &source, ExtentAnalysis &extents,
@@ -42,7 +43,7 @@ private:
   void collectInit();
   void collectExtras();
   void addExtra(Value extra, AffineMap map, Value inBody);
-  Value emptyLike(Value tensor);
+  Value createEmpty(Value tensor);
   WorkloadOp createOp();
   bool needsEpilogue() { return epilogue || source.roundsAccumulator(); }
   Value buildPrologue(unsigned input, Value factor, ValueRange &inputs);
@@ -67,8 +68,8 @@ private:
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// A tensor of the same shape, whose elements nobody has set.
-Value WorkloadBuilder::emptyLike(Value tensor) {
+/// Creates a tensor of the same shape whose elements are not set.
+Value WorkloadBuilder::createEmpty(Value tensor) {
   Value shape = tensor;
   while (auto op = shape.getDefiningOp<DestinationStyleOpInterface>())
     shape = op.getTiedOpOperand(cast<OpResult>(shape))->get();
@@ -100,8 +101,9 @@ void WorkloadBuilder::collectInputs() {
       operands.inputs.push_back(addMap(operand));
 }
 
-/// The constant as one of `type`, a float type that is as wide, or its own.
-static TypedAttr widened(TypedAttr constant, Type type) {
+/// Casts a constant to `type`: a float type that is at least as wide, or its
+/// own.
+static TypedAttr widenConstant(TypedAttr constant, Type type) {
   auto narrow = dyn_cast<FloatAttr>(constant);
   if (!narrow || narrow.getType() == type)
     return constant;
@@ -112,13 +114,13 @@ static TypedAttr widened(TypedAttr constant, Type type) {
   return FloatAttr::get(type, value);
 }
 
-/// The scalar that a tensor is filled with, by a fill or a constant; a constant
-/// is one of the accumulator's type.
-static Value filledWith(Value tensor, Type accumulator, OpBuilder &b,
-                        Location loc) {
+/// Returns the scalar that a tensor is filled with, by a fill or a constant;
+/// null for other tensors. A constant is cast to the accumulator's type.
+static Value getFillScalar(Value tensor, Type accumulator, OpBuilder &b,
+                           Location loc) {
   Type element = getElementTypeOrSelf(tensor.getType());
   auto constant = [&](TypedAttr value) {
-    return arith::ConstantOp::create(b, loc, widened(value, accumulator));
+    return arith::ConstantOp::create(b, loc, widenConstant(value, accumulator));
   };
   if (Value scalar = matchFill(tensor)) {
     TypedAttr value;
@@ -134,8 +136,9 @@ static Value filledWith(Value tensor, Type accumulator, OpBuilder &b,
   return {};
 }
 
-/// Whether the contraction may write over the tensor it starts from: if nobody
-/// else reads it, and if it is no argument of the function, which is not ours.
+/// Returns true if the contraction may overwrite the tensor that it starts
+/// from: it is the only reader, and the tensor is not an argument of the
+/// function, which belongs to the caller.
 static bool isOverwritable(Value tensor) {
   while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
                          tensor::CastOp>(tensor.getDefiningOp())) {
@@ -149,14 +152,14 @@ static bool isOverwritable(Value tensor) {
   return tensor.hasOneUse() && !isFunctionArgument;
 }
 
-/// What the accumulator starts from: a scalar, the source of a broadcast, or a
-/// tensor, which is accumulated in place where that is possible.
+/// Collects the operand that the accumulator starts from: a scalar, the source
+/// of a broadcast, or a tensor, which is accumulated in place if possible.
 void WorkloadBuilder::collectInit() {
   OpOperand *operand = contraction.getDpsInitOperand(0);
   Value init = operand->get();
   AffineMap map = source.toAxes(contraction.getMatchingIndexingMap(operand),
                                 source.contractionAxes);
-  if (Value scalar = filledWith(init, accumulator, rewriter, loc)) {
+  if (Value scalar = getFillScalar(init, accumulator, rewriter, loc)) {
     operands.init = scalar;
   } else if (std::optional<ProjectedCopy> copy =
                  matchProjectedCopy(init.getDefiningOp())) {
@@ -167,7 +170,7 @@ void WorkloadBuilder::collectInit() {
     initMap = map;
   }
   if (!epilogue)
-    operands.output = operands.init ? emptyLike(init) : init;
+    operands.output = operands.init ? createEmpty(init) : init;
 }
 
 void WorkloadBuilder::addExtra(Value extra, AffineMap map, Value inBody) {
@@ -191,7 +194,7 @@ void WorkloadBuilder::collectExtras() {
   bool isRead = !epilogue.getMatchingBlockArgument(result).use_empty();
   operands.output = isRead && result->get() != contraction->getResult(0)
                         ? result->get()
-                        : emptyLike(result->get());
+                        : createEmpty(result->get());
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,14 +218,14 @@ WorkloadOp WorkloadBuilder::createOp() {
       /*epiloguesCount=*/needsEpilogue() ? 1u : 0u);
 }
 
-/// A float in the accumulator's type, which is as wide.
+/// Extends a float to the accumulator's type.
 Value WorkloadBuilder::widen(Value value) {
   if (value.getType() == accumulator)
     return value;
   return arith::ExtFOp::create(rewriter, loc, accumulator, value);
 }
 
-/// Clones constants that a body reads from outside.
+/// Clones the constants that a body reads from outside.
 static void cloneConstants(Region &region, IRMapping &mapping,
                            RewriterBase &rewriter) {
   SetVector<Value> captured;
@@ -232,8 +235,9 @@ static void cloneConstants(Region &region, IRMapping &mapping,
       mapping.map(value, rewriter.clone(*value.getDefiningOp())->getResult(0));
 }
 
-/// Clones the prologue of an input of the contraction, of which `factor` is an
-/// element, and returns what becomes of it. Takes the arguments of its inputs.
+/// Clones the prologue of an input of the contraction, applied to an element
+/// `factor`, and returns its result. Takes the arguments that the prologue
+/// reads from the front of `inputs`.
 Value WorkloadBuilder::buildPrologue(unsigned input, Value factor,
                                      ValueRange &inputs) {
   const Prologue &prologue = source.prologues[input];
@@ -269,7 +273,7 @@ void WorkloadBuilder::buildContract(WorkloadOp op) {
                 buildPrologue(input, block->getArgument(factor), inputs));
   mapping.map(body.getArgument(2), block->getArguments().back());
   for (Operation &inner : body.without_terminator()) {
-    // Casts of factors are the program's, products and sums are wide.
+    // Casts of factors stay as they are; products and sums are wide.
     bool isWide = !isExactCast(&inner);
     if (isWide)
       for (Value operand : inner.getOperands())
@@ -291,7 +295,7 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
     types.push_back(getElementTypeOrSelf(extra.getType()));
   Block *block = rewriter.createBlock(&op.getEpilogue(), {}, types,
                                       SmallVector<Location>(types.size(), loc));
-  // The program rounds what it accumulated before anybody reads it.
+  // The program rounds the accumulator before the epilogue reads it.
   Value product = block->getArgument(0);
   if (source.roundsAccumulator())
     product = arith::TruncFOp::create(
@@ -315,10 +319,6 @@ void WorkloadBuilder::buildEpilogue(WorkloadOp op) {
       rewriter, loc,
       mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
 }
-
-//===----------------------------------------------------------------------===//
-// Sizes
-//===----------------------------------------------------------------------===//
 
 WorkloadOp WorkloadBuilder::build() {
   Operation *last =

@@ -7,8 +7,8 @@
 
 namespace ftuner {
 
-/// Replaces the contraction and its epilogue by a workload. What types, symbols
-/// and earlier assertions do not prove about equal sizes is asserted before it.
+/// Replaces the contraction and its epilogue by a workload. Asserts before it
+/// that sizes are equal, unless types, symbols and earlier assertions prove it.
 ukernel::WorkloadOp formWorkload(const WorkloadSource &source,
                                  ExtentAnalysis &extents,
                                  mlir::RewriterBase &rewriter);

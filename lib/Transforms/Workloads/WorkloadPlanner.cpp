@@ -15,18 +15,20 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// Equal text for workloads that pose the same problem to the same codegen
-/// paths: the epilogue matters by the paths that compute it alone.
-static std::string keyOf(const Workload &workload, const PathSupport &support) {
+/// Returns a text that workloads share if one search answers for them: they
+/// pose the same problem to the same codegen paths. An epilogue matters only by
+/// the paths that compute it.
+static std::string makeKey(const Workload &workload,
+                           const PathSupport &support) {
   std::string key = workload.fingerprint(FingerprintOf::Search);
   llvm::raw_string_ostream os(key);
   llvm::interleaveComma(support.pathsFor(workload), os << ";");
   return key;
 }
 
-/// Elements of the largest result that blocks of the workload tile: those along
+/// Returns the number of elements of the largest result that blocks tile, along
 /// its rows and columns.
-static double largestResult(const Workload &workload) {
+static double maxResultElements(const Workload &workload) {
   double elements = 1;
   llvm::SmallVector<unsigned, 4> axes = workload.spaceAxes().list();
   for (unsigned axis : llvm::ArrayRef(axes).take_front(2))
@@ -34,14 +36,14 @@ static double largestResult(const Workload &workload) {
   return elements;
 }
 
-/// The plan that the workload names; its verifier has found it.
-static ukernel::PlanOp planOf(ukernel::OperatorOpInterface op) {
+/// Returns the plan that an operator names; its verifier has found it.
+static ukernel::PlanOp getPlan(ukernel::OperatorOpInterface op) {
   return SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(
       op, op.getPlanAttr());
 }
 
-/// The plan for devices of other architectures; null where there is none.
-static ukernel::PlanOp portableOf(ukernel::PlanOp plan) {
+/// Returns the plan for devices of other architectures; null if there is none.
+static ukernel::PlanOp getPortable(ukernel::PlanOp plan) {
   FlatSymbolRefAttr name = plan.getPortableAttr();
   return name
              ? SymbolTable::lookupNearestSymbolFrom<ukernel::PlanOp>(plan, name)
@@ -49,11 +51,11 @@ static ukernel::PlanOp portableOf(ukernel::PlanOp plan) {
 }
 
 LogicalResult WorkloadPlanner::takePlan(ukernel::OperatorOpInterface op) {
-  ukernel::PlanOp plan = planOf(op);
+  ukernel::PlanOp plan = getPlan(op);
   if (failed(replaceRejected(plan, op, Paths::All)) ||
       failed(checkPlan(plan, op)))
     return failure();
-  ukernel::PlanOp portable = portableOf(plan);
+  ukernel::PlanOp portable = getPortable(plan);
   if (!portable)
     return success();
   if (failed(replaceRejected(portable, op, Paths::Portable)) ||
@@ -69,10 +71,9 @@ LogicalResult WorkloadPlanner::takePlan(ukernel::OperatorOpInterface op) {
 
 LogicalResult WorkloadPlanner::checkPlan(ukernel::PlanOp plan,
                                          ukernel::OperatorOpInterface op) {
-  Plan given = toPlan(plan.getPlan());
-  Workload workload = toWorkload(op);
-  // Whichever families compete in searches, plans may name others.
-  SearchProblem problem = setup.problem(workload, device, {});
+  const Plan &given = toPlan(plan.getPlan());
+  // Plans may name families that do not compete in searches.
+  SearchProblem problem = setup.problem(workloads.get(op), device, {});
   problem.paths = codegenModels();
   problem.options.closedFields = {};
   llvm::Error error = problem.checkLegality(given);
@@ -100,7 +101,7 @@ LogicalResult WorkloadPlanner::replaceRejected(ukernel::PlanOp plan,
       }))
     return success();
   llvm::Expected<Plan> answer =
-      search(toWorkload(op), paths, std::move(*rejected));
+      search(workloads.get(op), paths, std::move(*rejected));
   if (!answer)
     return op->emitError(llvm::toString(answer.takeError()));
   llvm::Expected<ukernel::PlanAttr> attribute =
@@ -110,14 +111,14 @@ LogicalResult WorkloadPlanner::replaceRejected(ukernel::PlanOp plan,
   plan.setPlanAttr(*attribute);
   plan->removeAttr(kMeasuredAttrName);
   remarkPlan(op, plan.getSymName(), *answer);
-  ukernel::PlanOp portable = portableOf(plan);
+  ukernel::PlanOp portable = getPortable(plan);
   if (portable && !answer->needsExactArchitecture()) {
     plan.removePortableAttr();
     if (SymbolTable::symbolKnownUseEmpty(portable, module))
       portable.erase();
   } else if (!portable && answer->needsExactArchitecture()) {
     SymbolTable symbols(module);
-    return addPortable(plan, op, search(toWorkload(op), Paths::Portable),
+    return addPortable(plan, op, search(workloads.get(op), Paths::Portable),
                        symbols);
   }
   return success();
@@ -185,40 +186,39 @@ LogicalResult WorkloadPlanner::addPortable(ukernel::PlanOp plan,
 }
 
 LogicalResult
-WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> workloads) {
+WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> ops) {
   struct Question {
-    Workload workload;
-    /// Workloads that the answer serves.
+    const Workload &workload;
+    /// Operators that the answer serves.
     SmallVector<ukernel::OperatorOpInterface> ops;
     std::optional<llvm::Expected<Plan>> answer;
-    /// That without paths of an exact architecture, where the answer has one.
+    /// The answer without paths of an exact architecture, if `answer` has one.
     std::optional<llvm::Expected<Plan>> portable;
   };
   std::vector<Question> questions;
   llvm::StringMap<size_t> numbers;
-  for (ukernel::OperatorOpInterface op : workloads) {
-    Workload workload = toWorkload(op);
+  for (ukernel::OperatorOpInterface op : ops) {
+    const Workload &workload = workloads.get(op);
     if (llvm::Error error = support.check(workload))
       return op->emitOpError(
                  "expected an operator that a codegen path computes: ")
              << llvm::toString(std::move(error));
     auto [it, isNew] =
-        numbers.try_emplace(keyOf(workload, support), questions.size());
+        numbers.try_emplace(makeKey(workload, support), questions.size());
     if (isNew)
-      questions.push_back(
-          {std::move(workload), {}, std::nullopt, std::nullopt});
+      questions.push_back({workload, {}, std::nullopt, std::nullopt});
     questions[it->second].ops.push_back(op);
   }
-  // Large workloads have many candidates: threads take those first, and what
-  // is left at the end is short.
+  // Large workloads have many candidates: threads take these first, so that the
+  // last searches are short.
   std::vector<Question *> largestFirst;
   for (Question &question : questions)
     largestFirst.push_back(&question);
   llvm::stable_sort(largestFirst, [](const Question *a, const Question *b) {
-    return largestResult(a->workload) > largestResult(b->workload);
+    return maxResultElements(a->workload) > maxResultElements(b->workload);
   });
-  // Most answers where an exact architecture may be needed do need it, so the
-  // portable one is searched for beside.
+  // Most workloads that may need an exact architecture do need it, so the
+  // search for the portable plan runs at the same time.
   struct Search {
     Question *question;
     Paths paths;
@@ -239,7 +239,7 @@ WorkloadPlanner::planAll(ArrayRef<ukernel::OperatorOpInterface> workloads) {
     llvm::Expected<Plan> &answer = *question.answer;
     return answer && answer->needsExactArchitecture();
   };
-  // A measurer serves one search at a time, and no needless one.
+  // A measurer serves one search at a time, and only searches that are needed.
   if (measurer) {
     for (const Search &next : searches)
       if (next.paths == Paths::All || needsPortable(*next.question))

@@ -2,7 +2,7 @@
 #ifndef FTUNER_LIB_TRANSFORMS_WORKLOADS_WORKLOADPLANNER_H
 #define FTUNER_LIB_TRANSFORMS_WORKLOADS_WORKLOADPLANNER_H
 
-#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
+#include "FTuner/Dialect/UKernel/Bridge/WorkloadAnalysis.h"
 #include "FTuner/Search/Setup/SearchSetup.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -10,45 +10,45 @@
 
 namespace ftuner {
 
-/// Asks the search about the workloads of one module, and writes its answers
-/// into the module. What fails is reported at the workload.
+/// Plans the operators of a module by searches, and writes the plans into the
+/// module. Reports errors at the operator.
 class WorkloadPlanner {
 public:
-  /// `measurer` measures for the search; null where nothing is measured.
-  WorkloadPlanner(mlir::ModuleOp module, const SearchSetup &setup,
-                  const DeviceSpec &device, const PathSupport &support,
-                  Measurer *measurer = nullptr)
-      : module(module), setup(setup), device(device), support(support),
-        measurer(measurer) {}
+  /// `measurer` measures for the search; null if it does not measure.
+  WorkloadPlanner(mlir::ModuleOp module, WorkloadAnalysis &workloads,
+                  const SearchSetup &setup, const DeviceSpec &device,
+                  const PathSupport &support, Measurer *measurer = nullptr)
+      : module(module), workloads(workloads), setup(setup), device(device),
+        support(support), measurer(measurer) {}
 
-  /// Checks the plans that the workload has, and replaces what they reject.
+  /// Checks the plans that an operator has. Searches again for a plan that has
+  /// a family it rejects.
   mlir::LogicalResult takePlan(ukernel::OperatorOpInterface op);
 
-  /// Plans workloads without plans, equal ones once and different ones in
-  /// parallel, but one after the other where a measurer serves them. Plans are
-  /// numbered in the order of the workloads.
-  mlir::LogicalResult
-  planAll(llvm::ArrayRef<ukernel::OperatorOpInterface> workloads);
+  /// Plans operators without plans. Searches once for operators with equal
+  /// workloads. Searches run in parallel, or in turn if a measurer serves them.
+  /// Plans are numbered in the order of the operators.
+  mlir::LogicalResult planAll(llvm::ArrayRef<ukernel::OperatorOpInterface> ops);
 
 private:
-  /// Which codegen paths a search may take: all that are given, or those of
-  /// them that need no exact architecture.
+  /// Codegen paths that a search may take: all that are given, or only those
+  /// that need no exact architecture.
   enum class Paths { All, Portable };
 
   llvm::Expected<Plan> search(const Workload &workload, Paths paths,
                               std::vector<KernelFamily> rejected = {}) const;
-  /// Returns true where paths that need an exact architecture compete for the
+  /// Returns true if paths that need an exact architecture compete for the
   /// workload.
   bool mayNeedExactArchitecture(const Workload &workload) const;
-  /// A plan may come from anywhere; kernels rely on its being legal.
+  /// Checks that a plan, which may come from anywhere, is legal.
   mlir::LogicalResult checkPlan(ukernel::PlanOp plan,
                                 ukernel::OperatorOpInterface op);
-  /// Answers again where the plan holds a family that it rejects.
+  /// Searches again if the plan has a family that it rejects.
   mlir::LogicalResult replaceRejected(ukernel::PlanOp plan,
                                       ukernel::OperatorOpInterface op,
                                       Paths paths);
-  /// Names the answer as the portable plan of `plan`. Where there is none, the
-  /// module runs on the exact architecture alone.
+  /// Adds the answer as the portable plan of `plan`. If the answer is an error,
+  /// the module runs only on the exact architecture.
   mlir::LogicalResult addPortable(ukernel::PlanOp plan,
                                   ukernel::OperatorOpInterface op,
                                   llvm::Expected<Plan> answer,
@@ -59,6 +59,7 @@ private:
                                               mlir::OpBuilder &b);
 
   mlir::ModuleOp module;
+  WorkloadAnalysis &workloads;
   const SearchSetup &setup;
   const DeviceSpec &device;
   const PathSupport &support;

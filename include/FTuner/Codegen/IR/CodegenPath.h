@@ -181,14 +181,23 @@ public:
   virtual ~CodegenPath() = default;
   virtual const CodegenModel &model() const = 0;
   /// Emits what a block computes at the insertion point: each of its tiles,
-  /// from beginning to end.
+  /// from beginning to end, by `emitTile`. A path overrides it if its tiles
+  /// share facts of the kernel, or go on with each other's state.
   virtual mlir::LogicalResult emitBlock(mlir::ImplicitLocOpBuilder &builder,
                                         BlockTiles &tiles) const;
 
 protected:
-  /// Emits the computation of one tile at the insertion point.
+  using TileEmitter =
+      llvm::function_ref<mlir::LogicalResult(const TileEmission &tile)>;
+  /// Emits each tile of a block, without a state from one tile to the next.
+  static mlir::LogicalResult emitTiles(mlir::ImplicitLocOpBuilder &builder,
+                                       BlockTiles &tiles, TileEmitter emit);
+  /// Emits the computation of one tile at the insertion point. A path overrides
+  /// it unless it overrides `emitBlock`.
   virtual mlir::LogicalResult emitTile(mlir::ImplicitLocOpBuilder &builder,
-                                       const TileEmission &tile) const = 0;
+                                       const TileEmission &tile) const {
+    llvm_unreachable("expected a path that emits blocks or tiles");
+  }
 };
 
 /// The path of a model; null if it has no emitter.

@@ -130,7 +130,7 @@ struct RowsLayout {
   static constexpr int64_t numSlotsAcross = 8;
   /// The most segments of a row along memory. Chunks of each slot in a row that
   /// is one segment at most, and in a segment of a longer one at least.
-  static constexpr int64_t numSegments = 32, wholeChunks = 16, leastChunks = 2;
+  static constexpr int64_t numSegments = 32, wholeChunks = 16, minChunks = 2;
   /// Bytes of memory that the L2 cache moves at once: where single elements are
   /// loaded side by side, accesses begin at a multiple of them.
   static constexpr int64_t sectorBytes = 32;

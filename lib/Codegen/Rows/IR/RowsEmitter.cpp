@@ -39,7 +39,7 @@ Values RowsEmitter::indicesInAccess(unsigned number, Value index,
   return indicesOf(number, math.add(index, neighbour));
 }
 
-/// Booleans are bytes in memory, which vectors of them are not.
+/// Booleans are bytes in memory, but not in vectors.
 bool RowsEmitter::isVector(unsigned number, Type element) {
   return fillsBytes(element) && rows.isAlongLanes(workload.operands[number]);
 }
@@ -47,7 +47,7 @@ bool RowsEmitter::isVector(unsigned number, Type element) {
 Value RowsEmitter::loadAccess(unsigned input, Value index) {
   Value operand = tile.operands[input];
   Type element = getElementTypeOrSelf(operand.getType());
-  if (!isOfAccess(input))
+  if (!variesInAccess(input))
     return memref::LoadOp::create(b, operand, indicesOf(input, index));
   auto type = VectorType::get({layout.vector}, element);
   if (isVector(input, element))
@@ -78,7 +78,7 @@ void RowsEmitter::storeAccess(unsigned output, const Values &elements,
         indicesInAccess(output, index, static_cast<int64_t>(neighbour)));
 }
 
-void RowsEmitter::emitWhere(Value condition, llvm::function_ref<void()> body) {
+void RowsEmitter::emitUnder(Value condition, llvm::function_ref<void()> body) {
   if (condition)
     emitIf(b, condition, body);
   else
@@ -115,8 +115,8 @@ Values RowsEmitter::orZeros(Value condition, TypeRange types,
   return orElse(condition, zeros, body);
 }
 
-RowsEmitter::Unit RowsEmitter::unitAt(Value first, int64_t number,
-                                      bool isWhole) {
+RowsEmitter::Unit RowsEmitter::createUnit(Value first, int64_t number,
+                                          bool isWhole) {
   Unit unit;
   unit.isWhole = isWhole;
   unit.pieces.resize(numInputs);
@@ -172,7 +172,7 @@ void RowsEmitter::loadAccesses(Unit &unit, ArrayRef<unsigned> inputs) {
   SmallVector<Type> types;
   for (unsigned input : inputs) {
     Type element = getElementTypeOrSelf(tile.operands[input].getType());
-    types.push_back(isOfAccess(input)
+    types.push_back(variesInAccess(input)
                         ? VectorType::get({layout.vector}, element)
                         : element);
   }
@@ -210,12 +210,12 @@ SmallVector<RowsEmitter::Unit>
 RowsEmitter::loadRound(Value first, bool isWhole, ArrayRef<unsigned> inputs) {
   SmallVector<Unit> units;
   for (int64_t number = 0; number < layout.roundUnits(); ++number)
-    loadUnit(units.emplace_back(unitAt(first, number, isWhole)), inputs);
+    loadUnit(units.emplace_back(createUnit(first, number, isWhole)), inputs);
   return units;
 }
 
-std::pair<Value, Value> RowsEmitter::segmentsOfRow() {
-  // In chunks of all slots.
+std::pair<Value, Value> RowsEmitter::computeSegments() {
+  // Segments are whole chunks of all slots.
   int64_t elements = layout.slotElements();
   Value chunks = math.div(math.add(end, elements - 1), elements);
   Value shared = math.div(math.add(chunks, RowsLayout::numSegments - 1),
@@ -223,7 +223,7 @@ std::pair<Value, Value> RowsEmitter::segmentsOfRow() {
   Value isLong = math.less(math.constant(RowsLayout::wholeChunks), chunks);
   Value length = arith::SelectOp::create(
       b, isLong,
-      arith::MaxSIOp::create(b, shared, math.constant(RowsLayout::leastChunks)),
+      arith::MaxSIOp::create(b, shared, math.constant(RowsLayout::minChunks)),
       math.constant(RowsLayout::wholeChunks));
   Value number =
       arith::DivUIOp::create(b, math.sub(math.add(chunks, length), 1), length);
@@ -239,7 +239,7 @@ Values RowsEmitter::forEachSegment(
     llvm::function_ref<Values(const Segment &, ValueRange)> body) {
   if (!segmentSlice && !layout.hasSegments(getConstantIntValue(end)))
     return body(wholeRow(), state);
-  auto [length, number] = segmentsOfRow();
+  auto [length, number] = computeSegments();
   auto loop =
       scf::ForOp::create(b, segmentSlice ? segmentSlice : math.constant(0),
                          number, math.constant(layout.segmentSlices()), state);
@@ -278,7 +278,7 @@ Values RowsEmitter::forEachRound(
     b.setInsertionPointToStart(loop.getBody());
   Value begin = loop.getInductionVar();
   if (isBackwards) {
-    // The loop's trips, the last one first.
+    // The loop takes its trips from the last one to the first.
     Value length = arith::SubIOp::create(b, segment.end, segment.begin);
     Value trips = math.div(math.add(length, step - 1), step);
     Value last = math.mul(math.sub(trips, 1), step);
@@ -325,7 +325,7 @@ void RowsEmitter::storeValues() {
   b.setInsertionPointToStart(ifOp.thenBlock());
   for (int64_t row = 0; row < schedule.laneRows; ++row) {
     Values known;
-    for (Value value : ofRow[row])
+    for (Value value : rowValues[row])
       if (value)
         known.push_back(value);
     for (const RowNumbers &numbers : results)
@@ -345,7 +345,7 @@ void RowsEmitter::mapUnit(ArrayRef<RowBody> bodies, const Unit &unit) {
     return;
   }
   for (const Access &access : unit.accesses)
-    emitWhere(access.isInside, [&] {
+    emitUnder(access.isInside, [&] {
       SmallVector<Values> columns(outputs.size());
       for (int64_t neighbour = 0; neighbour < layout.vector; ++neighbour) {
         const RowBody &body = bodies[laneRowOf(neighbour)];
@@ -362,7 +362,7 @@ void RowsEmitter::mapUnit(ArrayRef<RowBody> bodies, const Unit &unit) {
 void RowsEmitter::mapHeld(ArrayRef<RowBody> bodies) {
   Inputs late = allInputs();
   llvm::erase_if(late, [&](unsigned input) { return !isLate(input); });
-  // Loads of some units are under way at once.
+  // Several units are loaded at a time.
   MutableArrayRef<Unit> rest = held;
   while (!rest.empty()) {
     MutableArrayRef<Unit> units =
@@ -380,7 +380,7 @@ void RowsEmitter::emitMap() {
   if (op.getOutputNumbers(/*alongRow=*/true).empty())
     return;
   SmallVector<RowBody, 0> bodies =
-      bodiesOf(op.getMap(), /*hasAccumulator=*/false);
+      createBodies(op.getMap(), /*hasAccumulator=*/false);
   if (!isStreamed) {
     mapHeld(bodies);
     return;
@@ -403,22 +403,22 @@ void RowsEmitter::enterRow(Value number, Value isThere) {
   unsigned axis = tile.family.combineAxis;
   position[axis] = math.add(firstRow, math.mul(number, schedule.rowsAtOnce()));
   hasRow = isThere;
-  // A thread without rows reads others'.
+  // A thread without rows reads the rows of other threads.
   if (isThere)
     position[axis] = math.minimum(
         position[axis], math.sub(tile.extents[axis], schedule.laneRows));
 }
 
 void RowsEmitter::loadRowValues() {
-  ofRow.clear();
+  rowValues.clear();
   for (int64_t row = 0; row < schedule.laneRows; ++row) {
-    Values &values = ofRow.emplace_back(numInputs, Value());
+    Values &values = rowValues.emplace_back(numInputs, Value());
     for (unsigned input = 0; input < numInputs; ++input) {
       if (isAlongRow(input))
         continue;
       Value operand = tile.operands[input];
-      if (row > 0 && !isOfLaneRows(input))
-        values[input] = ofRow.front()[input];
+      if (row > 0 && !variesByLaneRow(input))
+        values[input] = rowValues.front()[input];
       else if (isa<MemRefType>(operand.getType()))
         values[input] =
             memref::LoadOp::create(b, operand, indicesOf(input, Value(), row));
@@ -437,13 +437,13 @@ void RowsEmitter::emitRow() {
   emitMap();
 }
 
-/// Rows one after the other, which stay in registers: the state of the loop is
-/// what was loaded of the next one.
+/// Emits a loop over rows that stay in registers. Its state has the elements
+/// that were loaded for the next row.
 void RowsEmitter::emitHeldLoop() {
   Inputs common, own;
   for (unsigned input : allInputs())
     (isShared(input) ? common : own).push_back(input);
-  // What rows do not share.
+  // Visits the values that rows do not share.
   auto forEachValue = [&](llvm::function_ref<void(Value &)> visit) {
     for (Unit &unit : held)
       for (unsigned input : own) {
@@ -454,7 +454,7 @@ void RowsEmitter::emitHeldLoop() {
         for (Access &access : unit.accesses)
           visit(access.inputs[input]);
       }
-    for (Values &values : ofRow)
+    for (Values &values : rowValues)
       for (Value &value : values)
         if (value)
           visit(value);
@@ -464,7 +464,7 @@ void RowsEmitter::emitHeldLoop() {
   };
   auto load = [&](Value number, Value hasNumber) {
     enterRow(number, hasNumber);
-    held = unitsOfRow();
+    held = createHeldUnits();
     for (Unit &unit : held)
       loadUnit(unit, own);
     loadRowValues();
@@ -475,7 +475,7 @@ void RowsEmitter::emitHeldLoop() {
   Value zero = math.constant(0);
   Value hasFirst = ownTrips ? isThere(zero) : Value();
   enterRow(zero, hasFirst);
-  SmallVector<Unit> shared = unitsOfRow();
+  SmallVector<Unit> shared = createHeldUnits();
   for (Unit &unit : shared)
     loadUnit(unit, common);
   exchangePieces(shared, common);
@@ -492,7 +492,7 @@ void RowsEmitter::emitHeldLoop() {
   SmallVector<Unit> nextUnits = held;
   rowNumber = number;
   enterRow(number, ownTrips ? isThere(number) : Value());
-  held = unitsOfRow();
+  held = createHeldUnits();
   for (auto [unit, sharedUnit, nextUnit] :
        llvm::zip_equal(held, shared, nextUnits)) {
     for (auto [access, sharedAccess] :
@@ -509,7 +509,7 @@ void RowsEmitter::emitHeldLoop() {
     scf::YieldOp::create(b, following);
 }
 
-/// Rows one after the other, each of which is read again for each pass.
+/// Emits a loop over rows that are read again for each pass.
 void RowsEmitter::emitStreamedLoop() {
   auto loop =
       scf::ForOp::create(b, math.constant(0), blockTrips, math.constant(1));
@@ -526,7 +526,7 @@ void RowsEmitter::emitRows() {
   if (schedule.rowLoop > 1)
     return isStreamed ? emitStreamedLoop() : emitHeldLoop();
   if (!isStreamed) {
-    held = unitsOfRow();
+    held = createHeldUnits();
     Inputs inputs = allInputs();
     llvm::erase_if(inputs, [&](unsigned input) { return isLate(input); });
     for (Unit &unit : held)
@@ -560,8 +560,7 @@ void RowsEmitter::emit() {
   firstRow = math.add(blockFirst, math.mul(rowGroup, schedule.laneRows));
   if (schedule.rowLoop > 1) {
     blockTrips = math.constant(schedule.rowLoop);
-    // Rows `rowsAtOnce` apart from the first one to the end, of which there may
-    // be none.
+    // Counts the rows from `first` to the end, `rowsAtOnce` apart.
     auto tripsFrom = [&](Value first) {
       int64_t step = schedule.rowsAtOnce();
       Value beyond = math.add(rowCount, step - 1);
@@ -611,18 +610,23 @@ class RowsPath final : public CodegenPath {
 public:
   const CodegenModel &model() const override { return rowsModel(); }
 
-protected:
-  LogicalResult emitTile(ImplicitLocOpBuilder &builder,
-                         const TileEmission &tile) const override {
-    auto op = dyn_cast<ukernel::RowReductionOp>(*tile.op);
-    if (!op)
-      return tile.op->emitOpError(
-          "expected a 'ukernel.row_reduction' for this path");
-    if (op.getPhase().has_value() != (tile.family.reduceSplit > 1))
-      return op.emitOpError("expected a phase if, and only if, rows are shared "
-                            "out in slices");
-    RowsEmitter(builder, tile, op).emit();
-    return success();
+  LogicalResult emitBlock(ImplicitLocOpBuilder &builder,
+                          BlockTiles &tiles) const override {
+    RowsKernel kernel(tiles.block);
+    return emitTiles(
+        builder, tiles, [&](const TileEmission &tile) -> LogicalResult {
+          // The kernel may come from anywhere.
+          auto op = dyn_cast<ukernel::RowReductionOp>(*tile.op);
+          if (!op)
+            return tile.op->emitOpError(
+                "expected a 'ukernel.row_reduction' for this path");
+          if (op.getPhase().has_value() != (tile.family.reduceSplit > 1))
+            return op.emitOpError(
+                "expected a phase if, and only if, rows are shared "
+                "out in slices");
+          RowsEmitter(builder, kernel, tile, op).emit();
+          return success();
+        });
   }
 };
 

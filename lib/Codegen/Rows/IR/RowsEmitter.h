@@ -22,12 +22,13 @@
 
 namespace ftuner {
 
-/// A region of scalars some of whose arguments are the same for a whole row:
-/// what depends on these alone is computed once, where the object is made.
+/// A region of scalars some of whose arguments are the same for a whole row.
+/// Operations that depend only on these are computed once, where the object is
+/// created.
 class RowBody {
 public:
-  /// `known`: a value for each argument, null where elements differ.
-  /// `position`: of the row, by axis; null along it.
+  /// `known` has a value for each argument, null if it differs by element.
+  /// `position` is the position of the row by axis, null along the row.
   RowBody(mlir::ImplicitLocOpBuilder &b, mlir::Region &region,
           mlir::ValueRange known, mlir::ValueRange position)
       : b(&b), body(&region.front()) {
@@ -49,13 +50,14 @@ public:
     }
   }
 
-  /// Whether it may be computed of any elements, such as the zeros beyond the
-  /// end of a row.
+  /// Returns true if the region may be computed for any elements, such as the
+  /// zeros beyond the end of a row.
   bool isSpeculatable() const {
     return llvm::all_of(rest, [](mlir::Operation *op) { return isPure(op); });
   }
-  /// What the region yields of one element: `arguments` are those that were not
-  /// known, in their order; `element`: its number in the row.
+  /// Returns the values that the region yields for one element. `arguments` are
+  /// the arguments that are not known, in their order, and `element` is the
+  /// element's number in the row.
   Values apply(mlir::ValueRange arguments, mlir::Value element) const {
     mlir::IRMapping mapping = invariants;
     auto next = arguments.begin();
@@ -82,42 +84,59 @@ private:
   llvm::SmallVector<mlir::Operation *> rest;
 };
 
-/// Numbers of each of a lane's rows; none, not even a first one: the neutral
-/// element in all.
+/// One number for each of a lane's rows. An empty list stands for the neutral
+/// element in all rows.
 using RowNumbers = Values;
 
+/// Facts of a kernel that all of its tiles share.
+struct RowsKernel {
+  explicit RowsKernel(const TileEmission &block)
+      : workload(*block.described), rows(workload),
+        schedule(RowsSchedule::of(block.family.schedule)),
+        layout(workload, schedule, block.family.reduceSplit),
+        grid(gridOf(block.family)) {}
+
+  const Workload &workload;
+  RowReductionView rows;
+  RowsSchedule schedule;
+  RowsLayout layout;
+  Grid grid;
+};
+
+/// Emits one tile of a kernel of rows.
 class RowsEmitter {
 public:
-  RowsEmitter(mlir::ImplicitLocOpBuilder &b, const TileEmission &tile,
-              ukernel::RowReductionOp op)
-      : b(b), math(b), tile(tile), op(op), workload(*tile.described),
-        rows(workload), schedule(RowsSchedule::of(tile.family.schedule)),
-        layout(workload, schedule, tile.family.reduceSplit),
-        grid(gridOf(tile.family)), numInputs(op.getInputs().size()) {}
+  RowsEmitter(mlir::ImplicitLocOpBuilder &b, const RowsKernel &kernel,
+              const TileEmission &tile, ukernel::RowReductionOp op)
+      : b(b), math(b), tile(tile), op(op), workload(kernel.workload),
+        rows(kernel.rows), schedule(kernel.schedule), layout(kernel.layout),
+        grid(kernel.grid), numInputs(op.getInputs().size()) {}
   void emit();
 
 private:
-  /// One access to elements that are neighbours in memory: of the row, or of a
-  /// lane's rows.
+  /// One access to elements that are neighbours in memory: in the row, or
+  /// across a lane's rows.
   struct Access {
-    /// Of the first element along the row.
+    /// Number of the first element in the row.
     mlir::Value index;
-    /// Whether it lies in the tensors; null if it does. Accesses do not reach
-    /// beyond the end of a row that they begin in.
+    /// True if the access lies in the tensors; null if it always does. Accesses
+    /// do not reach beyond the end of a row that they begin in.
     mlir::Value isInside;
-    /// Of each input along the row, a vector of its elements, or one that all
-    /// of a lane's rows share; null for others.
+    /// For each input along the row, a vector of its elements, or an element
+    /// that all of a lane's rows share; null for other inputs.
     Values inputs;
   };
-  /// The elements of a place, or across memory one of each of a lane's rows.
+  /// The elements of a place, or across memory one element for each of a lane's
+  /// rows.
   struct Unit {
-    /// The first element along the row that the lanes of a row have in this
-    /// unit, and whether all of them lie in the row.
+    /// Number in the row of the first element that the lanes of a row have in
+    /// this unit.
     mlir::Value first;
+    /// True if all elements of the unit lie in the row.
     bool isWhole = false;
     llvm::SmallVector<Access, 0> accesses;
-    /// The elements that the lane loaded, one by each side access, for each
-    /// input that lanes exchange. Empty for other inputs.
+    /// For each input that lanes exchange, the elements that the lane loaded,
+    /// one by each side access. Empty for other inputs.
     llvm::SmallVector<Values, 0> pieces;
   };
   /// One element that a lane loads or stores side by side with its neighbours,
@@ -138,52 +157,55 @@ private:
   bool isAlongRow(unsigned number) {
     return llvm::is_contained(workload.operands[number].axes, layout.rowAxis);
   }
-  /// Whether an operand is the same for rows one after the other.
+  /// Returns true if an operand is the same for rows that lanes have one after
+  /// the other.
   bool isShared(unsigned number) {
     return !llvm::is_contained(workload.operands[number].axes,
                                tile.family.combineAxis);
   }
-  /// Whether an operand has an element for each of a lane's rows.
-  bool isOfLaneRows(unsigned number) {
+  /// Returns true if an operand has an element for each of a lane's rows.
+  bool variesByLaneRow(unsigned number) {
     return layout.isAcross() &&
            llvm::is_contained(workload.operands[number].axes, layout.laneAxis);
   }
-  /// Whether neighbours of an access differ in the operand.
-  bool isOfAccess(unsigned number) {
-    return layout.isAcross() ? isOfLaneRows(number) : isAlongRow(number);
+  /// Returns true if neighbours in an access have different elements of the
+  /// operand.
+  bool variesInAccess(unsigned number) {
+    return layout.isAcross() ? variesByLaneRow(number) : isAlongRow(number);
   }
   Values indicesOf(unsigned number, mlir::Value element, int64_t laneRow = 0);
-  /// Of a neighbour in an access that begins at `index`.
+  /// Returns the indices of a neighbour in an access that begins at `index`.
   Values indicesInAccess(unsigned number, mlir::Value index, int64_t neighbour);
   bool isVector(unsigned number, mlir::Type element);
   mlir::Value loadAccess(unsigned input, mlir::Value index);
   void storeAccess(unsigned output, const Values &elements, mlir::Value index);
 
-  /// Emits `body` where a condition holds; null: everywhere.
-  void emitWhere(mlir::Value condition, llvm::function_ref<void()> body);
+  /// Emits `body` under a condition; a null condition always holds.
+  void emitUnder(mlir::Value condition, llvm::function_ref<void()> body);
   /// Returns the conjunction of two such conditions.
   mlir::Value conjunction(mlir::Value lhs, mlir::Value rhs);
-  /// Emits `body` where a condition holds; returns its values, or others where
-  /// the condition does not hold.
+  /// Emits `body` under a condition. Returns its values, or `others` if the
+  /// condition does not hold.
   Values orElse(mlir::Value condition, mlir::ValueRange others,
                 llvm::function_ref<Values()> body);
-  /// Does the same with zeros of these types.
+  /// Emits `body` under a condition. Returns its values, of `types`, or zeros
+  /// if the condition does not hold.
   Values orZeros(mlir::Value condition, mlir::TypeRange types,
                  llvm::function_ref<Values()> body);
-  /// A unit of a lane in the round that begins at `first`, of which nothing is
-  /// loaded.
-  Unit unitAt(mlir::Value first, int64_t number, bool isWhole);
+  /// Creates a unit of a lane in the round that begins at `first`, without
+  /// loads.
+  Unit createUnit(mlir::Value first, int64_t number, bool isWhole);
   /// Returns the inputs along the row that one of these regions reads.
   Inputs inputsOf(llvm::ArrayRef<mlir::Region *> regions);
   /// Returns the inputs along the row that any region reads.
   Inputs allInputs();
-  /// Returns true if held rows load an input behind all reductions, none of
+  /// Returns true if held rows load an input after all reductions, none of
   /// which reads it.
   bool isLate(unsigned input) {
     return layout.sharesLate && isShared(input) &&
            !rows.isReadByReductions(workload.operands[input]);
   }
-  /// Loads inputs of a unit: whole accesses, or the pieces of those that lanes
+  /// Loads inputs of a unit: whole accesses, or pieces of inputs that lanes
   /// exchange.
   void loadUnit(Unit &unit, llvm::ArrayRef<unsigned> inputs);
   void loadAccesses(Unit &unit, llvm::ArrayRef<unsigned> inputs);
@@ -194,43 +216,44 @@ private:
   bool isExchanged(unsigned number) {
     return layout.isExchanged() && rows.isAlongLanes(workload.operands[number]);
   }
-  /// Elements of the current row that lie between the last sector boundary
-  /// before it and its beginning, at most those of one side access.
+  /// Returns the number of elements between the last sector boundary before the
+  /// current row and the row, at most the elements of one side access.
   mlir::Value misalignment(unsigned number);
   llvm::SmallVector<Piece> piecesOf(unsigned number, const Unit &unit);
-  /// The warp's part of shared memory for elements of a type, and the number in
-  /// it of the first element of the row's lanes.
+  /// Returns the warp's part of shared memory for elements of a type.
   mlir::Value stagingMemory(mlir::Type element);
+  /// Returns the number in that memory of the first element of the row's lanes.
   mlir::Value firstStaged();
   void awaitLanes();
-  /// The elements of the lane's place, of which the first of the row's lanes
-  /// are at this number.
+  /// Loads the elements of the lane's place from shared memory, in which the
+  /// elements of the row's lanes begin at `first`.
   Values loadStaged(mlir::Value memory, mlir::Value first);
   void loadPieces(Unit &unit, unsigned input);
-  /// Gives lanes the elements of their places of what they loaded side by side.
+  /// Hands each lane the elements of its place: lanes loaded them side by side.
   void exchangePieces(llvm::MutableArrayRef<Unit> units,
                       llvm::ArrayRef<unsigned> inputs);
   /// Computes and stores the outputs of a unit's single elements.
   void mapElements(const RowBody &body, const Unit &unit,
                    llvm::ArrayRef<unsigned> outputs);
-  /// Stores a place's elements side by side with those of other lanes.
+  /// Stores a place's elements, side by side with other lanes.
   void storePieces(unsigned output, const Unit &unit, const Values &elements);
-  /// The elements of the inputs of one neighbour in an access.
+  /// Returns the elements of the inputs for one neighbour in an access.
   Values elementOf(const Access &access, int64_t neighbour);
-  /// The neighbour's number in its row.
+  /// Returns the neighbour's number in its row.
   mlir::Value numberOf(const Access &access, int64_t neighbour) {
     return layout.isAcross() ? access.index : math.add(access.index, neighbour);
   }
-  /// The position of one of a lane's rows, by axis.
+  /// Returns the position of one of a lane's rows, by axis.
   Values positionOf(int64_t laneRow);
   int64_t laneRowOf(int64_t neighbour) {
     return layout.isAcross() ? neighbour : 0;
   }
 
-  /// For each of a lane's rows, what is the same for the whole row.
-  llvm::SmallVector<RowBody, 0> bodiesOf(mlir::Region &region,
-                                         bool hasAccumulator);
-  mlir::Value neutralOf(unsigned reduction);
+  /// Creates the body of a region for each of a lane's rows, with the
+  /// operations that are the same for the whole row.
+  llvm::SmallVector<RowBody, 0> createBodies(mlir::Region &region,
+                                             bool hasAccumulator);
+  mlir::Value createNeutral(unsigned reduction);
   mlir::Value combine(unsigned reduction, mlir::Value lhs, mlir::Value rhs);
   RowNumbers combine(unsigned reduction, const RowNumbers &lhs,
                      const RowNumbers &rhs);
@@ -238,19 +261,20 @@ private:
                         const Unit &unit);
   void reduceAccess(llvm::ArrayRef<RowBody> bodies, const Access &access,
                     RowNumbers &numbers);
-  /// One number of the row's of many that a lane has, `distance` apart.
+  /// Combines the numbers that a lane has to one, as a tree: those that are far
+  /// apart first.
   RowNumbers reduceTree(unsigned reduction,
                         llvm::MutableArrayRef<RowNumbers> numbers);
   mlir::Value reduceLanes(unsigned reduction, mlir::Value value,
-                          int64_t numLanes, int64_t leastDistance = 1);
-  /// Along memory, the number of a chunk.
+                          int64_t numLanes, int64_t minDistance = 1);
+  /// Reduces a chunk to one number, of rows along memory.
   RowNumbers reduceChunk(unsigned reduction, llvm::ArrayRef<RowBody> bodies,
                          llvm::ArrayRef<Unit> units);
 
   mlir::Value exchangeMemory(unsigned reduction, mlir::Type type,
                              int64_t numbers);
-  /// Those that are held, of which nothing is loaded.
-  llvm::SmallVector<Unit> unitsOfRow();
+  /// Creates the units of a row that is held, without loads.
+  llvm::SmallVector<Unit> createHeldUnits();
   RowNumbers reduceHeld(unsigned reduction, llvm::ArrayRef<RowBody> bodies);
   RowNumbers reduceStreamed(unsigned reduction, llvm::ArrayRef<RowBody> bodies);
   RowNumbers mergeSlots(unsigned reduction, llvm::ArrayRef<mlir::Value> slots);
@@ -263,8 +287,8 @@ private:
   void emitReduction(unsigned reduction);
   // Slices.
   Values stateIndices(unsigned reduction, mlir::Value slice, int64_t laneRow);
-  /// The number of a slot's part of a segment among what slices leave.
-  mlir::Value stateOf(mlir::Value segment, mlir::Value slot) {
+  /// Returns the number of the state that a slot leaves for a segment.
+  mlir::Value stateNumber(mlir::Value segment, mlir::Value slot) {
     return math.add(math.mul(segment, layout.slots()), slot);
   }
   void storeSegment(unsigned reduction, mlir::Value segment,
@@ -277,8 +301,8 @@ private:
   void mapUnit(llvm::ArrayRef<RowBody> bodies, const Unit &unit);
   void mapHeld(llvm::ArrayRef<RowBody> bodies);
   void emitMap();
-  /// Makes a row the current one: that of this number among those that the
-  /// lanes have one after the other. `isThere`: null if all threads have it.
+  /// Makes a row the current one: row `number` of those that the lanes have one
+  /// after the other. `isThere` is null if all threads have the row.
   void enterRow(mlir::Value number, mlir::Value isThere);
   void loadRowValues();
   void emitRow();
@@ -286,25 +310,26 @@ private:
   void emitStreamedLoop();
   void emitRows();
 
-  /// Of the units of one round.
+  /// Creates the units of one round, and loads their inputs.
   llvm::SmallVector<Unit> loadRound(mlir::Value first, bool isWhole,
                                     llvm::ArrayRef<unsigned> inputs);
-  /// The elements of a segment; without a number, of the whole row.
+  /// The elements of a segment, or, without a number, of the whole row.
   struct Segment {
     mlir::Value number, begin, end;
   };
-  /// Elements of the row's segments but for the last one, and how many there
-  /// are.
-  std::pair<mlir::Value, mlir::Value> segmentsOfRow();
+  /// Returns the length of the row's segments, except for the last one, and
+  /// their number.
+  std::pair<mlir::Value, mlir::Value> computeSegments();
   Segment wholeRow();
-  /// Emits the loop over the segments of the slice, with this state, which the
-  /// body returns anew.
+  /// Emits the loop over the segments of the slice. The body takes the state
+  /// and returns the next one.
   Values forEachSegment(
       const Values &state,
       llvm::function_ref<Values(const Segment &, mlir::ValueRange state)> body);
-  /// Emits the loop over rounds of a segment that are not held, some of them at
-  /// once, with these inputs and this state. `isBackwards`: the last ones
-  /// first, which are the likeliest to be in a cache.
+  /// Emits the loop over rounds of a segment that are not held, several rounds
+  /// at a time. The body takes units with these inputs, and updates the state.
+  /// If `isBackwards`, the last rounds come first: they are the likeliest to be
+  /// in a cache.
   Values forEachRound(
       const Segment &segment, llvm::ArrayRef<unsigned> inputs,
       const Values &state, bool isBackwards,
@@ -317,39 +342,45 @@ private:
   const TileEmission &tile;
   ukernel::RowReductionOp op;
   const Workload &workload;
-  RowReductionView rows;
-  RowsSchedule schedule;
-  RowsLayout layout;
-  Grid grid;
+  const RowReductionView &rows;
+  const RowsSchedule &schedule;
+  const RowsLayout &layout;
+  const Grid &grid;
   unsigned numInputs;
-  /// Of the thread: the warp among those of its rows in the block, the number
-  /// of its rows in those of the block, and the lane among those of its rows.
-  mlir::Value warp, rowGroup, lane;
-  /// The warp among those of its rows in all slices of a segment.
+  /// Number of the thread's warp among the warps of its rows in the block.
+  mlir::Value warp;
+  /// Number of the thread's rows among the rows of the block.
+  mlir::Value rowGroup;
+  /// Number of the thread among the lanes of its rows.
+  mlir::Value lane;
+  /// Number of the thread's warp among the warps of its rows in all slices of a
+  /// segment.
   mlir::Value warpOfAll;
-  /// The block's number among those that share out the slots of a segment, and
-  /// among those that share out segments; null where there is one.
+  /// Number of the block among the blocks that share out the slots of a
+  /// segment, and among those that share out segments; null if there is one
+  /// block.
   mlir::Value slotSlice, segmentSlice;
-  /// Where the current segment ends, or the row.
+  /// End of the current segment, or of the row.
   mlir::Value end;
-  /// By axis; null for batch axes and along the row. Along memory's axis, of
-  /// the first of a lane's rows.
+  /// Position of the current row by axis; null for batch axes and along the
+  /// row. If a lane has several rows, the position of the first one.
   Values position;
-  /// Of the first of the rows that the lanes have one after the other; the
-  /// current one's number among these, null where there is one.
-  mlir::Value firstRow, rowNumber;
-  /// How many of these the block has, and the thread; null: all of them.
+  /// Position of the first of the rows that the lanes have one after the other.
+  mlir::Value firstRow;
+  /// Number of the current row among these; null if there is one row.
+  mlir::Value rowNumber;
+  /// Numbers of these rows that the block and the thread have; null for all.
   mlir::Value blockTrips, ownTrips;
-  /// Whether the thread has a row; null if all have.
+  /// True if the thread has a row; null if all threads do.
   mlir::Value hasRow;
-  /// Of each of a lane's rows, of each input that does not lie along the row,
-  /// its element.
-  llvm::SmallVector<Values, 1> ofRow;
+  /// For each of a lane's rows, the element of each input that does not lie
+  /// along the row.
+  llvm::SmallVector<Values, 1> rowValues;
   llvm::SmallVector<Unit> held;
-  /// Whether each pass reads the row again, since more than what could be held
-  /// may follow.
+  /// True if each pass reads the row again: it may be longer than what a lane
+  /// holds.
   bool isStreamed = true;
-  /// Of each reduction so far, the numbers of a lane's rows.
+  /// For each reduction so far, the numbers of a lane's rows.
   llvm::SmallVector<RowNumbers> results;
 };
 

@@ -1,11 +1,11 @@
 //===- RowsExchange.cpp - Single elements side by side --------------------===//
 //
 // A lane reduces neighbouring elements, so that a row has the same bits in
-// every kernel. Where accesses have one element, lanes that loaded their own
-// would spread each access over as many sectors as there are lanes. So the
-// lanes of a row load and store neighbours side by side, beginning at a sector
-// of memory, and hand them to each other in shared memory. Each warp has a part
-// of its own there.
+// every kernel. If each lane loaded its own elements by accesses of one
+// element, an access of the warp would touch as many sectors as there are
+// lanes. So the lanes of a row load and store neighbours side by side,
+// beginning at a sector of memory, and hand them to each other in shared
+// memory, where each warp has its own part.
 //
 //===----------------------------------------------------------------------===//
 #include "RowsEmitter.h"
@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// The sum of two numbers of which one may be negative.
+/// Creates the sum of two numbers one of which may be negative.
 static Value addSigned(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
   return arith::AddIOp::create(b, lhs, rhs, arith::IntegerOverflowFlags::nsw);
 }
@@ -111,10 +111,10 @@ void RowsEmitter::exchangePieces(MutableArrayRef<Unit> units,
         continue;
       Value memory = stagingMemory(loaded.front().getType());
       Value first = firstStaged();
-      // Lanes may still read the unit before.
+      // Lanes may still read the previous unit.
       awaitLanes();
       for (auto [piece, value] : llvm::zip_equal(piecesOf(input, unit), loaded))
-        emitWhere(piece.isInUnit, [&, value = value, &piece = piece] {
+        emitUnder(piece.isInUnit, [&, value = value, &piece = piece] {
           memref::StoreOp::create(b, value, memory,
                                   addSigned(b, first, piece.inUnit));
         });
@@ -152,8 +152,8 @@ void RowsEmitter::mapElements(const RowBody &body, const Unit &unit,
   });
   SmallVector<Values> columns(outputs.size());
   for (const Access &access : unit.accesses) {
-    // Where that harms nobody, elements beyond the end of the row are computed,
-    // too.
+    // Elements beyond the end of the row are computed, too, if that is
+    // harmless.
     Value condition = body.isSpeculatable() ? Value() : access.isInside;
     Values values = orZeros(condition, types, [&] {
       return body.apply(elementOf(access, 0), numberOf(access, 0));
@@ -167,7 +167,7 @@ void RowsEmitter::mapElements(const RowBody &body, const Unit &unit,
       continue;
     }
     for (auto [access, value] : llvm::zip_equal(unit.accesses, column))
-      emitWhere(access.isInside,
+      emitUnder(access.isInside,
                 [&, &access = access, value = value, output = output] {
                   storeAccess(output, {value}, access.index);
                 });
@@ -180,7 +180,7 @@ void RowsEmitter::storePieces(unsigned output, const Unit &unit,
   Value memory = stagingMemory(element);
   Value first = firstStaged();
   Value own = math.add(first, math.mul(lane, layout.unit));
-  // Lanes may still read the unit before.
+  // Lanes may still read the previous unit.
   awaitLanes();
   if (fillsBytes(element)) {
     auto type = VectorType::get({layout.unit}, element);
@@ -195,7 +195,7 @@ void RowsEmitter::storePieces(unsigned output, const Unit &unit,
   }
   awaitLanes();
   for (const Piece &piece : piecesOf(output, unit))
-    emitWhere(piece.isInside, [&] {
+    emitUnder(piece.isInside, [&] {
       Value value =
           memref::LoadOp::create(b, memory, addSigned(b, first, piece.inUnit));
       memref::StoreOp::create(b, value, tile.operands[output],

@@ -15,11 +15,11 @@ using namespace ftuner;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-SmallVector<RowBody, 0> RowsEmitter::bodiesOf(Region &region,
-                                              bool hasAccumulator) {
+SmallVector<RowBody, 0> RowsEmitter::createBodies(Region &region,
+                                                  bool hasAccumulator) {
   SmallVector<RowBody, 0> bodies;
   for (int64_t row = 0; row < schedule.laneRows; ++row) {
-    Values known = ofRow[row];
+    Values known = rowValues[row];
     for (const RowNumbers &numbers : results)
       known.push_back(numbers[row]);
     if (hasAccumulator)
@@ -29,7 +29,7 @@ SmallVector<RowBody, 0> RowsEmitter::bodiesOf(Region &region,
   return bodies;
 }
 
-Value RowsEmitter::neutralOf(unsigned reduction) {
+Value RowsEmitter::createNeutral(unsigned reduction) {
   return arith::ConstantOp::create(
       b, *arith::getNeutralElement(op.getCombiningOp(reduction)));
 }
@@ -85,7 +85,7 @@ void RowsEmitter::reduceAccess(ArrayRef<RowBody> bodies, const Access &access,
 
 RowNumbers RowsEmitter::reduceUnit(unsigned reduction, ArrayRef<RowBody> bodies,
                                    const Unit &unit) {
-  RowNumbers numbers(bodies.size(), neutralOf(reduction));
+  RowNumbers numbers(bodies.size(), createNeutral(reduction));
   for (const Access &access : unit.accesses)
     reduceAccess(bodies, access, numbers);
   return numbers;
@@ -99,11 +99,11 @@ RowNumbers RowsEmitter::reduceTree(unsigned reduction,
   return numbers.front();
 }
 
-/// Operations that update accumulators commute, so all lanes get the same bits.
+/// Reduces a number of each lane. The operations that update accumulators
+/// commute, so all lanes get the same bits.
 Value RowsEmitter::reduceLanes(unsigned reduction, Value value,
-                               int64_t numLanes, int64_t leastDistance) {
-  for (int64_t distance = numLanes / 2; distance >= leastDistance;
-       distance /= 2)
+                               int64_t numLanes, int64_t minDistance) {
+  for (int64_t distance = numLanes / 2; distance >= minDistance; distance /= 2)
     value = combine(reduction, value, shuffleXor(b, value, distance));
   return value;
 }
@@ -111,7 +111,8 @@ Value RowsEmitter::reduceLanes(unsigned reduction, Value value,
 RowNumbers RowsEmitter::reduceChunk(unsigned reduction,
                                     ArrayRef<RowBody> bodies,
                                     ArrayRef<Unit> units) {
-  // Lanes' numbers of places at a distance of at least `lanes` first.
+  // A lane first combines its own numbers: their places are at least `lanes`
+  // apart.
   SmallVector<RowNumbers> places(layout.roundUnits());
   for (auto [place, unit] : llvm::zip(places, units))
     place = reduceUnit(reduction, bodies, unit);
@@ -119,9 +120,9 @@ RowNumbers RowsEmitter::reduceChunk(unsigned reduction,
   return {reduceLanes(reduction, number, schedule.lanes)};
 }
 
-/// Each reduction has its own numbers, so no barrier need keep one from
-/// overwriting what is read for another. A single one has two of them, for rows
-/// in turn.
+/// Returns shared memory for the numbers of a reduction. Each reduction has its
+/// own, so no barrier between reductions is needed. A single reduction has two,
+/// which rows use in turn.
 Value RowsEmitter::exchangeMemory(unsigned reduction, Type type,
                                   int64_t numbers) {
   auto workgroup =
@@ -135,8 +136,8 @@ Value RowsEmitter::exchangeMemory(unsigned reduction, Type type,
                                 ValueRange());
 }
 
-/// Along memory, one number of the slots that lanes of a row's warps have: slot
-/// s is lane s's of warp s mod `warps`.
+/// Reduces the slots of a row's warps to one number, of rows along memory. Slot
+/// s belongs to lane s of warp s mod `warps`.
 Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
   constexpr int64_t numSlots = RowsLayout::numPlaces;
   if (schedule.warps == 1) {
@@ -167,7 +168,7 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
           math.add(index, static_cast<int64_t>(word) * numWords));
   }
   gpu::BarrierOp::create(b);
-  // Of the slots of others in the lane's place the slice's own one.
+  // A slice reads only its own slots.
   if (int64_t slices = layout.slotSlices(); slices > 1)
     index = math.add(
         first, math.add(math.mul(math.div(lane, slices), slices), slotSlice));
@@ -178,31 +179,32 @@ Value RowsEmitter::exchangeSlots(unsigned reduction, ArrayRef<Value> slots) {
                      numSlots, layout.slotSlices());
 }
 
-/// Across memory, one number of those of the warps, for each of a lane's rows.
+/// Reduces the numbers of a row's warps to one number for each of a lane's
+/// rows, of rows across memory.
 RowNumbers RowsEmitter::exchangeAcross(unsigned reduction,
                                        const RowNumbers &own) {
   if (schedule.warps == 1)
     return own;
   Value memory = exchangeMemory(reduction, own.front().getType(),
                                 schedule.rowsAtOnce() * schedule.warps);
-  // Of one row of each lane at a time, which are neighbours then.
-  auto indexOf = [&](Value ofWarp, int64_t row) {
-    Value first = math.mul(ofWarp, schedule.rowsAtOnce());
+  // Lanes store one row at a time, so that they store neighbours.
+  auto getIndex = [&](Value rowWarp, int64_t row) {
+    Value first = math.mul(rowWarp, schedule.rowsAtOnce());
     return math.add(math.add(first, row * schedule.rowLanes()), rowGroup);
   };
   for (auto [row, number] : llvm::enumerate(own))
     memref::StoreOp::create(b, number, memory,
-                            indexOf(warp, static_cast<int64_t>(row)));
+                            getIndex(warp, static_cast<int64_t>(row)));
   gpu::BarrierOp::create(b);
   SmallVector<RowNumbers> numbers(schedule.warps);
   for (int64_t other = 0; other < schedule.warps; ++other)
     for (int64_t row = 0; row < schedule.laneRows; ++row)
       numbers[other].push_back(memref::LoadOp::create(
-          b, memory, indexOf(math.constant(other), row)));
+          b, memory, getIndex(math.constant(other), row)));
   return reduceTree(reduction, numbers);
 }
 
-SmallVector<RowsEmitter::Unit> RowsEmitter::unitsOfRow() {
+SmallVector<RowsEmitter::Unit> RowsEmitter::createHeldUnits() {
   int64_t length =
       ukernel::OperatorOpInterface(op).getStaticExtents()[layout.rowAxis];
   int64_t roundUnits = layout.roundUnits();
@@ -213,13 +215,13 @@ SmallVector<RowsEmitter::Unit> RowsEmitter::unitsOfRow() {
     // Rows may end before a unit that is held.
     bool isWhole = !ShapedType::isDynamic(length) &&
                    (round + 1) * layout.round() <= length;
-    units.push_back(unitAt(first, unit % roundUnits, isWhole));
+    units.push_back(createUnit(first, unit % roundUnits, isWhole));
   }
   return units;
 }
 
-/// Of rows that are held whole. What the number of a slot or place is, the
-/// layout tells: none of it depends on the row's length at run time.
+/// Reduces rows that are held whole. The numbers of slots and places follow
+/// from the layout: they do not depend on the row's length at run time.
 RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
                                    ArrayRef<RowBody> bodies) {
   int64_t roundUnits = layout.roundUnits();
@@ -241,9 +243,9 @@ RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
   }
   if (schedule.warps == 1)
     return reduceTree(reduction, slots);
-  // All lanes of a warp have the numbers of its slots: lane s takes that of
-  // slot s.
-  Value own = neutralOf(reduction);
+  // All lanes of a warp have the numbers of its slots: lane s takes the number
+  // of slot s.
+  Value own = createNeutral(reduction);
   Value number = math.div(lane, schedule.warps);
   for (auto [slot, numbers] : llvm::enumerate(slots)) {
     if (numbers.empty())
@@ -256,9 +258,10 @@ RowNumbers RowsEmitter::reduceHeld(unsigned reduction,
   return {exchangeSlots(reduction, own)};
 }
 
-/// A round, which begins at element `start` of the row, into the slots of a
-/// lane: along memory slot s is lane s mod `lanes`'s, across memory the warp's,
-/// of all of a lane's rows.
+/// Combines a round, which begins at element `start` of the row, with the slots
+/// of a lane. Along memory, slot s belongs to lane s mod `lanes`; across
+/// memory, a slot belongs to the warp and has a number for each of a lane's
+/// rows.
 void RowsEmitter::foldRound(unsigned reduction, ArrayRef<RowBody> bodies,
                             ArrayRef<Unit> units, Value start,
                             MutableArrayRef<Value> slots) {
@@ -289,7 +292,7 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
   int64_t roundUnits = layout.roundUnits();
   Values slots(layout.isAcross() ? layout.warpSlots() * schedule.laneRows
                                  : roundUnits,
-               neutralOf(reduction));
+               createNeutral(reduction));
   Values neutral = slots;
   slots = forEachSegment(slots, [&](const Segment &segment, ValueRange total) {
     Values own = forEachRound(
@@ -303,7 +306,8 @@ RowNumbers RowsEmitter::reduceStreamed(unsigned reduction,
   return mergeSlots(reduction, slots);
 }
 
-/// One number of those that a lane's slots have: of the row, or of the slice.
+/// Reduces the numbers of a lane's slots to one number, for the row or the
+/// slice.
 RowNumbers RowsEmitter::mergeSlots(unsigned reduction, ArrayRef<Value> slots) {
   if (!layout.isAcross())
     return {exchangeSlots(reduction, slots)};
@@ -315,11 +319,11 @@ RowNumbers RowsEmitter::mergeSlots(unsigned reduction, ArrayRef<Value> slots) {
 
 void RowsEmitter::emitReduction(unsigned reduction) {
   SmallVector<RowBody, 0> bodies =
-      bodiesOf(op.getReductions()[reduction], /*hasAccumulator=*/true);
+      createBodies(op.getReductions()[reduction], /*hasAccumulator=*/true);
   RowNumbers numbers = isStreamed ? reduceStreamed(reduction, bodies)
                                   : reduceHeld(reduction, bodies);
   if (numbers.empty())
-    numbers.assign(schedule.laneRows, neutralOf(reduction));
+    numbers.assign(schedule.laneRows, createNeutral(reduction));
   results.push_back(numbers);
 }
 
@@ -327,7 +331,8 @@ void RowsEmitter::emitReduction(unsigned reduction) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// Of a slice's number of one of a lane's rows.
+/// Returns the indices of the number that a slice leaves for one of a lane's
+/// rows.
 Values RowsEmitter::stateIndices(unsigned reduction, Value slice,
                                  int64_t laneRow) {
   Values indices = indicesOf(op.getStateNumber(reduction), Value(), laneRow);
@@ -337,7 +342,7 @@ Values RowsEmitter::stateIndices(unsigned reduction, Value slice,
 }
 
 void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
-  // Along memory the lanes of the slice's slots have its number.
+  // Along memory, the lanes of the slice's slots have its number.
   Value own =
       layout.isAcross() ? warp : math.add(math.mul(warp, layout.slots()), lane);
   Value isOwn =
@@ -353,30 +358,31 @@ void RowsEmitter::storeState(unsigned reduction, const RowNumbers &numbers) {
         stateIndices(reduction, slotSlice, static_cast<int64_t>(row)));
 }
 
-/// Stores the number of the warp's only slot in a segment.
+/// Stores the number that the warp's only slot has for a segment.
 void RowsEmitter::storeSegment(unsigned reduction, Value segment,
                                Value number) {
   Value isOwn =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, warpOfAll);
   isOwn = conjunction(hasRow, isOwn);
-  emitWhere(isOwn, [&] {
+  emitUnder(isOwn, [&] {
     memref::StoreOp::create(
         b, number, tile.operands[op.getStateNumber(reduction)],
-        stateIndices(reduction, stateOf(segment, warpOfAll), 0));
+        stateIndices(reduction, stateNumber(segment, warpOfAll), 0));
   });
 }
 
-/// Each lane has a slot, and reduces its numbers of segments in turn. Their
-/// loads are under way at once.
+/// Merges segments: each lane has a slot, whose numbers it loads for all
+/// segments at once and reduces in turn.
 RowNumbers RowsEmitter::mergeSegments(unsigned reduction) {
-  Value numSegments = segmentsOfRow().second, neutral = neutralOf(reduction);
+  Value numSegments = computeSegments().second,
+        neutral = createNeutral(reduction);
   Values numbers;
   for (int64_t number = 0; number < RowsLayout::numSegments; ++number) {
     Value segment = math.constant(number);
     Values loaded = orElse(math.less(segment, numSegments), neutral, [&] {
       return Values{memref::LoadOp::create(
           b, tile.operands[op.getStateNumber(reduction)],
-          stateIndices(reduction, stateOf(segment, lane), 0))};
+          stateIndices(reduction, stateNumber(segment, lane), 0))};
     });
     numbers.push_back(loaded.front());
   }
@@ -404,7 +410,8 @@ RowNumbers RowsEmitter::mergeState(unsigned reduction) {
   return reduceTree(reduction, numbers);
 }
 
-/// One pass for all reductions of a phase, or what follows the last one.
+/// Emits one pass for all reductions of a phase, or the outputs after the last
+/// phase.
 void RowsEmitter::emitPhase(unsigned phase) {
   SmallVector<unsigned> own;
   SmallVector<Region *> regions;
@@ -413,20 +420,20 @@ void RowsEmitter::emitPhase(unsigned phase) {
   auto perReduction = static_cast<size_t>(
       layout.isAcross() ? layout.warpSlots() * schedule.laneRows
                         : layout.roundUnits());
-  for (auto [reduction, of] : llvm::enumerate(op.getPhases())) {
-    if (of < phase) {
+  for (auto [reduction, reductionPhase] : llvm::enumerate(op.getPhases())) {
+    if (reductionPhase < phase) {
       results.push_back(mergeState(reduction));
       continue;
     }
-    if (of == phase) {
+    if (reductionPhase == phase) {
       own.push_back(reduction);
       regions.push_back(&op.getReductions()[reduction]);
-      bodies.push_back(bodiesOf(op.getReductions()[reduction],
-                                /*hasAccumulator=*/true));
-      slots.append(perReduction, neutralOf(reduction));
+      bodies.push_back(createBodies(op.getReductions()[reduction],
+                                    /*hasAccumulator=*/true));
+      slots.append(perReduction, createNeutral(reduction));
     }
-    // Nothing in this phase asks for it.
-    results.emplace_back(schedule.laneRows, neutralOf(reduction));
+    // Nothing in this phase reads the result.
+    results.emplace_back(schedule.laneRows, createNeutral(reduction));
   }
   if (own.empty()) {
     storeValues();

@@ -10,8 +10,7 @@ using namespace mlir;
 using namespace ftuner;
 
 TmaCopies::TmaCopies(const WgmmaTile &of)
-    : b(of.b), math(b), of(of), tile(movedInside(b, of.tile)),
-      layout(of.layout) {
+    : b(of.b), math(b), of(of), tile(movedInside(of)), layout(of.layout) {
   prepareMaps();
   preparePackedRows();
 }

@@ -52,24 +52,19 @@ public:
     ukernel::OperatorOpInterface op = tiles.block.op;
     if (failed(ContractionTile::check(op)))
       return failure();
-    ElementType type = multipliedType(*tiles.block.described);
+    WgmmaKernel kernel(tiles.block);
     const DeviceSpec &device = tiles.block.device;
-    if (!findWgmmaInstruction(type, device))
+    if (!findWgmmaInstruction(kernel.multiplied, device))
       return op.emitOpError("expected a product of the tensor cores of ")
              << device.name;
-    WgmmaSchedule schedule = WgmmaSchedule::of(tiles.block.family.schedule);
-    if (schedule.producerWarpgroups || schedule.tma)
-      return emitWgmmaPipeline(builder, tiles);
-    return CodegenPath::emitBlock(builder, tiles);
-  }
-
-protected:
-  LogicalResult emitTile(ImplicitLocOpBuilder &builder,
-                         const TileEmission &emission) const override {
-    ContractionTile tile(emission);
-    WgmmaThread thread(builder, tile.threadId);
-    emitBySteps(WgmmaTile(builder, tile, thread));
-    return success();
+    if (kernel.schedule.producerWarpgroups || kernel.schedule.tma)
+      return emitWgmmaPipeline(builder, kernel, tiles);
+    return emitTiles(builder, tiles, [&](const TileEmission &emission) {
+      ContractionTile tile(emission);
+      WgmmaThread thread(builder, tile.threadId);
+      emitBySteps(WgmmaTile(builder, kernel, tile, thread));
+      return success();
+    });
   }
 };
 

@@ -253,10 +253,10 @@ namespace {
 /// A block whose stages have barriers.
 class Pipeline {
 public:
-  Pipeline(ImplicitLocOpBuilder &b, BlockTiles &tiles)
-      : b(b), tiles(tiles), block(tiles.block), workload(*block.described),
-        layout(wgmmaLayout(workload, block.family, /*part=*/0)),
-        thread(b, block.threadId),
+  Pipeline(ImplicitLocOpBuilder &b, const WgmmaKernel &kernel,
+           BlockTiles &tiles)
+      : b(b), kernel(kernel), tiles(tiles), block(tiles.block),
+        layout(kernel.layouts.front()), thread(b, block.threadId),
         barriers(b, sharedPointer(b, block.sharedMemory, layout.barriersOffset),
                  layout.stages, layout.clusterBlocks()) {
     thread.isElected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
@@ -281,19 +281,20 @@ private:
   Value constant(int64_t value) { return createI32(b, value); }
 
   ImplicitLocOpBuilder &b;
+  const WgmmaKernel &kernel;
   BlockTiles &tiles;
   const TileEmission &block;
-  Workload workload;
-  /// Of the first part: what is asked of it here is the same for all.
-  WgmmaLayout layout;
+  /// The layout of the first part: roles and stages are the same in all parts.
+  const WgmmaLayout &layout;
   WgmmaThread thread;
   StageBarriers barriers;
 };
 } // namespace
 
 LogicalResult ftuner::emitWgmmaPipeline(ImplicitLocOpBuilder &b,
+                                        const WgmmaKernel &kernel,
                                         BlockTiles &tiles) {
-  return Pipeline(b, tiles).emit();
+  return Pipeline(b, kernel, tiles).emit();
 }
 
 /// Without steps an operand may have no elements, and no map then.
@@ -350,13 +351,13 @@ LogicalResult Pipeline::forEach(Body body) {
   auto emitTile = [&](const TileEmission &emission,
                       ValueRange state) -> FailureOr<Values> {
     ContractionTile tile(emission);
-    WgmmaTile of(b, tile, thread);
+    WgmmaTile wgmmaTile(b, kernel, tile, thread);
     if (state.empty()) {
-      body(of, first, zero);
+      body(wgmmaTile, first, zero);
       return Values();
     }
     Value number = state[2];
-    StagePhase next = body(of, {state[0], state[1]}, number);
+    StagePhase next = body(wgmmaTile, {state[0], state[1]}, number);
     return Values{next.stage, next.parity,
                   arith::AddIOp::create(b, number, constant(1))};
   };
@@ -368,7 +369,7 @@ LogicalResult Pipeline::forEach(Body body) {
 
 LogicalResult Pipeline::emitRoles() {
   // The model has found them.
-  WgmmaRegisters registers = *wgmmaRegisters(workload, block.family);
+  WgmmaRegisters registers = *wgmmaRegisters(kernel.workload, block.family);
   auto setRegisters = [&](int64_t count, NVVM::SetMaxRegisterAction action) {
     if (registers.areMoved)
       NVVM::SetMaxRegisterOp::create(b, static_cast<uint32_t>(count), action);

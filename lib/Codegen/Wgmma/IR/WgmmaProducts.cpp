@@ -232,7 +232,7 @@ void WgmmaProducts::store(ValueRange sums, bool hasAsynchronousCopies) {
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
   int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
-  ContractionTile tile = movedInside(b, of.tile);
+  ContractionTile tile = movedInside(of);
   FragmentEpilogue(b, tile, fragments, of.schedule.accessBytes,
                    {of.thread.warp, of.thread.lane, row, column, threads,
                     layout.stagingOffset(), layout.stagingStride})

@@ -31,12 +31,13 @@ Value WgmmaThread::actsFor(ImplicitLocOpBuilder &b, int64_t warpNumber) const {
   return arith::AndIOp::create(b, isWarp, isElected);
 }
 
-WgmmaTile::WgmmaTile(ImplicitLocOpBuilder &b, const ContractionTile &tile,
-                     const WgmmaThread &thread)
-    : b(b), tile(tile), workload(*tile.described), thread(thread),
-      layout(wgmmaLayout(workload, tile.family, tile.part)),
-      schedule(WgmmaSchedule::of(tile.family.schedule)),
-      multiplied(multipliedType(workload)) {}
+WgmmaKernel::WgmmaKernel(const TileEmission &block)
+    : workload(*block.described),
+      schedule(WgmmaSchedule::of(block.family.schedule)),
+      multiplied(multipliedType(workload)) {
+  for (unsigned part = 0; part < block.family.tiles.size(); ++part)
+    layouts.push_back(wgmmaLayout(workload, block.family, part));
+}
 
 Value WgmmaTile::stagesOf(unsigned factor) const {
   return sharedPointer(b, tile.sharedMemory,
@@ -51,10 +52,10 @@ Value WgmmaTile::emitSteps() const {
 }
 
 /// Computes in 32 bits, which hold the coordinates of boxes.
-ContractionTile ftuner::movedInside(ImplicitLocOpBuilder &b,
-                                    const ContractionTile &given) {
-  ContractionTile tile = given;
-  WgmmaLayout layout = wgmmaLayout(*tile.described, tile.family, tile.part);
+ContractionTile ftuner::movedInside(const WgmmaTile &given) {
+  ImplicitLocOpBuilder &b = given.b;
+  const WgmmaLayout &layout = given.layout;
+  ContractionTile tile = given.tile;
   auto toI32 = [&](Value index) {
     return b.createOrFold<arith::IndexCastOp>(b.getI32Type(), index);
   };

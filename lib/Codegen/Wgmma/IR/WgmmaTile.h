@@ -22,13 +22,28 @@ struct WgmmaThread {
   Value isElected;
 };
 
+/// Facts of a kernel that all of its tiles share.
+struct WgmmaKernel {
+  explicit WgmmaKernel(const TileEmission &block);
+
+  const Workload &workload;
+  WgmmaSchedule schedule;
+  /// The type in which instructions multiply.
+  ElementType multiplied;
+  /// The layout of each part of the family.
+  llvm::SmallVector<WgmmaLayout, 2> layouts;
+};
+
 /// A tile that a block computes, and its place in shared memory. Whatever a
 /// thread does for the tile, it does in a role: `WgmmaProducts` multiplies,
 /// `TmaCopies` and `ThreadCopies` copy. WgmmaPipeline.cpp deals the roles out
 /// to warpgroups, WgmmaEmitter.cpp gives all of them to every thread.
 struct WgmmaTile {
-  WgmmaTile(mlir::ImplicitLocOpBuilder &b, const ContractionTile &tile,
-            const WgmmaThread &thread);
+  WgmmaTile(mlir::ImplicitLocOpBuilder &b, const WgmmaKernel &kernel,
+            const ContractionTile &tile, const WgmmaThread &thread)
+      : b(b), tile(tile), workload(kernel.workload), thread(thread),
+        layout(kernel.layouts[tile.part]), schedule(kernel.schedule),
+        multiplied(kernel.multiplied) {}
 
   /// A pointer to the stages of a factor, lhs (0) or rhs (1).
   Value stagesOf(unsigned factor) const;
@@ -40,9 +55,8 @@ struct WgmmaTile {
   const ContractionTile &tile;
   const Workload &workload;
   const WgmmaThread &thread;
-  WgmmaLayout layout;
-  WgmmaSchedule schedule;
-  /// The type in which instructions multiply.
+  const WgmmaLayout &layout;
+  const WgmmaSchedule &schedule;
   ElementType multiplied;
 };
 
@@ -52,8 +66,7 @@ struct WgmmaTile {
 /// box that lies outside takes an SM 5 to 10 cycles, one inside 1 to 2
 /// (docs/latency-tensor-cores.md). It stores what the tile stores. Each role
 /// moves it where it needs it: positions would take registers in main loops.
-ContractionTile movedInside(mlir::ImplicitLocOpBuilder &b,
-                            const ContractionTile &tile);
+ContractionTile movedInside(const WgmmaTile &given);
 
 /// The copies of both factors into the first stage by threads, which have
 /// numbers below `WgmmaLayout::copyingThreads`.

@@ -91,10 +91,6 @@ Workload ftuner::toUnrangedWorkload(ukernel::OperatorOpInterface op) {
   return workload;
 }
 
-bool ftuner::hasVectorEpilogue(ukernel::OperatorOpInterface op) {
-  return hasVectorEpilogue(toUnrangedWorkload(op));
-}
-
 //===----------------------------------------------------------------------===//
 // Support
 //===----------------------------------------------------------------------===//

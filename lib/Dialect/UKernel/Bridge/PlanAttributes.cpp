@@ -329,7 +329,7 @@ llvm::Expected<ukernel::PlanAttr> ftuner::toAttribute(MLIRContext *context,
       toPredictionsAttribute(context, plan.predictions), rankings);
 }
 
-Plan ftuner::toPlan(ukernel::PlanAttr attribute) {
+static Plan decodePlan(ukernel::PlanAttr attribute) {
   Plan plan;
   for (ukernel::FamilyAttr family : attribute.getFamilies())
     plan.families.push_back(toKernelFamily(family));
@@ -365,6 +365,11 @@ Plan ftuner::toPlan(ukernel::PlanAttr attribute) {
   for (ukernel::RankingAttr ranking : attribute.getRankings())
     plan.rankings.push_back(toRanking(ranking));
   return plan;
+}
+
+const Plan &ftuner::toPlan(ukernel::PlanAttr attribute) {
+  return cast<ukernel::UKernelDialect>(attribute.getDialect())
+      .decodeOnce<Plan>(attribute, [&] { return decodePlan(attribute); });
 }
 
 llvm::Expected<std::vector<KernelFamily>>

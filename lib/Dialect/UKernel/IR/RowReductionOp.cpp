@@ -23,9 +23,13 @@ SmallVector<utils::IteratorType> RowReductionOp::getLoopIteratorTypes() {
   return kinds;
 }
 
-StringRef RowReductionOp::getAxisName(unsigned axis) {
+StringRef RowReductionOp::nameAxis(unsigned axis, unsigned rowAxis) {
   static constexpr StringLiteral space[kMaxSpaceAxes] = {"m", "n", "b0", "b1"};
-  return axis == getRowAxis() ? StringLiteral("r") : space[axis];
+  return axis == rowAxis ? StringLiteral("r") : space[axis];
+}
+
+StringRef RowReductionOp::getAxisName(unsigned axis) {
+  return nameAxis(axis, getRowAxis());
 }
 
 OperandRole RowReductionOp::getOperandRole(unsigned number) {
@@ -66,9 +70,9 @@ SmallVector<unsigned, 3> RowReductionOp::getPhases() {
   for (Region &region : getReductions()) {
     auto results = region.getArguments().drop_back().take_back(phases.size());
     unsigned phase = 0;
-    for (auto [result, of] : llvm::zip_equal(results, phases))
+    for (auto [result, resultPhase] : llvm::zip_equal(results, phases))
       if (!result.use_empty())
-        phase = std::max(phase, of + 1);
+        phase = std::max(phase, resultPhase + 1);
     phases.push_back(phase);
   }
   return phases;
@@ -169,20 +173,20 @@ LogicalResult RowReductionOp::verifyRegions() {
   auto elementType = [&](unsigned number) {
     return getElementTypeOrSelf((*this)->getOperand(number).getType());
   };
-  SmallVector<Type> elements, ofRows;
+  SmallVector<Type> elements, rowValues;
   for (unsigned number : llvm::seq<unsigned>(getInputs().size())) {
     elements.push_back(elementType(number));
     if (!isAlongRow(number))
-      ofRows.push_back(elements.back());
+      rowValues.push_back(elements.back());
   }
   for (unsigned number : llvm::seq<unsigned>(getReductions().size()))
     if (failed(verifyReduction(*this, number, elements)))
       return failure();
   llvm::append_range(elements, getAccumulatorTypes());
-  llvm::append_range(ofRows, getAccumulatorTypes());
+  llvm::append_range(rowValues, getAccumulatorTypes());
   // row_reduction_c4.
   if (failed(verifyScalarRegion(
-          *this, getValues(), "values", ofRows,
+          *this, getValues(), "values", rowValues,
           llvm::map_to_vector(getOutputNumbers(false), elementType))) ||
       failed(verifyScalarRegion(
           *this, getMap(), "map", elements,
@@ -235,7 +239,7 @@ SmallVector<SliceState> RowReductionOp::getSliceStates() {
                              [&](Type type) { return SliceState{type, map}; });
 }
 
-/// The operator of a phase.
+/// Builds the operator of a phase.
 static Operation *buildPhase(RowReductionOp op, OpBuilder &builder,
                              ValueRange states, int64_t phase) {
   SmallVector<Value> outputs(op.getOutputs());
@@ -243,13 +247,13 @@ static Operation *buildPhase(RowReductionOp op, OpBuilder &builder,
   SmallVector<Attribute> maps(op.getIndexingMaps().getValue());
   for (const SliceState &state : op.getSliceStates())
     maps.push_back(AffineMapAttr::get(state.map));
-  auto of = cast<RowReductionOp>(builder.clone(*op));
-  of.getOutputsMutable().assign(outputs);
-  of.setIndexingMapsAttr(builder.getArrayAttr(maps));
-  of.setPhase(phase);
-  of.removePlanAttr();
-  of.removeRangesAttr();
-  return of;
+  auto phaseOp = cast<RowReductionOp>(builder.clone(*op));
+  phaseOp.getOutputsMutable().assign(outputs);
+  phaseOp.setIndexingMapsAttr(builder.getArrayAttr(maps));
+  phaseOp.setPhase(phase);
+  phaseOp.removePlanAttr();
+  phaseOp.removeRangesAttr();
+  return phaseOp;
 }
 
 Operation *RowReductionOp::buildSlice(OpBuilder &builder, ValueRange states) {
@@ -264,86 +268,19 @@ SmallVector<Operation *> RowReductionOp::buildLaterSlices(OpBuilder &builder,
   return phases;
 }
 
-/// What a body computes of each element, apart from what is the same for the
-/// whole row and is computed once.
-static std::vector<Operations> elementOperations(RowReductionOp op, Block &body,
-                                                 size_t reductions) {
-  llvm::DenseSet<Value> known;
-  size_t inputs = op.getInputs().size();
-  for (BlockArgument argument : body.getArguments()) {
-    unsigned number = argument.getArgNumber();
-    if (number < inputs ? !op.isAlongRow(number) : number < inputs + reductions)
-      known.insert(argument);
-  }
-  std::vector<Operations> result;
-  for (Operation &inner : body) {
-    auto index = dyn_cast<IndexOp>(inner);
-    if (index ? index.getAxis() != op.getRowAxis()
-              : isInvariant(inner,
-                            [&](Value value) { return known.contains(value); }))
-      known.insert(inner.result_begin(), inner.result_end());
-    else
-      collectOperations(inner, result);
-  }
-  return result;
-}
-
 void RowReductionOp::describe(Workload &workload) {
-  unsigned row = getRowAxis();
-  AxisSet all = AxisSet::first(row + 1), space = AxisSet::first(row);
-  std::vector<Read> elements, ofRows;
-  for (unsigned input : llvm::seq<unsigned>(getInputs().size())) {
-    elements.push_back(Read::operand(input));
-    if (!isAlongRow(input))
-      ofRows.push_back(Read::operand(input));
-  }
-  for (unsigned number : llvm::seq<unsigned>(getReductions().size())) {
-    Block &body = getReductions()[number].front();
-    Computation reduction;
-    reduction.name = "reduction" + std::to_string(number);
-    reduction.axes = all;
-    reduction.reduce = {row};
-    // What it asks for: other reductions may share a pass with it, and other
-    // operands need not be loaded for it.
-    for (auto [read, argument] : llvm::zip(elements, body.getArguments()))
-      if (!argument.use_empty())
-        reduction.reads.push_back(read);
-    reduction.operations = elementOperations(*this, body, number);
-    reduction.state.emplace();
-    auto [merge, identity] = mergeOf(body);
-    reduction.state->merge = merge;
-    Accumulator &accumulator = reduction.state->accumulators.front();
-    accumulator.name = reduction.name;
-    accumulator.type = toElementType(getAccumulatorTypes()[number]);
-    accumulator.identity = identity;
-    workload.computations.push_back(std::move(reduction));
-    elements.push_back(Read::computation(number));
-    ofRows.push_back(Read::computation(number));
-  }
-  auto add = [&](StringRef name, AxisSet axes, std::vector<Read> reads,
-                 Region &body, bool alongRow) {
-    Computation computation;
-    computation.name = name.str();
-    computation.axes = axes;
-    computation.reads = std::move(reads);
-    computation.operations =
-        alongRow
-            ? elementOperations(*this, body.front(), getReductions().size())
-            : collectOperations(body.front());
-    computation.writes = getOutputNumbers(alongRow);
-    if (!computation.writes.empty())
-      workload.computations.push_back(std::move(computation));
-  };
-  if (getPhase()) {
-    Computation states;
-    states.name = "states";
-    states.axes = space;
-    for (unsigned number : llvm::seq<unsigned>(getReductions().size())) {
-      states.reads.push_back(Read::computation(number));
-      states.writes.push_back(getStateNumber(number));
-    }
-    workload.computations.push_back(std::move(states));
-  }
-  add("values", space, std::move(ofRows), getValues(), /*alongRow=*/false);
-  add("map", all, std::move(elements), getMap(), /*alongRow=*/true);
+  RowBodies bodies;
+  bodies.rowAxis = getRowAxis();
+  for (unsigned input : llvm::seq<unsigned>(getInputs().size()))
+    bodies.inputsAlongRow.push_back(isAlongRow(input));
+  for (Region &reduction : getReductions())
+    bodies.reductions.push_back(&reduction.front());
+  bodies.values = &getValues().front();
+  bodies.map = &getMap().front();
+  bodies.valueOutputs = getOutputNumbers(/*alongRow=*/false);
+  bodies.mapOutputs = getOutputNumbers(/*alongRow=*/true);
+  if (getPhase())
+    for (unsigned number : llvm::seq<unsigned>(getReductions().size()))
+      bodies.states.push_back(getStateNumber(number));
+  setRowComputations(workload, bodies);
 }

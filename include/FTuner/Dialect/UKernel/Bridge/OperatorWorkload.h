@@ -24,10 +24,6 @@ Workload toWorkload(ukernel::OperatorOpInterface op);
 /// no ranges.
 Workload toUnrangedWorkload(ukernel::OperatorOpInterface op);
 
-/// Whether kernels of the operator move what the epilogue reads and writes in
-/// vectors (Alignment.h).
-bool hasVectorEpilogue(ukernel::OperatorOpInterface op);
-
 /// The name that an axis has in the workload.
 std::string axisNameOf(ukernel::OperatorOpInterface op, unsigned axis);
 
@@ -49,9 +45,13 @@ public:
   PathSupport by(llvm::ArrayRef<const CodegenModel *> chosen) const;
   /// Names of the paths, those that were added last.
   std::vector<llvm::StringRef> pathsFor(const Workload &workload) const;
-  /// Success if there is one; else why not, what every path says, of the first
-  /// device where there are several.
+  /// Returns success if one of the paths computes the workload; else the reason
+  /// of every path, for the first device if there are several.
   llvm::Error check(const Workload &workload) const;
+  /// Returns true if one of the paths computes the workload.
+  bool supports(const Workload &workload) const {
+    return !llvm::errorToBool(check(workload));
+  }
 
 private:
   std::vector<DeviceSpec> devices;

@@ -40,7 +40,9 @@ llvm::SmallVector<int64_t> reduceAxesOf(const Workload &workload);
 /// Without the remarks, which are told when the plan is made.
 llvm::Expected<ukernel::PlanAttr> toAttribute(mlir::MLIRContext *context,
                                               const Plan &plan);
-Plan toPlan(ukernel::PlanAttr attribute);
+/// Returns the plan that an attribute holds, read once: the dialect keeps it
+/// for all passes, and for what is written of the module after them.
+const Plan &toPlan(ukernel::PlanAttr attribute);
 
 /// ukernel.plan, once dispatched: names of the workloads whose kernels it
 /// describes (`workload` of #ukernel.entry), an array of strings.

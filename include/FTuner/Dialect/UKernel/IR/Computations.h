@@ -59,6 +59,29 @@ void setComputations(Workload &workload, AxisSet reduce,
                      const ComputationBodies &bodies,
                      llvm::function_ref<void(ContractionParts &)> change = {});
 
+/// Scalar bodies of a row reduction (`ukernel.row_reduction`), and the operands
+/// that they read and write.
+struct RowBodies {
+  /// The axis along which a row lies, the last one.
+  unsigned rowAxis = 0;
+  /// For each input, true if it has an element for each element of a row.
+  llvm::SmallVector<bool> inputsAlongRow;
+  /// The body of each reduction: its arguments are all inputs, the results of
+  /// the reductions before it, and its accumulator.
+  llvm::SmallVector<mlir::Block *> reductions;
+  /// The bodies that yield outputs of rows and of elements, and the numbers of
+  /// these outputs as operands.
+  mlir::Block *values = nullptr, *map = nullptr;
+  llvm::SmallVector<unsigned, 2> valueOutputs, mapOutputs;
+  /// The numbers, as operands, of the states that a slice of a row leaves, one
+  /// for each reduction; empty for an operator that reduces whole rows.
+  llvm::SmallVector<unsigned> states;
+};
+
+/// Makes the computations of a row reduction, for a workload that has axes and
+/// operands.
+void setRowComputations(Workload &workload, const RowBodies &bodies);
+
 //===----------------------------------------------------------------------===//
 // Operators
 //===----------------------------------------------------------------------===//

@@ -21,6 +21,8 @@
 
 #include "llvm/ADT/StringMap.h"
 #include <functional>
+#include <memory>
+#include <mutex>
 
 #include "FTuner/Dialect/UKernel/IR/ScheduleAttrInterface.h.inc"
 

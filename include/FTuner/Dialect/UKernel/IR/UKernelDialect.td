@@ -76,6 +76,20 @@ def UKernel_Dialect : Dialect {
     ::ftuner::ukernel::ScheduleAttrInterface
     makeSchedule(const ::ftuner::Schedule &schedule) const;
 
+    /// Returns the core's value that an attribute stands for. `decode` makes it
+    /// at the first request: attributes are immutable and live as long as the
+    /// dialect, so the value never changes. Each kind of attribute stands for
+    /// values of one type. Threads may ask at the same time.
+    template <typename T>
+    const T &decodeOnce(::mlir::Attribute attribute,
+                        ::llvm::function_ref<T()> decode) {
+      std::lock_guard<std::mutex> lock(decodedMutex);
+      std::shared_ptr<void> &value = decoded[attribute];
+      if (!value)
+        value = std::make_shared<T>(decode());
+      return *static_cast<const T *>(value.get());
+    }
+
     /// Function argument: symbolic shape, e.g. ["T", 768].
     static constexpr ::llvm::StringLiteral kShapeAttrName = "ukernel.shape";
     /// Module: ranges of the symbols, a dictionary of #ukernel.range.
@@ -93,6 +107,8 @@ def UKernel_Dialect : Dialect {
   private:
     /// By the name of the path.
     ::llvm::StringMap<SchedulePath> schedulePaths;
+    ::llvm::DenseMap<::mlir::Attribute, std::shared_ptr<void>> decoded;
+    std::mutex decodedMutex;
 
   public:
   }];

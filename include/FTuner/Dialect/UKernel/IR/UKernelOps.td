@@ -341,7 +341,10 @@ def UKernel_RowReductionOp : UKernel_Op<"row_reduction", [
     static constexpr unsigned kMaxSpaceAxes = 4;
     /// The axis along which a row lies, the last one.
     unsigned getRowAxis();
-    /// Whether an operand has an element for each of a row, and not one alone.
+    /// Returns the name of an axis of rows that lie along `rowAxis`.
+    static ::llvm::StringRef nameAxis(unsigned axis, unsigned rowAxis);
+    /// Returns true if an operand has an element for each element of a row, and
+    /// not a single one.
     bool isAlongRow(unsigned number);
     /// The outputs but for states that are or are not so, by their numbers as
     /// operands.

@@ -2,7 +2,6 @@
 #include "../ScalarSchedule.h"
 #include "FTuner/Codegen/IR/CodegenPath.h"
 #include "FTuner/Codegen/IR/ScheduleAttr.h"
-#include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Runtime/EmulatedTensorMap.h"
 #include "FTuner/Schedule/Grid.h"
 #include "TestOps.h"
@@ -22,7 +21,7 @@ class ScalarEmitter {
 public:
   ScalarEmitter(ImplicitLocOpBuilder &b, const TileEmission &tile)
       : b(b), tile(tile), op(cast<ukernel::ReductionOpInterface>(*tile.op)),
-        grid(gridOf(tile.family)), workload(toWorkload(op)),
+        grid(gridOf(tile.family)), workload(*tile.described),
         maps(tile.family.path().tensorMaps(workload, tile.family, tile.part)),
         position(op.getNumAxes()) {}
   void emit();
@@ -50,7 +49,7 @@ private:
   const TileEmission &tile;
   ukernel::ReductionOpInterface op;
   Grid grid;
-  Workload workload;
+  const Workload &workload;
   SmallVector<TensorMap> maps;
   /// By axis; null for batch axes, and for reduce axes outside of their loops.
   SmallVector<Value> position;

@@ -37,7 +37,7 @@ void ftuner::reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
   AffineMap windows = op.getMatchingIndexingMap(read[0]);
   if (windows.isProjectedPermutation())
     return;
-  // Loops over the one position go.
+  // Loops over the only position of a window are dropped.
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   SmallVector<utils::IteratorType> iterators;
   SmallVector<AffineExpr> loops;
@@ -58,7 +58,7 @@ void ftuner::reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
     return simplifyAffineMap(
         map.replaceDimsAndSymbols(loops, {}, iterators.size(), 0));
   };
-  // A dilation has no meaning where a window has one element.
+  // A dilation has no meaning for a window of one element.
   auto undilated = [&](AffineMap map) {
     SmallVector<AffineExpr> positions(map.getResults());
     for (AffineExpr &position : positions)
@@ -102,13 +102,13 @@ void ftuner::reduceWholeWindow(linalg::LinalgOp op, RewriterBase &rewriter) {
 }
 
 //===----------------------------------------------------------------------===//
-// Loops that are no neighbours
+// Loops that are not neighbours
 //===----------------------------------------------------------------------===//
 
-/// The loops that an operator reduces, those together that are neighbours in
-/// all operands.
+/// Returns the loops that an operator reduces, in groups of loops that are
+/// neighbours in all operands.
 static SmallVector<ReassociationIndices>
-neighboursReducedBy(linalg::LinalgOp op) {
+groupReductionLoops(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<unsigned> reduced;
   op.getReductionDims(reduced);
@@ -130,7 +130,7 @@ neighboursReducedBy(linalg::LinalgOp op) {
 
 namespace {
 
-/// Makes two reductions of one.
+/// Splits a reduction into two.
 class ReductionSplitter {
 public:
   ReductionSplitter(linalg::LinalgOp op, Operation *combining,
@@ -146,28 +146,29 @@ public:
   SmallVector<linalg::LinalgOp> split(ArrayRef<int64_t> inner);
 
 private:
-  /// A tensor of neutral elements.
+  /// Creates a tensor of neutral elements.
   Value createNeutral(ArrayRef<OpFoldResult> sizes) {
     Value value = arith::ConstantOp::create(rewriter, loc, neutral);
     Value empty = tensor::EmptyOp::create(rewriter, loc, sizes, wide);
     return linalg::FillOp::create(rewriter, loc, value, empty).getResult(0);
   }
-  /// The operation, on f32 where it was on a narrower type.
-  Value widened(OpBuilder &b, Operation *operation, ValueRange operands) {
+  /// Creates an operation on f32 from one on a narrower type.
+  Value createWide(OpBuilder &b, Operation *operation, ValueRange operands) {
     SmallVector<Value> values;
     for (Value operand : operands)
       values.push_back(wide == own ? operand : promoted(b, loc, operand));
     OperationState state(loc, operation->getName());
     state.addOperands(values);
     state.addTypes(values.front().getType());
-    // What a sum of all integers does not overflow, one of some may.
+    // A sum of some integers may overflow where the sum of all does not.
     if (isa<FloatType>(values.front().getType()))
       state.addAttributes(operation->getAttrs());
     return b.create(state)->getResult(0);
   }
   void buildInnerBody(OpBuilder &b, ValueRange arguments);
-  /// The result, of what all loops but the start gave.
-  Value finish(Value sum);
+  /// Creates the result from the reduction of all loops: adds the value that
+  /// the operator starts from.
+  Value createResult(Value sum);
 
   linalg::LinalgOp op;
   Operation *combining;
@@ -192,12 +193,12 @@ void ReductionSplitter::buildInnerBody(OpBuilder &b, ValueRange arguments) {
     SmallVector<Value> operands;
     for (Value operand : inner.getOperands())
       operands.push_back(mapping.lookupOrDefault(operand));
-    mapping.map(inner.getResult(0), widened(b, &inner, operands));
+    mapping.map(inner.getResult(0), createWide(b, &inner, operands));
   }
   linalg::YieldOp::create(b, loc, mapping.lookup(combining->getResult(0)));
 }
 
-Value ReductionSplitter::finish(Value sum) {
+Value ReductionSplitter::createResult(Value sum) {
   Value init = op.getDpsInits()[0];
   auto fill = init.getDefiningOp<linalg::FillOp>();
   Value output = fill ? fill.output() : init;
@@ -215,7 +216,7 @@ Value ReductionSplitter::finish(Value sum) {
              rewriter, loc, type, inputs, empty, maps, iterators,
              [&](OpBuilder &b, Location, ValueRange arguments) {
                Value start = fill ? fill.value() : arguments[1];
-               Value all = widened(b, combining, {start, arguments[0]});
+               Value all = createWide(b, combining, {start, arguments[0]});
                linalg::YieldOp::create(b, loc, rounded(b, loc, all, own));
              })
       .getResult(0);
@@ -239,7 +240,7 @@ ReductionSplitter::split(ArrayRef<int64_t> inner) {
     rest.push_back(
         std::exchange(iterators[loop], utils::IteratorType::parallel));
   }
-  // The inner loops, for each point of the others.
+  // First the inner loops, for each point of the other loops.
   Value partial = createNeutral(sizes);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap last = maps.back();
@@ -249,7 +250,7 @@ ReductionSplitter::split(ArrayRef<int64_t> inner) {
       iterators, [&](OpBuilder &b, Location, ValueRange arguments) {
         buildInnerBody(b, arguments);
       });
-  // Then the others.
+  // Then the other loops.
   Value init = op.getDpsInits()[0];
   Value start = init;
   if (wide != own) {
@@ -262,11 +263,11 @@ ReductionSplitter::split(ArrayRef<int64_t> inner) {
       rewriter, loc, start.getType(), first.getResult(0), start,
       ArrayRef<AffineMap>{rewriter.getMultiDimIdentityMap(rest.size()), output},
       rest, [&](OpBuilder &b, Location, ValueRange arguments) {
-        Value next = widened(b, combining, {arguments[1], arguments[0]});
+        Value next = createWide(b, combining, {arguments[1], arguments[0]});
         linalg::YieldOp::create(b, loc, next);
       });
   rewriter.replaceOp(op, wide == own ? second.getResult(0)
-                                     : finish(second.getResult(0)));
+                                     : createResult(second.getResult(0)));
   return {first, second};
 }
 
@@ -274,7 +275,7 @@ SmallVector<linalg::LinalgOp> ftuner::splitReduction(linalg::LinalgOp op,
                                                      RewriterBase &rewriter) {
   if (!hasPlainMaps(op))
     return {};
-  SmallVector<ReassociationIndices> groups = neighboursReducedBy(op);
+  SmallVector<ReassociationIndices> groups = groupReductionLoops(op);
   constexpr unsigned kMaxLoops = ukernel::RowReductionOp::kMaxSpaceAxes + 1;
   if (groups.size() < 2 ||
       op.getNumLoops() + 1 - groups.back().size() > kMaxLoops)
