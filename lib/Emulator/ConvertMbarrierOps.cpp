@@ -1,6 +1,6 @@
 //===- ConvertMbarrierOps.cpp - Mbarriers and registers -------------------===//
+#include "Barriers/Mbarrier.h"
 #include "KernelConverter.h"
-#include "Mbarrier.h"
 
 using namespace mlir;
 using namespace ftuner::emulator;

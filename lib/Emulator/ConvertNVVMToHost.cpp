@@ -1,6 +1,6 @@
 //===- ConvertNVVMToHost.cpp - NVVM dialect to host code ------------------===//
 #include "ConvertNVVMToHost.h"
-#include "Fiber.h"
+#include "Fibers/Fiber.h"
 #include "KernelConverter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelConverter.h"
-#include "WarpMatrix.h"
+#include "Matrices/WarpMatrix.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"

@@ -2,7 +2,7 @@
 #ifndef FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
 #define FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
 
-#include "MemoryChecker.h"
+#include "Checks/MemoryChecker.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 #include <vector>

@@ -2,8 +2,8 @@
 #ifndef FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
 #define FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
 
+#include "Block/ExecutionCounter.h"
 #include "ConvertNVVMToHost.h"
-#include "ExecutionCounter.h"
 #include "FTuner/Emulator/Counters.h"
 #include "llvm/ADT/DenseMap.h"
 #include <deque>

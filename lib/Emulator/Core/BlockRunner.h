@@ -9,17 +9,17 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 #define FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 
-#include "AsyncCopies.h"
-#include "BlockBarriers.h"
-#include "BlockMemory.h"
-#include "BulkCopies.h"
-#include "ClusterBarrier.h"
-#include "Mbarriers.h"
-#include "RegisterPool.h"
-#include "Scheduler.h"
-#include "Transfers.h"
-#include "WarpCollectives.h"
-#include "WarpgroupProducts.h"
+#include "Barriers/BlockBarriers.h"
+#include "Barriers/ClusterBarrier.h"
+#include "Barriers/Mbarriers.h"
+#include "Block/BlockMemory.h"
+#include "Block/Scheduler.h"
+#include "Copies/AsyncCopies.h"
+#include "Copies/BulkCopies.h"
+#include "Copies/Transfers.h"
+#include "Warps/RegisterPool.h"
+#include "Warps/WarpCollectives.h"
+#include "Warps/WarpgroupProducts.h"
 
 namespace ftuner::emulator {
 

@@ -6,6 +6,8 @@ using namespace ftuner::emulator;
 
 extern "C" {
 
+Fiber *ftuner_emulator_thread() { return Scheduler::running(); }
+
 void ftuner_emulator_barrier(Fiber *thread, uint32_t id, uint32_t site) {
   thread->runner->barriers.wait(*thread, id, site);
 }

@@ -9,7 +9,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
 #define FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
 
-#include "Fiber.h"
+#include "Fibers/Fiber.h"
 #include <array>
 
 extern "C" {
