@@ -5,8 +5,8 @@
 // before workloads are formed.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TARGET_IREEPATTERNS_H
-#define FTUNER_LIB_TARGET_IREEPATTERNS_H
+#ifndef FTUNER_LIB_TARGET_IREE_IREEPATTERNS_H
+#define FTUNER_LIB_TARGET_IREE_IREEPATTERNS_H
 
 #include "FTuner/Pipelines/Pipelines.h"
 
@@ -39,4 +39,4 @@ findProductPatterns(mlir::ModuleOp module, const FTunerOptions &options,
 
 } // namespace ftuner::iree
 
-#endif // FTUNER_LIB_TARGET_IREEPATTERNS_H
+#endif // FTUNER_LIB_TARGET_IREE_IREEPATTERNS_H

@@ -5,8 +5,8 @@
 // --mlir-print-op-generic.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TARGET_IREEOPS_H
-#define FTUNER_LIB_TARGET_IREEOPS_H
+#ifndef FTUNER_LIB_TARGET_IREE_IREEOPS_H
+#define FTUNER_LIB_TARGET_IREE_IREEOPS_H
 
 #include "FTuner/Target/Iree.h"
 
@@ -65,4 +65,4 @@ mlir::Operation *buildDispatch(mlir::ImplicitLocOpBuilder &b,
 
 } // namespace ftuner::iree
 
-#endif // FTUNER_LIB_TARGET_IREEOPS_H
+#endif // FTUNER_LIB_TARGET_IREE_IREEOPS_H

@@ -1,6 +1,6 @@
 //===- LibraryModule.h - The module object of a library ---------*- C++ -*-===//
-#ifndef FTUNER_LIB_TARGET_LIBRARYMODULE_H
-#define FTUNER_LIB_TARGET_LIBRARYMODULE_H
+#ifndef FTUNER_LIB_TARGET_LIBRARY_LIBRARYMODULE_H
+#define FTUNER_LIB_TARGET_LIBRARY_LIBRARYMODULE_H
 
 #include "FTuner/Target/Library.h"
 
@@ -35,4 +35,4 @@ void limitExports(llvm::Module &code, const llvm::StringSet<> &exports,
 
 } // namespace ftuner
 
-#endif // FTUNER_LIB_TARGET_LIBRARYMODULE_H
+#endif // FTUNER_LIB_TARGET_LIBRARY_LIBRARYMODULE_H

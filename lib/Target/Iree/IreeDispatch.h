@@ -14,8 +14,8 @@
 // itself and allocates for it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef FTUNER_LIB_TARGET_IREEDISPATCH_H
-#define FTUNER_LIB_TARGET_IREEDISPATCH_H
+#ifndef FTUNER_LIB_TARGET_IREE_IREEDISPATCH_H
+#define FTUNER_LIB_TARGET_IREE_IREEDISPATCH_H
 
 #include "FTuner/Kernel/KernelBuilder.h"
 #include "FTuner/Search/Plan.h"
@@ -58,4 +58,4 @@ mlir::ValueRange buildDispatches(ukernel::OperatorOpInterface op,
 
 } // namespace ftuner::iree
 
-#endif // FTUNER_LIB_TARGET_IREEDISPATCH_H
+#endif // FTUNER_LIB_TARGET_IREE_IREEDISPATCH_H
