@@ -82,7 +82,7 @@ _SOFTMAX, _SOFTMAX_VECTOR, _SOFTMAX_MERGE = 60.0, 112.0, 150.0
 _NORM_VECTOR, _NORM_MERGE = 70.0, 525.0
 # Of the RMS norm for an element of each lane in both passes; of rotary embeddings for a pair.
 _RMS, _PAIR = 20.0, 140.0
-# Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
+# Cycles of a shuffle and of a barrier (lib/CostModel/Latency/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
 # Elements next to each other that a warp accesses at once: a vector of four in each lane.
