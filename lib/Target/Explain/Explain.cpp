@@ -44,7 +44,7 @@ ftuner::collectWorkloads(ModuleOp module) {
     std::string function = toIdentifier(workload.workload.name);
     workload.name = function + "_" + std::to_string(numbers[function]++);
     workload.workload.name = workload.name;
-    workload.location = positionOf(op.getLoc());
+    workload.location = sourcePosition(op.getLoc());
     workload.planName = plan.getSymName().str();
     auto known =
         llvm::find_if(result, [&](const WorkloadExplanation &explained) {

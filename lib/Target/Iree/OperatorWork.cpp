@@ -141,8 +141,8 @@ void WorkCollector::add(Operation *op, AffineExpr flops, bool isContraction) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   work.operators.push_back(
       {linalgOp ? operatorNameOf(linalgOp) : op->getName().getStringRef().str(),
-       positionOf(op->getLoc(), /*hasFolder=*/false), isWorkload, isContraction,
-       flops});
+       sourcePosition(op->getLoc(), /*hasFolder=*/false), isWorkload,
+       isContraction, flops});
 }
 
 void WorkCollector::visit(Operation *op) {

@@ -1,5 +1,6 @@
-//===- KernelCompiler.cpp - Converted kernels to machine code -------------===//
-#include "KernelCompiler.h"
+//===- EmulatedKernelCompiler.cpp - Converted kernels to machine code
+//------===//
+#include "EmulatedKernelCompiler.h"
 #include "ConvertNVVMToHost.h"
 #include "FTuner/Emulator/FloatConversions.h"
 #include "RuntimeFunctions.h"
@@ -14,10 +15,11 @@
 using namespace ftuner::emulator;
 using namespace llvm::orc;
 
-KernelCompiler::KernelCompiler() = default;
-KernelCompiler::~KernelCompiler() = default;
+EmulatedKernelCompiler::EmulatedKernelCompiler() = default;
+EmulatedKernelCompiler::~EmulatedKernelCompiler() = default;
 
-llvm::Expected<std::unique_ptr<KernelCompiler>> KernelCompiler::create() {
+llvm::Expected<std::unique_ptr<EmulatedKernelCompiler>>
+EmulatedKernelCompiler::create() {
   static const bool hasTarget = !llvm::InitializeNativeTarget() &&
                                 !llvm::InitializeNativeTargetAsmPrinter();
   if (!hasTarget)
@@ -27,7 +29,7 @@ llvm::Expected<std::unique_ptr<KernelCompiler>> KernelCompiler::create() {
     return builder.takeError();
   removeFlushingConversions(builder->getTargetTriple(), builder->getFeatures());
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
-  std::unique_ptr<KernelCompiler> compiler(new KernelCompiler);
+  std::unique_ptr<EmulatedKernelCompiler> compiler(new EmulatedKernelCompiler);
   auto machine = builder->createTargetMachine();
   if (!machine)
     return machine.takeError();
@@ -65,7 +67,7 @@ ftuner::emulator::translateKernel(const HostKernel &kernel,
 }
 
 llvm::Expected<CompiledKernel>
-KernelCompiler::compile(const HostKernel &kernel) {
+EmulatedKernelCompiler::compile(const HostKernel &kernel) {
   auto context = std::make_unique<llvm::LLVMContext>();
   auto translated = translateKernel(kernel, *context, *machine);
   if (!translated)

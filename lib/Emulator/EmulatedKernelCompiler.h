@@ -1,6 +1,6 @@
-//===- KernelCompiler.h - Converted kernels to machine code -----*- C++ -*-===//
-#ifndef FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
-#define FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
+//===- EmulatedKernelCompiler.h - Converted kernels as code ----*- C++ -*-===//
+#ifndef FTUNER_LIB_EMULATOR_EMULATEDKERNELCOMPILER_H
+#define FTUNER_LIB_EMULATOR_EMULATEDKERNELCOMPILER_H
 
 #include "Checks/MemoryChecker.h"
 #include "llvm/Support/Error.h"
@@ -33,15 +33,15 @@ translateKernel(const HostKernel &kernel, llvm::LLVMContext &context,
 
 /// Compiles kernels for the machine it runs on, each apart from the others, so
 /// that their symbols cannot collide.
-class KernelCompiler {
+class EmulatedKernelCompiler {
 public:
-  static llvm::Expected<std::unique_ptr<KernelCompiler>> create();
-  ~KernelCompiler();
+  static llvm::Expected<std::unique_ptr<EmulatedKernelCompiler>> create();
+  ~EmulatedKernelCompiler();
 
   llvm::Expected<CompiledKernel> compile(const HostKernel &kernel);
 
 private:
-  KernelCompiler();
+  EmulatedKernelCompiler();
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   unsigned compiledKernels = 0;
@@ -49,4 +49,4 @@ private:
 
 } // namespace ftuner::emulator
 
-#endif // FTUNER_LIB_EMULATOR_KERNELCOMPILER_H
+#endif // FTUNER_LIB_EMULATOR_EMULATEDKERNELCOMPILER_H
