@@ -395,8 +395,9 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     result.trainedOn[name.str()] = *rows;
   }
   for (const auto &[name, value] : *deviations) {
-    const llvm::json::Object *of = value.getAsObject();
-    std::optional<int64_t> rows = countIn(of ? of->get("rows") : nullptr);
+    const llvm::json::Object *object = value.getAsObject();
+    std::optional<int64_t> rows =
+        countIn(object ? object->get("rows") : nullptr);
     if (!rows)
       return error("deviations: expected 'rows' of device '" + StringRef(name) +
                    "' as a whole number from 0 on");
@@ -405,7 +406,7 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     for (auto [key, to] :
          {std::pair(StringRef("overall"), &deviation.overall),
           std::pair(StringRef("between"), &deviation.between)}) {
-      std::optional<double> number = of->getNumber(key);
+      std::optional<double> number = object->getNumber(key);
       if (!number || !(*number >= 0) || !std::isfinite(*number))
         return error("deviations: expected '" + key + "' of device '" +
                      StringRef(name) + "' as a number from 0 on");

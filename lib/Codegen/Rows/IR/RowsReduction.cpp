@@ -413,12 +413,12 @@ void RowsEmitter::emitPhase(unsigned phase) {
   auto perReduction = static_cast<size_t>(
       layout.isAcross() ? layout.warpSlots() * schedule.laneRows
                         : layout.roundUnits());
-  for (auto [reduction, of] : llvm::enumerate(op.getPhases())) {
-    if (of < phase) {
+  for (auto [reduction, reductionPhase] : llvm::enumerate(op.getPhases())) {
+    if (reductionPhase < phase) {
       results.push_back(mergeState(reduction));
       continue;
     }
-    if (of == phase) {
+    if (reductionPhase == phase) {
       own.push_back(reduction);
       regions.push_back(&op.getReductions()[reduction]);
       bodies.push_back(bodiesOf(op.getReductions()[reduction],

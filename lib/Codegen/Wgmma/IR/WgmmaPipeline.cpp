@@ -350,13 +350,13 @@ LogicalResult Pipeline::forEach(Body body) {
   auto emitTile = [&](const TileEmission &emission,
                       ValueRange state) -> FailureOr<Values> {
     ContractionTile tile(emission);
-    WgmmaTile of(b, tile, thread);
+    WgmmaTile wgmma(b, tile, thread);
     if (state.empty()) {
-      body(of, first, zero);
+      body(wgmma, first, zero);
       return Values();
     }
     Value number = state[2];
-    StagePhase next = body(of, {state[0], state[1]}, number);
+    StagePhase next = body(wgmma, {state[0], state[1]}, number);
     return Values{next.stage, next.parity,
                   arith::AddIOp::create(b, number, constant(1))};
   };

@@ -66,9 +66,9 @@ SmallVector<unsigned, 3> RowReductionOp::getPhases() {
   for (Region &region : getReductions()) {
     auto results = region.getArguments().drop_back().take_back(phases.size());
     unsigned phase = 0;
-    for (auto [result, of] : llvm::zip_equal(results, phases))
+    for (auto [result, resultPhase] : llvm::zip_equal(results, phases))
       if (!result.use_empty())
-        phase = std::max(phase, of + 1);
+        phase = std::max(phase, resultPhase + 1);
     phases.push_back(phase);
   }
   return phases;
@@ -243,13 +243,13 @@ static Operation *buildPhase(RowReductionOp op, OpBuilder &builder,
   SmallVector<Attribute> maps(op.getIndexingMaps().getValue());
   for (const SliceState &state : op.getSliceStates())
     maps.push_back(AffineMapAttr::get(state.map));
-  auto of = cast<RowReductionOp>(builder.clone(*op));
-  of.getOutputsMutable().assign(outputs);
-  of.setIndexingMapsAttr(builder.getArrayAttr(maps));
-  of.setPhase(phase);
-  of.removePlanAttr();
-  of.removeRangesAttr();
-  return of;
+  auto copy = cast<RowReductionOp>(builder.clone(*op));
+  copy.getOutputsMutable().assign(outputs);
+  copy.setIndexingMapsAttr(builder.getArrayAttr(maps));
+  copy.setPhase(phase);
+  copy.removePlanAttr();
+  copy.removeRangesAttr();
+  return copy;
 }
 
 Operation *RowReductionOp::buildSlice(OpBuilder &builder, ValueRange states) {

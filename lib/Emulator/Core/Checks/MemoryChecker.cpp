@@ -118,7 +118,7 @@ std::string MemoryChecker::describe(const Place &place,
   auto size = [](size_t bytes) {
     return " (" + std::to_string(bytes) + " bytes)";
   };
-  auto whose = [&] {
+  auto owner = [&] {
     return place.isRemote
                ? joinText(" of block ", place.memory - memories.data(),
                           " of the cluster")
@@ -127,10 +127,10 @@ std::string MemoryChecker::describe(const Place &place,
   switch (place.kind) {
   case Place::DynamicShared:
     return at(place.memory->dynamicBase) + "dynamic shared memory" +
-           size(place.memory->dynamicBytes) + whose();
+           size(place.memory->dynamicBytes) + owner();
   case Place::StaticShared:
     return at(place.memory->staticBase) + "static shared memory" +
-           size(place.memory->staticBytes) + whose();
+           size(place.memory->staticBytes) + owner();
   case Place::Stack:
     return "on the thread's stack";
   case Place::Global:
