@@ -100,23 +100,10 @@ struct DeviceFigure {
 };
 } // namespace
 
-/// In the order in which predictors read them (DEVICE_FIGURES in
-/// python/ftuner/learned/dataset.py).
 static constexpr DeviceFigure deviceFigures[numDeviceFigures] = {
-    {"sm_count", &LatencyDevice::smCount},
-    {"clock_mhz", &LatencyDevice::clockMhz},
-    {"fp32_lanes", &LatencyDevice::fp32Lanes},
-    {"warp_schedulers", &LatencyDevice::warpSchedulers},
-    {"load_store_lanes", &LatencyDevice::loadStoreLanes},
-    {"tf32_rate", &LatencyDevice::tf32Rate},
-    {"f16_rate", &LatencyDevice::f16Rate},
-    {"i8_rate", &LatencyDevice::i8Rate},
-    {"dram_gbps", &LatencyDevice::dramGbps},
-    {"l2_bytes", &LatencyDevice::l2Bytes},
-    {"shared_memory_per_sm_bytes", &LatencyDevice::sharedMemoryPerSmBytes},
-    {"registers_per_sm", &LatencyDevice::registersPerSm},
-    {"max_threads_per_sm", &LatencyDevice::maxThreadsPerSm},
-    {"max_blocks_per_sm", &LatencyDevice::maxBlocksPerSm},
+#define FTUNER_LATENCY_LEARNED_DEVICE(MEMBER, NAME, VALUE)                     \
+  {NAME, &LatencyDevice::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
 static std::vector<float> figuresOf(const LatencyDevice &device) {

@@ -1,6 +1,6 @@
 //===- LaunchCounter.cpp - Counts what a launch executes ------------------===//
 #include "LaunchCounter.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>

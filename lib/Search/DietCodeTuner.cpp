@@ -1,7 +1,7 @@
 //===- DietCodeTuner.cpp - Learned search of micro-kernels ----------------===//
 #include "DietCodeTuner.h"
 #include "DietCodePlan.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Candidates.h"
 #include "RandomDraws.h"

@@ -154,7 +154,7 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
     [
         ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × {fields}, but got 1 × 2 × {fields}"),
         ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × {fields}"),
-        ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
+        ("parts", lambda x: x * np.nan, "row 0: field 'is_streaming': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
         ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 19, but got 3 × 18"),
         ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),

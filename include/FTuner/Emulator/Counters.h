@@ -12,7 +12,7 @@
 //  * Requests to global memory move sectors of 32 bytes. The ideal number is
 //    that of the different bytes, packed.
 //  * Requests to shared memory take wavefronts: 32 banks give a word of 4 bytes
-//    each (FTuner/CostModel/LatencyFormulas.h has the rule; 8 rows of a matrix
+//    each (FTuner/CostModel/WarpAccess.h has the rule; 8 rows of a matrix
 //    go at once). The ideal number is that without conflicts of banks.
 //
 // Instructions are those of the kernel at the level of the NVVM dialect, before

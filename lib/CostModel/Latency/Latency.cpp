@@ -10,6 +10,7 @@
 #include "FTuner/CostModel/CostModel.h"
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Workload/RowReduction.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Hashing.h"
@@ -115,7 +116,9 @@ public:
     plain.numParts = launch.numParts;
     plain.grid = launch.grid;
     for (unsigned i = 0; i < launch.numParts; ++i) {
-      plain.blocks[i] = launch.parts[i].table->block;
+      plain.blocks[i] = std::visit(
+          [](const auto &table) -> LatencyKernel { return table.block; },
+          *launch.parts[i].table);
       plain.counts[i] = launch.parts[i].count;
       plain.steps[i] = launch.parts[i].steps;
     }
@@ -148,9 +151,9 @@ private:
   /// LatencyGrid::boxCycles of a launch.
   double boxCycles(const Launch &launch, llvm::ArrayRef<int64_t> shape,
                    const Program &program) const;
-  /// With registers of its own, and without shared memory, which belongs to the
-  /// family.
-  const LatencyBlock &block(const KernelFamily &family, unsigned part);
+  /// Returns a part's block with registers of its own, and without shared
+  /// memory, which belongs to the family.
+  const LatencyKernel &block(const KernelFamily &family, unsigned part);
   const ShapeFacts &facts(llvm::ArrayRef<int64_t> shape);
   /// Contiguous bytes that a step reads of a row of an operand.
   double runBytes(OperandRole role, const BlockTile &tile) const;
@@ -168,7 +171,7 @@ private:
   /// The axis of rows that lie along memory, and the bytes of their elements.
   std::optional<unsigned> alongAxis;
   int64_t alongBytes = 0;
-  llvm::DenseMap<FamilyKey, LatencyBlock, KeyInfo> blocks;
+  llvm::DenseMap<FamilyKey, LatencyKernel, KeyInfo> blocks;
   /// Behind pointers: prices are large, and many hold on to them.
   llvm::DenseMap<FamilyKey, std::unique_ptr<Prices>, KeyInfo> families;
   /// The last one again, as a family is often asked for with shape after shape.
@@ -211,7 +214,7 @@ static FamilyKey keyOf(const KernelFamily &family,
 }
 
 /// Operations of a block by type.
-static double &operationsOf(LatencyBlock &block, TensorPipe pipe) {
+static double &operationsOf(LatencyLoop &block, TensorPipe pipe) {
   switch (pipe) {
   case TensorPipe::TF32:
     return block.tf32Operations;
@@ -223,16 +226,8 @@ static double &operationsOf(LatencyBlock &block, TensorPipe pipe) {
   llvm_unreachable("unknown pipe");
 }
 
-const LatencyBlock &Evaluator::block(const KernelFamily &family,
-                                     unsigned part) {
-  auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
-  LatencyBlock &block = it->second;
-  if (!isNew)
-    return block;
-  BlockWork work = family.path().work(workload, family, part, device);
-  block.warps = work.warps;
-  block.kTile = work.kTile;
-  block.fma = work.fma;
+static LatencyLoop loopOf(const BlockWork &work) {
+  LatencyLoop block;
   for (const TensorWork &tensor : work.tensor) {
     block.tensorInstructions += tensor.instructions;
     block.hasPeakRate |= tensor.hasPeakRate;
@@ -240,15 +235,13 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   }
   block.isPersistent = work.isPersistent;
   block.hidesStores = work.hidesStores;
-  if (family.clusterBlocks() > 1)
-    block.clusterCycles = 2 * kClusterBarrierCycles;
-  block.registersPerThread = work.registersPerThread;
-  block.otherInstructions = work.otherInstructions;
   block.loadedRegisters = work.loadedRegisters;
-  block.l2Bytes = work.globalBytes;
-  // No more than the whole of it.
-  block.exposedLoads = 1 / std::max(work.stepsAhead, 1.0);
-  block.isStreaming = work.isStreaming;
+  block.headCycles = work.headCycles;
+  return block;
+}
+
+static LatencyStream streamOf(const BlockWork &work) {
+  LatencyStream block;
   block.specialOperations = work.specialOperations;
   block.storedBytes = work.storedBytes;
   block.heldSteps = work.heldSteps;
@@ -259,8 +252,32 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
   block.runBytes = work.runBytes;
   block.syncCycles =
       kShuffleCycles * work.shuffles + kBarrierCycles * work.barriers;
-  block.headCycles = work.headCycles;
+  return block;
+}
+
+const LatencyKernel &Evaluator::block(const KernelFamily &family,
+                                      unsigned part) {
+  auto [it, isNew] = blocks.try_emplace(keyOf(family, part));
+  LatencyKernel &kernel = it->second;
+  if (!isNew)
+    return kernel;
+  BlockWork work = family.path().work(workload, family, part, device);
+  if (work.isStreaming)
+    kernel = streamOf(work);
+  else
+    kernel = loopOf(work);
+  LatencyBlock &block = commonBlock(kernel);
+  block.warps = work.warps;
+  block.kTile = work.kTile;
+  block.fma = work.fma;
+  if (family.clusterBlocks() > 1)
+    block.clusterCycles = 2 * kClusterBarrierCycles;
+  block.registersPerThread = work.registersPerThread;
+  block.otherInstructions = work.otherInstructions;
   block.epilogueInstructions = work.epilogueInstructions;
+  block.l2Bytes = work.globalBytes;
+  // No more than the whole of it.
+  block.exposedLoads = 1 / std::max(work.stepsAhead, 1.0);
   double leastCycles = 32 / figures.loadStoreLanes;
   for (const WarpAccess &access : work.accesses) {
     bool isShared = access.kind == WarpAccess::Kind::SharedLoad ||
@@ -270,7 +287,7 @@ const LatencyBlock &Evaluator::block(const KernelFamily &family,
     (isShared ? block.sharedCycles : block.globalLines) +=
         access.count * std::max(cycles, leastCycles);
   }
-  return block;
+  return kernel;
 }
 
 const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
@@ -287,11 +304,12 @@ const Evaluator::Prices &Evaluator::prices(const KernelFamily &family) {
   KernelResources needs = family.path().resources(workload, family);
   double registers = 0;
   for (unsigned part = 0; part < family.tiles.size(); ++part)
-    registers = std::max(registers, block(family, part).registersPerThread);
+    registers = std::max(registers,
+                         commonBlock(block(family, part)).registersPerThread);
   for (unsigned part = 0; part < family.tiles.size(); ++part) {
-    LatencyBlock priced = block(family, part);
-    priced.registersPerThread = registers;
-    priced.sharedMemoryBytes =
+    LatencyKernel priced = block(family, part);
+    commonBlock(priced).registersPerThread = registers;
+    commonBlock(priced).sharedMemoryBytes =
         needs.sharedMemoryBytes + device.reservedSharedMemoryBytes();
     prices->parts.push_back(tabulate(figures, priced, constants));
     prices->runs.push_back({runBytes(OperandRole::Lhs, family.tiles[part]),
@@ -380,15 +398,16 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.partition.first, program.partition.second};
   double along = static_cast<double>(program.partition.blocks());
-  auto blocksAlong = [&](unsigned of) {
-    return of == axis ? along
-                      : static_cast<double>(ceilDiv(shape[of], any[of]));
+  auto blocksAlong = [&](unsigned space) {
+    return space == axis
+               ? along
+               : static_cast<double>(ceilDiv(shape[space], any[space]));
   };
   // Blocks with several elements of a batch make one problem of these.
   double batch = 1;
-  for (unsigned of : llvm::ArrayRef(spaceAxes).drop_front(
+  for (unsigned space : llvm::ArrayRef(spaceAxes).drop_front(
            std::min<size_t>(spaceAxes.size(), 2)))
-    batch *= blocksAlong(of);
+    batch *= blocksAlong(space);
   llvm::ArrayRef<unsigned> tiled = llvm::ArrayRef(spaceAxes).take_front(2);
   double others = split * clusterBlocks;
   for (unsigned other : spaceAxes)
@@ -405,10 +424,10 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
     grid.lhsRunBytes = prices.runs[part].lhs;
     grid.rhsRunBytes = prices.runs[part].rhs;
   }
-  auto place = [&](unsigned of, double &blocks, double &tile) {
-    blocks = blocksAlong(of);
-    tile = of == axis ? covered / along : any[of];
-    if (of != cluster.axis)
+  auto place = [&](unsigned space, double &blocks, double &tile) {
+    blocks = blocksAlong(space);
+    tile = space == axis ? covered / along : any[space];
+    if (space != cluster.axis)
       return;
     blocks *= clusterBlocks;
     tile /= clusterBlocks;

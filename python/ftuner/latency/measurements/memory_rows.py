@@ -329,8 +329,8 @@ def launches_of_blocks(
     `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses;
     `row_bytes`: those of a row, at whose begin accesses begin, or 0.
     """
-    fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
-    fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
+    fields: dict[str, Any] = dict(shared_memory_bytes=0, shared_cycles=0, direct_registers=0)
+    fields.update(part, is_streaming=1, k_tile=1, count=blocks, steps=1)
     grid: dict[str, Any] = {name: 1.0 for name in model().grid_fields}
     grid.update(
         lhs_bytes=0.0,
