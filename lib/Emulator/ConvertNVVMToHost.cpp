@@ -226,7 +226,7 @@ Value KernelConverter::site(Operation *op) {
 // Memory spaces
 //===----------------------------------------------------------------------===//
 
-/// Whether a global has a value other than undefined.
+/// Returns whether a global has a value other than undefined.
 static bool isInitialized(LLVM::GlobalOp global) {
   if (global.getValueAttr())
     return true;

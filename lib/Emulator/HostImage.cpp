@@ -33,7 +33,7 @@ namespace ftuner::emulator {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What LLVM generates code for.
+/// The machine that LLVM generates code for.
 struct HostTarget {
   const llvm::Target *target;
   llvm::Triple triple;

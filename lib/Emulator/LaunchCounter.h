@@ -48,8 +48,8 @@ private:
   /// have not had one fewer than the others.
   struct Stream {
     RequestKind kind;
-    uint32_t lanes;     ///< Those of the warp.
-    uint32_t phase = 0; ///< How often they had met.
+    uint32_t lanes;     ///< Lanes of the warp.
+    uint32_t phase = 0; ///< Number of times that they had met.
     /// Requests that are complete, and were counted and removed.
     uint32_t numCounted = 0;
     std::array<uint32_t, kWarpSize> numArrivals = {};

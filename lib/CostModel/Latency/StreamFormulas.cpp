@@ -35,7 +35,7 @@ struct StreamTerms {
 };
 } // namespace
 
-/// Whether a block loads a row once, and the next one meanwhile.
+/// Returns whether a block loads a row once, and the next one meanwhile.
 static bool holdsRows(const StreamPart &part) {
   return part.steps <= part.table->block.heldSteps;
 }

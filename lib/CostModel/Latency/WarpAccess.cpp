@@ -5,7 +5,7 @@
 
 using namespace ftuner;
 
-/// Whether every lane that takes part has the address of its neighbour.
+/// Returns whether every lane that takes part has the address of its neighbour.
 static bool neighboursAgree(const std::array<int64_t, 32> &address) {
   for (unsigned lane = 0; lane < 32; lane += 2)
     if (address[lane] >= 0 && address[lane + 1] >= 0 &&

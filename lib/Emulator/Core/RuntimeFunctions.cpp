@@ -1,4 +1,4 @@
-//===- RuntimeFunctions.cpp - What compiled kernels call ------------------===//
+//===- RuntimeFunctions.cpp - Functions that kernels call -----------------===//
 #include "RuntimeFunctions.h"
 #include "BlockRunner.h"
 

@@ -48,7 +48,7 @@ static size_t countBindings(const KernelSignature &signature) {
                         });
 }
 
-/// Whether a dispatch can pass so many parameters.
+/// Returns whether a dispatch can pass so many parameters.
 static bool canPass(const KernelSignature &signature, IreeTarget target) {
   size_t bindings = countBindings(signature);
   return bindings <= kMaxBindings &&

@@ -68,7 +68,8 @@ private:
   }
   /// Elements from one index of a dense tensor's dimension to the next.
   Value stride(Value tensor, int64_t dim);
-  /// Whether rows are whole vectors; tensors begin at aligned addresses.
+  /// Returns whether rows are whole vectors; tensors begin at aligned
+  /// addresses.
   Value buildAligned(int64_t alignment);
   Value buildFamily();
   SmallVector<Value> countBlocks(unsigned family);

@@ -33,7 +33,8 @@ struct Product {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// Whether IREE can tell that the body of an operator equals another one.
+/// Returns whether IREE can tell that the body of an operator equals another
+/// one.
 static bool isComparable(linalg::LinalgOp op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -49,8 +50,8 @@ static bool isElementwise(linalg::LinalgOp op) {
          op->getNumResults() == 1 && op.hasPureTensorSemantics();
 }
 
-/// Whether an operator gives elements of its only input, by another order or
-/// repeated.
+/// Returns whether an operator gives elements of its only input, by another
+/// order or repeated.
 static bool movesData(linalg::LinalgOp op) {
   if (!isElementwise(op) || op.getNumDpsInputs() != 1)
     return false;
@@ -190,7 +191,7 @@ static void setSymbols(ModuleOp module, ArrayRef<NamedAttribute> symbols) {
                   DictionaryAttr::get(module.getContext(), symbols));
 }
 
-/// Whether a slice becomes one workload, of which nothing is left over.
+/// Returns whether a slice becomes one workload, of which nothing is left over.
 static bool isOneWorkload(const Slice &slice, SizeRanges &ranges,
                           const FTunerOptions &options) {
   Operation *root = slice.back();
@@ -232,7 +233,7 @@ static Slice largestWorkload(const Product &product, SizeRanges &ranges,
   return {};
 }
 
-/// Whether two functions are equal but for their names and ranges.
+/// Returns whether two functions are equal but for their names and ranges.
 static bool areAlike(func::FuncOp lhs, func::FuncOp rhs) {
   if (lhs.getFunctionType() != rhs.getFunctionType())
     return false;

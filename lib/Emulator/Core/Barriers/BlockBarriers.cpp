@@ -9,9 +9,9 @@ using namespace ftuner::emulator;
 
 bool BlockBarriers::open() {
   size_t waiting = scheduler.count(Fiber::State::AtBarrier);
-  size_t through = scheduler.count(Fiber::State::Exited) +
-                   scheduler.count(Fiber::State::Killed);
-  if (waiting == 0 || waiting + through != scheduler.fibers().size())
+  size_t ended = scheduler.count(Fiber::State::Exited) +
+                 scheduler.count(Fiber::State::Killed);
+  if (waiting == 0 || waiting + ended != scheduler.fibers().size())
     return false;
   if (!check()) {
     scheduler.cluster().isStopped = true;

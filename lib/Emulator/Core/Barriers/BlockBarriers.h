@@ -43,7 +43,7 @@ private:
 
   struct Named {
     uint32_t expected = 0, arrived = 0, waiting = 0;
-    std::array<uint32_t, kMaxWarps> lanes = {}; ///< Of each warp, that came.
+    std::array<uint32_t, kMaxWarps> lanes = {}; ///< Lanes that came, by warp.
     VectorClock clock;
   };
 

@@ -20,7 +20,7 @@ public:
   void arrive(Fiber &fiber, uint32_t options, uint32_t site);
   void wait(Fiber &fiber, uint32_t site);
 
-  /// Whether all of the block's threads came to it, or are through.
+  /// Returns whether all of the block's threads came to it, or are through.
   bool isReached() const;
   /// Lets the threads go that wait there; returns false after a report.
   bool leave();

@@ -34,7 +34,7 @@ enum ClusterArrival : uint32_t {
 /// arrivals and all bytes are there that it expects.
 struct Mbarrier {
   static constexpr uint32_t kBytes = 8, kMaxCount = (1 << 20) - 1;
-  /// What lies in its memory, so that a write there is noticed.
+  /// A mark in the mbarrier's memory, so that a write there is noticed.
   static constexpr uint64_t kMark = 0x7265697272616d62;
 
   char *address;
@@ -45,11 +45,11 @@ struct Mbarrier {
   int64_t pending = 0;   ///< Arrivals to come in this phase.
   int64_t bytes = 0;     ///< Bytes to come, less those that came too early.
   uint32_t phase = 0;    ///< Phases since its initialisation.
-  const Fiber *initThread = nullptr; ///< Who initialised it,
-  uint32_t initTime = 0;             ///< and when, in the checks of races.
-  bool isFenced = false; ///< Who did that has executed a fence since.
-  uint32_t time = 0;     ///< Of its actor in the checks of races.
-  /// What is known from the arrivals in this phase, and until its start.
+  const Fiber *initThread = nullptr; ///< The thread that initialised it,
+  uint32_t initTime = 0;             ///< and its time, in checks of races.
+  bool isFenced = false; ///< `initThread` has executed a fence since.
+  uint32_t time = 0;     ///< Its actor's time in checks of races.
+  /// Clocks of the arrivals in this phase, and of those until its start.
   VectorClock arriving, completed;
 };
 

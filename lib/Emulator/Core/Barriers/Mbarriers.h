@@ -18,7 +18,7 @@
 
 namespace ftuner::emulator {
 
-/// Those of a block.
+/// The mbarriers of a block.
 class Mbarriers {
 public:
   Mbarriers(Scheduler &scheduler, BlockMemory &memory)
@@ -44,8 +44,8 @@ public:
   /// the cluster, be it a relaxed one.
   void fence(const Fiber &fiber);
   void release(Fiber &fiber);
-  /// The same, and what the thread wrote becomes visible to the asynchronous
-  /// proxy.
+  /// Like `fence`; makes what the thread wrote visible to the asynchronous
+  /// proxy, too.
   void fenceProxy(Fiber &fiber) {
     fence(fiber);
     if (MemoryChecker *checker = scheduler.checker())

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kGuardBytes = 1024;
 /// Bytes before and after those, so that wild reads yield NaN and do not crash.
 constexpr size_t kSlackBytes = 256 * 1024;
-constexpr size_t kAlignment = 1024; ///< Of dynamic shared memory.
+constexpr size_t kAlignment = 1024; ///< Dynamic shared memory's.
 /// Matrix descriptors hold the low bits of addresses in shared memory.
 constexpr size_t kWindowBytes = size_t(1) << MatrixDescriptor::kAddressBits;
 

@@ -21,7 +21,7 @@
 
 namespace ftuner::emulator {
 
-/// What shared memory holds that nobody wrote: NaN of any type.
+/// The bytes of shared memory that nobody wrote: NaN of any type.
 constexpr unsigned char kPoison = 0xff;
 
 class BlockMemory {

@@ -1,4 +1,4 @@
-//===- Cluster.h - What the blocks of a cluster share -----------*- C++ -*-===//
+//===- Cluster.h - State that blocks of a cluster share ---------*- C++ -*-===//
 //
 // The blocks of a cluster run together. Each does some things for threads of
 // the others, for which it has an entry here. A kernel without clusters has
@@ -18,7 +18,7 @@ class BlockMemory;
 class BulkCopies;
 class Mbarriers;
 
-/// What a block does for threads of others.
+/// The roles in which a block serves threads of other blocks.
 struct ClusterBlock {
   BlockMemory *memory;
   Mbarriers *mbarriers;
@@ -28,11 +28,11 @@ struct ClusterBlock {
 struct Cluster {
   std::vector<ClusterBlock> blocks; ///< By rank.
   bool isStopped = false;           ///< By an error or an interruption.
-  uint64_t events = 0; ///< What may end a wait has happened so often.
+  uint64_t events = 0; ///< Number of events that may have ended a wait.
   // The barrier of the cluster (ClusterBarrier.h).
-  uint32_t phase = 0;   ///< So often it opened.
+  uint32_t phase = 0;   ///< Number of times that it opened.
   uint32_t arrived = 0; ///< Threads that came since.
-  /// What is known from the arrivals in this phase, and in the one before.
+  /// Clocks of the arrivals in this phase, and in the one before.
   VectorClock arriving, completed;
 };
 

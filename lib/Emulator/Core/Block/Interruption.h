@@ -9,22 +9,22 @@
 namespace ftuner::emulator {
 
 /// Asks the caller of a launch now and then whether it is to end, and tells all
-/// that run its blocks. The caller is asked by its own thread alone.
+/// that run its blocks. Only the caller's own thread asks it.
 class Interruption {
 public:
   using Check = int32_t (*)();
-  /// How often the caller is asked.
+  /// Time between two questions to the caller.
   static constexpr std::chrono::milliseconds kInterval{100};
 
   /// `check` returns 0 to go on.
   explicit Interruption(Check check)
       : check(check), next(Clock::now() + kInterval) {}
 
-  /// Whether the launch is to end.
+  /// Returns whether the launch is to end.
   bool isRaised() const { return raised.load(std::memory_order_relaxed); }
 
-  /// The same, for the caller's thread, which asks if it is time. Costs next to
-  /// nothing between looks at the clock.
+  /// Like `isRaised` for the caller's thread, which asks if it is time. Cheap
+  /// between two looks at the clock.
   bool poll() { return ++calls % kCallsPerLook == 0 ? look() : isRaised(); }
 
   /// Asks if it is time.

@@ -1,4 +1,4 @@
-//===- Launch.h - What the blocks of a launch share -------------*- C++ -*-===//
+//===- Launch.h - Facts that blocks of a launch share -----------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_BLOCK_LAUNCH_H
 #define FTUNER_LIB_EMULATOR_CORE_BLOCK_LAUNCH_H
 
@@ -12,7 +12,7 @@ namespace ftuner::emulator {
 
 enum class RunOrder { Forward, Reverse, Shuffled };
 
-/// What the blocks of one launch have in common.
+/// Facts that the blocks of one launch have in common.
 struct Launch {
   void (*entry)(void **parameters);
   void **parameters;

@@ -59,7 +59,8 @@ public:
   uint32_t rank() const { return blockRank; } ///< In the cluster.
   /// " of block 1 of the cluster", or "" where there is one block.
   std::string blockName() const;
-  /// Whether all of its threads are through, and what they left was looked for.
+  /// Returns whether all of its threads are through, and what they left was
+  /// looked for.
   bool hasEnded() const { return isAtEnd; }
   /// The next of the random numbers of the launch's seed.
   size_t drawNumber() { return random(); }
@@ -71,11 +72,11 @@ public:
   size_t warpCount() const { return lanes.size(); }
   /// Lanes of a warp that there are and that were not killed.
   uint32_t liveLanes(size_t warp) const { return lanes[warp]; }
-  /// How many threads are in a state.
+  /// Returns the number of threads in a state.
   unsigned count(Fiber::State state) const {
     return counts[static_cast<unsigned>(state)];
   }
-  /// Whether all are through.
+  /// Returns whether all are through.
   bool isThrough() const {
     return count(Fiber::State::Exited) + count(Fiber::State::Killed) ==
            threads.size();
@@ -111,7 +112,7 @@ private:
                        const SharedMemory &shared);
   void initializeIds(ThreadRegisters &registers, uint64_t linearBlock) const;
   void resume(Fiber &fiber);
-  /// Whether the launch is to end early.
+  /// Returns whether the launch is to end early.
   bool isInterrupted() const {
     Interruption *interruption = thisLaunch->interruption;
     return interruption &&
@@ -124,7 +125,7 @@ private:
   bool isCaller = false;
   bool isAtEnd = false;
   std::vector<Fiber> threads;
-  std::vector<uint32_t> lanes; ///< Of each warp, those that are alive.
+  std::vector<uint32_t> lanes; ///< Lanes that are alive, by warp.
   unsigned counts[Fiber::kNumStates] = {};
   std::vector<uint32_t> order;
   std::mt19937 random;

@@ -47,13 +47,13 @@ public:
   explicit ErrorLog(DescribeSite describeSite)
       : describeSite(std::move(describeSite)) {}
 
-  /// Where the site is known, `siteWords` and " at FILE:LINE:COLUMN" follow the
-  /// text.
+  /// Reports an error. If the site is known, `siteWords` and
+  /// " at FILE:LINE:COLUMN" follow the text.
   void report(const Fiber &fiber, ErrorKind kind, uint32_t site,
               const std::string &text, const std::string &siteWords = "");
 
   uint64_t count() const { return errors.load(std::memory_order_relaxed); }
-  /// Whether so much went wrong that the launch should stop.
+  /// Returns whether the launch should stop after so many errors.
   bool isFull() const { return count() >= kMaxErrors; }
   /// The errors in words, one line for the kernel and one for each text kept;
   /// empty where there are none.

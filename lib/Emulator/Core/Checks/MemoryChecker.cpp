@@ -5,7 +5,7 @@
 
 using namespace ftuner::emulator;
 
-/// Where an access begins.
+/// The memory in which an access begins.
 struct MemoryChecker::Place {
   enum Kind { DynamicShared, StaticShared, Stack, Global, Unknown } kind;
   const SharedMemory *memory = nullptr; ///< For shared memory.
@@ -71,34 +71,34 @@ const Buffer *MemoryChecker::findBuffer(const char *address) {
 
 MemoryChecker::Place MemoryChecker::locate(const Fiber &fiber,
                                            const char *address, size_t bytes) {
-  auto within = [&](const char *base, size_t size, size_t length) {
+  auto holds = [&](const char *base, size_t size, size_t length) {
     return SharedMemory::isWithin(address, length, base, size);
   };
   Place place{Place::Unknown};
   auto locateIn = [&](const SharedMemory &shared) {
-    bool isDynamic = within(shared.dynamicBase, shared.dynamicBytes, 1);
-    if (!isDynamic && !within(shared.staticBase, shared.staticBytes, 1))
+    bool isDynamic = holds(shared.dynamicBase, shared.dynamicBytes, 1);
+    if (!isDynamic && !holds(shared.staticBase, shared.staticBytes, 1))
       return false;
     place.kind = isDynamic ? Place::DynamicShared : Place::StaticShared;
     place.memory = &shared;
     place.fits = isDynamic
-                     ? within(shared.dynamicBase, shared.dynamicBytes, bytes)
-                     : within(shared.staticBase, shared.staticBytes, bytes);
+                     ? holds(shared.dynamicBase, shared.dynamicBytes, bytes)
+                     : holds(shared.staticBase, shared.staticBytes, bytes);
     return true;
   };
   if (locateIn(memories[fiber.registers.clusterRank]))
     return place;
   size_t stackBytes = fiber.stackTop - fiber.stackBase;
-  if (within(fiber.stackBase, stackBytes, 1)) {
+  if (holds(fiber.stackBase, stackBytes, 1)) {
     place.kind = Place::Stack;
-    place.fits = within(fiber.stackBase, stackBytes, bytes);
+    place.fits = holds(fiber.stackBase, stackBytes, bytes);
     return place;
   }
   const Buffer *buffer = findBuffer(address);
-  if (buffer && within(buffer->base, buffer->bytes, 1)) {
+  if (buffer && holds(buffer->base, buffer->bytes, 1)) {
     place.kind = Place::Global;
     place.buffer = buffer;
-    place.fits = within(buffer->base, buffer->bytes, bytes);
+    place.fits = holds(buffer->base, buffer->bytes, bytes);
     return place;
   }
   if (memories.size() > 1)
@@ -250,7 +250,7 @@ bool MemoryChecker::isUnordered(const Fiber &fiber, const Record &earlier,
   if (options.partialOrder && isKnown(fiber, earlier))
     return false;
   if (earlier.thread >= actorBase)
-    return true; // Phases order threads alone.
+    return true; // Phases order only threads.
   if (earlier.phase != phase || earlier.thread == fiber.actor)
     return false;
   bool sameWarp = earlier.thread / kWarpSize == fiber.actor / kWarpSize;

@@ -13,7 +13,7 @@
 // threads in part (Options::partialOrder): then each thread has a vector clock,
 // and all readers since the last write are remembered. What barriers of the
 // whole block and warps order, phases decide as before. The threads of a
-// cluster of blocks are numbered together, and clocks alone order them.
+// cluster of blocks are numbered together, and only clocks order them.
 //
 // An asynchronous copy is a write that lasts from its issue to the wait: any
 // access of its target meanwhile is an error; after the wait it counts as a
@@ -22,7 +22,7 @@
 // the mbarrier comes after it.
 //
 // Products of matrices (wgmma) and bulk copies use the asynchronous proxy: they
-// see what a thread wrote only behind a fence of that thread, which must itself
+// see what a thread wrote only after a fence of that thread, which must itself
 // be ordered before them.
 //
 //===----------------------------------------------------------------------===//
@@ -91,7 +91,7 @@ public:
   void beginPhase(uint32_t rank);
 
   // Order of some of the threads.
-  /// What the thread did so far comes before what acquires `clock`.
+  /// Orders the thread's work so far before all that acquires `clock`.
   void release(const Fiber &fiber, VectorClock &clock) {
     if (options.partialOrder)
       clocks.release(fiber.actor, clock);
@@ -118,11 +118,11 @@ public:
   void acquireProductReads(const Fiber &fiber);
 
   // Clusters.
-  /// What the thread did so far comes before what acquires `clock`; where
-  /// `isRelaxed`, only that it started, and the mbarriers that it fenced.
+  /// Orders the thread's work so far before all that acquires `clock`; if
+  /// `isRelaxed`, only its start, and the mbarriers that it fenced.
   void arriveAtCluster(const Fiber &fiber, bool isRelaxed, VectorClock &clock);
-  /// Whether the thread knows that the block of this rank has started, whose
-  /// cluster met `meetings` times.
+  /// Returns whether the thread knows that the block of this rank has started,
+  /// whose cluster met `meetings` times.
   bool knowsStart(const Fiber &fiber, uint32_t rank, uint32_t meetings) const;
   /// The thread uses the shared memory of another block.
   void noteRemoteUse(const Fiber &user, uint32_t rank, uint32_t site);
@@ -138,7 +138,7 @@ public:
   bool issueCopy(const Fiber &fiber, const AsyncCopy &copy);
   /// A warp reads for a product of matrices (wgmma), from its issue, where
   /// `isIssue`, to the wait. Such reads are of the asynchronous proxy: they see
-  /// what others wrote only behind a fence of the writing thread.
+  /// what others wrote only after a fence of the writing thread.
   void readForProduct(const Fiber &fiber, const char *address, size_t bytes,
                       bool isIssue, uint32_t site);
   void fenceProxy(const Fiber &fiber) {
@@ -158,7 +158,7 @@ public:
   /// The copy wrote, which its mbarrier is told at `time`.
   void land(uint32_t actor, uint32_t time, const char *target, size_t bytes,
             bool isBulk);
-  /// What waits for the mbarrier comes after what its actor did until `time`.
+  /// Orders waits for the mbarrier after its actor's work until `time`.
   void releaseActor(uint32_t actor, uint32_t time, VectorClock &clock) const;
 
 private:
@@ -169,7 +169,7 @@ private:
     uint32_t block = kNone; ///< Or cluster of blocks.
     uint32_t phase = 0;
     uint16_t warpPhase = 0;
-    uint16_t thread = 0; ///< Or an actor behind the threads.
+    uint16_t thread = 0; ///< Or an actor after the threads.
     uint32_t clock = 0;  ///< Its time; only with a partial order.
   };
   struct Cell {
@@ -186,7 +186,7 @@ private:
     bool isBulkRead = false;   ///< `productReads` are of bulk copies.
     /// The fences of the writing thread before the last write.
     uint32_t fenceCount = 0;
-    /// Where readers since the last write are, or 0; only with a partial order.
+    /// Place of the readers since the last write, or 0; if order is partial.
     uint32_t readers = 0;
   };
   struct Page {
@@ -206,7 +206,7 @@ private:
   void forEachCell(const char *address, size_t bytes, Function function);
   void trackAccess(const Fiber &fiber, const Place &place, const char *address,
                    size_t bytes, AccessKind kind, uint32_t site);
-  /// Whether `earlier` is unordered with an access by `fiber` now.
+  /// Returns whether `earlier` is unordered with an access by `fiber` now.
   bool isUnordered(const Fiber &fiber, const Record &earlier,
                    bool isShared) const;
   bool readsAreUnordered(const Fiber &fiber, const Cell &cell,
@@ -222,8 +222,8 @@ private:
   /// Reads of the asynchronous proxy, which last.
   void readAsync(const Fiber &fiber, const char *address, size_t bytes,
                  bool isIssue, bool isBulk, uint32_t site);
-  /// Whether the asynchronous proxy does not see the last write, of this block,
-  /// on behalf of `fiber`.
+  /// Returns whether the asynchronous proxy does not see the last write, of
+  /// this block, on behalf of `fiber`.
   bool isWriteUnfenced(const Fiber &fiber, const Cell &cell);
   uint32_t threadOfActor(uint32_t actor) const {
     return static_cast<uint32_t>(actorBase + actor);
@@ -243,16 +243,16 @@ private:
     return fences[thread];
   }
 
-  std::vector<std::vector<Record>> fences; ///< Of each thread.
+  std::vector<std::vector<Record>> fences; ///< By thread.
   VectorClocks clocks;
   /// The first number of an actor that is no thread, in no thread's warp.
   size_t actorBase = 0;
   std::vector<std::vector<Record>> readerLists{1}; ///< The first is unused.
-  std::vector<uint32_t> productReadTimes;          ///< Of each warp.
+  std::vector<uint32_t> productReadTimes;          ///< By warp.
   Options options;
   const std::vector<Buffer> &buffers;
   ErrorLog &log;
-  std::vector<SharedMemory> memories; ///< Of the cluster's blocks.
+  std::vector<SharedMemory> memories; ///< By block of the cluster.
   size_t threadsPerBlock = 0;
   size_t blockStride = 0; ///< Between the numbers of threads of two blocks.
   /// The last use of a block's shared memory by each thread of others; null

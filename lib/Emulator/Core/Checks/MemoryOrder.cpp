@@ -1,4 +1,4 @@
-//===- MemoryOrder.cpp - Which threads come after others ------------------===//
+//===- MemoryOrder.cpp - Order of the work of threads ---------------------===//
 //
 // The part of the checker that hears of barriers, and of the lives of the
 // blocks of a cluster.

@@ -1,4 +1,4 @@
-//===- VectorClocks.h - Which threads know what of others -------*- C++ -*-===//
+//===- VectorClocks.h - Knowledge of threads about others -------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_CHECKS_VECTORCLOCKS_H
 #define FTUNER_LIB_EMULATOR_CORE_CHECKS_VECTORCLOCKS_H
 
@@ -21,7 +21,7 @@ inline void mergeClock(VectorClock &clock, const VectorClock &other) {
 }
 
 /// The clocks of the threads of a block, whose numbers come first, as far as
-/// barriers of some of the threads and mbarriers order them. Actors behind them
+/// barriers of some of the threads and mbarriers order them. Actors after them
 /// have no clock: they only act.
 class VectorClocks {
 public:
@@ -40,10 +40,10 @@ public:
     const VectorClock &clock = clocks[thread];
     return actor < clock.size() && clock[actor] >= time;
   }
-  /// What the thread did and knows so far is known to `into`; what it does from
-  /// here on is not.
-  void release(uint32_t thread, VectorClock &into) {
-    mergeClock(into, clocks[thread]);
+  /// Adds what the thread did and knows so far to `clock`, and nothing that it
+  /// does from here on.
+  void release(uint32_t thread, VectorClock &clock) {
+    mergeClock(clock, clocks[thread]);
     ++clocks[thread][thread];
   }
   /// The time of the thread, which then begins another.

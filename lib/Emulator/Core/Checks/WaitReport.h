@@ -1,4 +1,4 @@
-//===- WaitReport.h - What threads wait for in vain -------------*- C++ -*-===//
+//===- WaitReport.h - Words about waits without an end ----------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_CHECKS_WAITREPORT_H
 #define FTUNER_LIB_EMULATOR_CORE_CHECKS_WAITREPORT_H
 

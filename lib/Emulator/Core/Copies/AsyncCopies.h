@@ -58,7 +58,7 @@ private:
   Scheduler &scheduler;
   SharedMemory shared; ///< The block's, at hand for issue().
   bool areProductsInFlight = false;
-  /// Whether issuing a copy only puts it into a queue.
+  /// True if issuing a copy only puts it into a queue.
   bool arePlain = false;
 };
 

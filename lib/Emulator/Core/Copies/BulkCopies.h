@@ -19,7 +19,7 @@
 
 namespace ftuner::emulator {
 
-/// Those to or from the shared memory of a block.
+/// Bulk copies to or from the shared memory of a block.
 class BulkCopies {
 public:
   BulkCopies(Scheduler &scheduler, BlockMemory &memory, Mbarriers &mbarriers,
@@ -41,7 +41,7 @@ public:
   /// To shared memory of this block or, as in copyInCluster, of another.
   void load(Fiber &fiber, char *target, const BulkRange &range, char *mbarrier,
             uint32_t site);
-  /// The same to each block whose bit is in `mask`, at the same offsets.
+  /// Copies to each block whose bit is in `mask`, at the same offsets.
   void multicast(Fiber &fiber, char *target, const BulkRange &range,
                  char *mbarrier, uint32_t mask, uint32_t site);
   /// From the block's shared memory to that of another of the cluster.
@@ -58,7 +58,7 @@ private:
     BulkRange range;
     char *source;
     uint32_t thread;
-    uint32_t group; ///< Of the thread's groups.
+    uint32_t group; ///< Number among the thread's groups.
     uint32_t site;
     bool isRead = false;    ///< The source was read, into `bytes`.
     bool isWritten = false; ///< Early, without waiting for it.
@@ -84,7 +84,7 @@ private:
   BlockMemory &memory;
   Mbarriers &mbarriers;
   Transfers &transfers;
-  std::deque<Store> stores; ///< Those not written, or not waited for.
+  std::deque<Store> stores; ///< Stores not written or not waited for.
 };
 
 } // namespace ftuner::emulator

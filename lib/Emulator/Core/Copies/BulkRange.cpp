@@ -1,10 +1,11 @@
-//===- BulkRange.cpp - What a bulk copy copies ----------------------------===//
+//===- BulkRange.cpp - Bytes of a bulk copy -------------------------------===//
 #include "Copies/BulkRange.h"
 #include <cstring>
 
 using namespace ftuner::emulator;
 
-static constexpr char kNaN = static_cast<char>(0xff); ///< Of any type.
+static constexpr char kNaN =
+    static_cast<char>(0xff); ///< A byte of NaN of any type.
 
 /// To the nearest, of two that are as near the even one; infinity and NaN stay.
 static void roundToTF32(char *number) {

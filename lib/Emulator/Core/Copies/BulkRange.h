@@ -1,4 +1,4 @@
-//===- BulkRange.h - What a bulk copy copies -------------------*- C++ -*-===//
+//===- BulkRange.h - Bytes of a bulk copy -----------------------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_COPIES_BULKRANGE_H
 #define FTUNER_LIB_EMULATOR_CORE_COPIES_BULKRANGE_H
 
@@ -10,14 +10,14 @@
 
 namespace ftuner::emulator {
 
-/// What a bulk copy (cp.async.bulk) copies: a range of bytes, or a box of a
-/// tensor. In shared memory it lies densely; in global memory, rows.
+/// The source or target of a bulk copy (cp.async.bulk): a range of bytes, or a
+/// box of a tensor. In shared memory it lies densely; in global memory, rows.
 class BulkRange {
 public:
   /// Addresses and sizes are multiples of so many bytes, and shared memory is
   /// written and read in chunks of so many.
   static constexpr uint32_t kChunk = 16;
-  /// Of the place of a box in shared memory.
+  /// Alignment of a box in shared memory.
   static constexpr uint32_t kBoxAlignment = 128;
 
   BulkRange() = default;
@@ -26,7 +26,7 @@ public:
   BulkRange(const EmulatedTensorMap &map, const int32_t *coordinates);
 
   bool isBox() const { return rank != 0; }
-  /// Of shared memory, whatever part of a box lies in the tensor.
+  /// Bytes in shared memory, whatever part of a box lies in the tensor.
   uint64_t bytes() const { return rowBytes * rows(); }
   /// Chunk `offset` / kChunk of the range's bytes, in shared memory at `base`.
   char *chunk(char *base, uint64_t offset) const;

@@ -19,19 +19,19 @@ namespace ftuner::emulator {
 /// A bulk copy to shared memory, or the copies of a thread.
 struct Transfer {
   uint32_t mbarrier; ///< Its number.
-  uint32_t phase;    ///< Of the mbarrier when the copies were issued.
-  Fiber *thread;     ///< Who issued them.
+  uint32_t phase;    ///< The mbarrier's when the copies were issued.
+  Fiber *thread;     ///< The thread that issued them.
   uint32_t site;
   /// The number of the thread's last copy (cp.async), counted from the block's
   /// start, and one more.
   uint32_t copyEnd = 0;
-  char *target = nullptr; ///< Of a bulk copy; null for those of a thread.
+  char *target = nullptr; ///< A bulk copy's; null for a thread's copies.
   /// The source of a bulk copy from the shared memory of the thread's block.
   char *sharedSource = nullptr;
   BulkRange range;
 };
 
-/// Those to a block.
+/// Transfers to a block.
 class Transfers {
 public:
   Transfers(Scheduler &scheduler, Mbarriers &mbarriers, AsyncCopies &copies)

@@ -27,8 +27,8 @@ constexpr unsigned kWarpSize = 32;
 /// Words of the emulator before accumulators of products of a warpgroup.
 constexpr unsigned kAccumulatorHeader = 2;
 
-/// What the kernel can read of its thread. The conversion refers to the members
-/// by offsetof, so the type must stay standard-layout.
+/// Registers of its thread that the kernel can read. The conversion refers to
+/// the members by offsetof, so the type must stay standard-layout.
 struct ThreadRegisters {
   uint32_t threadId[3];
   uint32_t blockDim[3];
@@ -42,11 +42,11 @@ struct ThreadRegisters {
   uint32_t dynamicSharedBytes;
   char *dynamicShared; ///< The block's dynamic shared memory.
   char *staticShared;  ///< The block's shared globals, laid out by conversion.
-  uint32_t clusterId[3];      ///< Of the block's cluster in the grid.
+  uint32_t clusterId[3];      ///< Position of the block's cluster in the grid.
   uint32_t clusterGrid[3];    ///< Clusters of the grid.
-  uint32_t blockInCluster[3]; ///< Of the block in its cluster.
+  uint32_t blockInCluster[3]; ///< Position of the block in its cluster.
   uint32_t clusterDim[3];     ///< Blocks of a cluster.
-  uint32_t clusterRank;       ///< Of the block in its cluster.
+  uint32_t clusterRank;       ///< Rank of the block in its cluster.
   uint32_t clusterSize;       ///< Blocks of a cluster, of all dimensions.
 };
 
@@ -88,7 +88,7 @@ public:
   void clear() { count = 0; }
 
 private:
-  std::vector<AsyncCopy> copies; ///< Of which the first `count` are in use.
+  std::vector<AsyncCopy> copies; ///< The first `count` are in use.
   size_t count = 0;
 };
 
@@ -113,7 +113,7 @@ enum class WarpOp : uint32_t {
 struct WarpRequest {
   WarpOp op;
   uint32_t mask;  ///< Participating lanes.
-  uint32_t value; ///< Of operations on matrices: which one (WarpMatrix.h).
+  uint32_t value; ///< Matrix operations: the variant (WarpMatrix.h).
   uint32_t offset;
   uint32_t maskAndClamp;
   uint32_t site;
@@ -146,16 +146,16 @@ struct Fiber {
   uint32_t index; ///< Linear index in the block.
   uint32_t actor; ///< Number among the threads of the cluster.
   uint32_t barrierId;
-  uint32_t site;      ///< Where it waits.
+  uint32_t site;      ///< Site of its wait.
   uint32_t warpPhase; ///< Warp-wide synchronisations so far.
   char *stackBase;    ///< Lowest usable address.
   char *stackTop;
   WarpRequest request;
-  /// Those before `committed` belong to groups.
+  /// Copies before `committed` belong to groups.
   CopyQueue copies;
   std::vector<uint32_t> groupSizes; ///< Copies of each committed group.
   uint32_t committed;
-  /// Whether its registers are fenced for products (wgmma.fence).
+  /// True if its registers are fenced for products (wgmma.fence).
   bool hasProductFence;
   /// Products of its warpgroup: those issued, those of the committed groups
   /// not waited for, those that it waits or has waited for. Numbers count from
@@ -174,10 +174,10 @@ struct Fiber {
   /// others: whether there is one, its phase and site.
   bool hasArrived, isArrivalAligned;
   uint32_t arrivalPhase, arrivalSite;
-  uint32_t fenceTime; ///< Of its last fence of mbarriers, in checks of races.
+  uint32_t fenceTime; ///< Time of its last fence of mbarriers (races).
   /// Blocks of the cluster that are known to have started, or reported.
   uint32_t startedBlocks;
-  Scheduler *scheduler;     ///< Of its block.
+  Scheduler *scheduler;     ///< The scheduler of its block.
   SanitizerFiber sanitizer; ///< Its stack.
 };
 

@@ -74,7 +74,7 @@ public:
 #endif
   }
 
-  /// On this stack, behind the switch from another, whose place is noted: that
+  /// On this stack, after the switch from another, whose place is noted: that
   /// of a thread's stack nobody else says.
   void enterFrom([[maybe_unused]] SanitizerFiber &last) {
 #if defined(FTUNER_ADDRESS_SANITIZER)

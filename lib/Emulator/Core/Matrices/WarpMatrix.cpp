@@ -49,7 +49,7 @@ static uint16_t toF16(float value) {
     uint32_t rebased = magnitude - 0x38000000u;
     result = (rebased + 0xfff + (rebased >> 13 & 1)) >> 13;
   } else {
-    // The unit of the last place of 0.5 is the least subnormal.
+    // The unit of the last place of 0.5 is the smallest subnormal.
     result = bitCast<uint32_t>(bitCast<float>(magnitude) + 0.5f) - 0x3f000000u;
   }
   return static_cast<uint16_t>(result | (bits >> 16 & 0x8000u));
@@ -279,7 +279,7 @@ void ftuner::emulator::multiplyGroup(
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Where the two elements of a lane's register lie in its matrix.
+/// Places of the two elements of a lane's register in its matrix.
 struct ElementPair {
   unsigned row[2], byte[2];
 

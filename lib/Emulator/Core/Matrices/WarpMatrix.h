@@ -124,7 +124,7 @@ struct GroupVariant {
   bool startsAtZero;    ///< D = A B.
   bool isNegative;      ///< D = -A B + D.
   bool hasRowsInner;    ///< Rows of A are contiguous, not its columns.
-  bool hasColumnsInner; ///< The same for columns of B.
+  bool hasColumnsInner; ///< Columns of B are contiguous, not its rows.
 
   static constexpr unsigned kRows = 64, kMaxColumns = 256, kDepthBytes = 32;
 
@@ -149,15 +149,15 @@ struct GroupVariant {
   }
 };
 
-/// Where an operand of a warpgroup's product lies in shared memory: the matrix
-/// descriptor of the PTX ISA.
+/// The place in shared memory of an operand of a warpgroup's product: the
+/// matrix descriptor of the PTX ISA.
 class MatrixDescriptor {
 public:
   /// Addresses in shared memory have so many bits.
   static constexpr unsigned kAddressBits = 18;
 
   explicit constexpr MatrixDescriptor(uint64_t bits) : bits(bits) {}
-  /// Whether the emulator has it: without a base offset.
+  /// Returns whether the emulator supports it: it has no base offset.
   constexpr bool isSupported() const { return (bits >> 49 & 7) == 0; }
   /// Offset in shared memory of 16 bytes of the operand. `outer` is a row of A
   /// or column of B and `inner` which 16 bytes of its depth; if `isTransposed`,

@@ -33,7 +33,7 @@ private:
     uint32_t callers = 0;
   };
   struct Warpgroup {
-    uint32_t registers = 0; ///< Of a thread; 0 where none asked.
+    uint32_t registers = 0; ///< Registers of a thread; 0 if none asked.
     std::vector<Request> requests;
   };
 

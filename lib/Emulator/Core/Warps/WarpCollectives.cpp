@@ -227,7 +227,7 @@ void WarpCollectives::executeMatrixOp(Fiber *lanes, uint32_t present) {
 // Elections
 //===----------------------------------------------------------------------===//
 
-/// Of the same lanes always the same one; which, the PTX ISA leaves open.
+/// Elects always the same of the same lanes; the PTX ISA leaves open which.
 void WarpCollectives::elect(Fiber *lanes, uint32_t present) {
   unsigned before = 0;
   if (scheduler.launch().order == RunOrder::Shuffled)

@@ -39,7 +39,7 @@ public:
   /// Lets the lanes go whose partners all arrived. Returns whether any did, or
   /// stops the cluster where they never will.
   bool complete();
-  /// Where threads wait at a collective: reports which lanes do not come.
+  /// Reports which lanes do not come to a collective where threads wait.
   bool reportMissingLanes() const;
 
 private:

@@ -8,7 +8,7 @@ using namespace ftuner::emulator;
 namespace {
 /// The words of the emulator before the registers of D.
 struct AccumulatorHeader {
-  uint32_t version;     ///< Of the last product that was issued.
+  uint32_t version;     ///< Version of the last product issued.
   uint32_t lastProduct; ///< Its number.
 };
 static_assert(sizeof(AccumulatorHeader) == 4 * kAccumulatorHeader);
@@ -19,7 +19,7 @@ AccumulatorHeader loadHeader(const uint32_t *accumulators) {
   return header;
 }
 
-/// Whether `number` is `other` or a later one; numbers wrap around.
+/// Returns whether `number` is `other` or a later one; numbers wrap around.
 bool isAtLeast(uint32_t number, uint32_t other) {
   return static_cast<int32_t>(number - other) >= 0;
 }

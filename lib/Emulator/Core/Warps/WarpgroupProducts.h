@@ -23,7 +23,7 @@ struct ProductRequest {
   uint64_t a, b;    ///< Matrix descriptors.
   uint32_t variant; ///< A GroupVariant.
   uint32_t site;
-  /// Whether it is the same product, issued wherever.
+  /// Returns whether the products are the same, wherever issued.
   bool operator==(const ProductRequest &other) const {
     return a == other.a && b == other.b && variant == other.variant;
   }
@@ -52,19 +52,19 @@ public:
   /// Performs the products that threads wait for once nothing else can run.
   /// Returns whether a thread goes on.
   bool complete();
-  /// Where a thread waits for products: reports that not all threads issue
-  /// them.
+  /// Reports that not all threads issue the products for which a thread
+  /// waits.
   bool reportMissingThreads() const;
 
 private:
   struct Product {
     ProductRequest request;
-    /// Of D of each thread; null for those that did not come yet.
+    /// Registers of D by thread; null for threads that did not come yet.
     std::array<uint32_t *, kGroupThreads> registers = {};
   };
   /// Four warps from a multiple of four.
   struct Warpgroup {
-    std::deque<Product> products; ///< Those not performed, oldest first.
+    std::deque<Product> products; ///< Pending, oldest first.
     uint32_t performed = 0;       ///< Number of the first of them.
   };
 
