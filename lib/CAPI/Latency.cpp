@@ -118,7 +118,7 @@ static constexpr Field<LatencyPrediction> termFields[] = {
 };
 
 namespace {
-/// What other languages see of a field.
+/// Facts of a field that other languages see.
 struct FieldFacts {
   const char *name;
   double value;
@@ -182,15 +182,15 @@ struct ProgramRow {
   /// A place in `programTypes`.
   int64_t type;
 };
-/// A field of it, and the least that it may be.
+/// A field of it, and the minimum that it may be.
 struct ProgramField {
   const char *name;
   int64_t ProgramRow::*number;
-  int64_t least;
+  int64_t min;
 };
 } // namespace
 
-/// Those of every program. Behind them are the fields of its path's schedules.
+/// Fields of every program. After them come the fields of its path's schedules.
 static constexpr ProgramField programFields[] = {
     {"batch", &ProgramRow::batch, 1},
     {"m", &ProgramRow::m, 1},
@@ -535,11 +535,11 @@ static KernelFamily familyOf(const ProgramRow &row, const Schedule &schedule,
 }
 
 static llvm::Error checkField(llvm::StringRef name, int64_t value,
-                              int64_t least) {
-  if (value >= least && value <= maxExtent)
+                              int64_t min) {
+  if (value >= min && value <= maxExtent)
     return llvm::Error::success();
   return llvm::createStringError(
-      name + ": expected a number from " + llvm::Twine(least) + " to " +
+      name + ": expected a number from " + llvm::Twine(min) + " to " +
       llvm::Twine(maxExtent) + ", but got " + llvm::Twine(value));
 }
 
@@ -547,7 +547,7 @@ static llvm::Error checkField(llvm::StringRef name, int64_t value,
 static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
                                ProgramRow &row, Schedule &schedule) {
   for (const ProgramField &field : programFields) {
-    if (llvm::Error error = checkField(field.name, *values, field.least))
+    if (llvm::Error error = checkField(field.name, *values, field.min))
       return error;
     row.*field.number = *values++;
   }

@@ -63,7 +63,7 @@ static void countWavefronts(llvm::ArrayRef<LaneAccess> lanes,
   }
   auto width = static_cast<int64_t>(llvm::divideCeil(bytes, kWordBytes));
   counters.transfers += ftuner::wavefronts(words, width);
-  counters.idealTransfers += ftuner::leastWavefronts(words, width);
+  counters.idealTransfers += ftuner::minWavefronts(words, width);
 }
 
 void LaunchCounter::count(RequestKind kind, const Request &request) {

@@ -79,8 +79,8 @@ struct LatencyGrid {
 #include "FTuner/CostModel/LatencyRecords.def"
 };
 
-/// What depends on a uKernel with a main loop, the device and the constants
-/// only.
+/// Prices that depend only on a uKernel with a main loop, the device and the
+/// constants.
 struct LatencyLoopTable {
   static constexpr unsigned maxResident = 64;
   /// Blocks that an SM holds at once, 1 to maxResident.
@@ -95,7 +95,7 @@ struct LatencyLoopTable {
   double head = 0;
 };
 
-/// The same for a memory-bound uKernel, whose terms depend on the launch.
+/// Figures of a memory-bound uKernel, whose prices depend on the launch.
 struct LatencyStreamTable {
   /// Blocks that an SM holds at once, 1 to LatencyLoopTable::maxResident.
   unsigned resident = 1;

@@ -7,8 +7,8 @@
 
 namespace ftuner {
 
-/// What a program executes and moves for one shape: its parts that have blocks,
-/// the taller one last.
+/// A program's work for one shape: its parts that have blocks, the taller one
+/// last.
 struct LatencyLaunch {
   LatencyKernel blocks[2];
   double counts[2] = {0, 0};

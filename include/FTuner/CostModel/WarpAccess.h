@@ -19,7 +19,7 @@ namespace ftuner {
 int wavefronts(const std::array<int64_t, 32> &address, int64_t width);
 /// Like `wavefronts` for lanes whose words lie in different banks: one cycle
 /// for each half or quarter of the warp with a lane that is not idle.
-int leastWavefronts(const std::array<int64_t, 32> &address, int64_t width);
+int minWavefronts(const std::array<int64_t, 32> &address, int64_t width);
 /// Returns the number of different 128-byte lines that a global access touches.
 int globalLines(const std::array<int64_t, 32> &address, int64_t width);
 

@@ -459,6 +459,6 @@ double ftuner::measurementGain(const Calibration &calibration, double first,
   double spread = calibration.deviation * std::sqrt(2);
   double density = std::exp(-lead * lead / (2 * spread * spread)) /
                    std::sqrt(2 * std::acos(-1.0));
-  double beyond = std::erfc(lead / (2 * calibration.deviation)) / 2;
-  return std::max(0.0, spread * density - lead * beyond);
+  double tail = std::erfc(lead / (2 * calibration.deviation)) / 2;
+  return std::max(0.0, spread * density - lead * tail);
 }

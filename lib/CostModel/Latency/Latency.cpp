@@ -31,13 +31,13 @@ static constexpr int64_t sectorBytes = 32;
 static constexpr double cyclesOfRow = 1.3, cyclesOfRowOutside = 5;
 
 namespace {
-/// What tells the work of one family's blocks from another's: the tile of its
-/// last part, the height of the first (0 for one part) and its axis, and the
-/// schedule; slices run the same code, but for paths that share them out
+/// A key that tells the work of one family's blocks from another's: the tile of
+/// its last part, the height of the first (0 for one part) and its axis, and
+/// the schedule; slices run the same code, but for paths that share them out
 /// themselves: whether there are any.
 struct FamilyKey {
   static constexpr unsigned maxAxes = 7;
-  /// Of the numbers and the path: tells most keys apart at once.
+  /// Hash of the numbers and the path: tells nearly all keys apart at once.
   unsigned hash = 0;
   std::array<int32_t, maxAxes + 3 + Schedule::capacity> numbers = {};
   const CodegenModel *path = nullptr;
@@ -57,9 +57,9 @@ struct KeyInfo {
   }
 };
 
-/// What a shape asks for, whoever serves it.
+/// Demands of a shape, whichever program serves it.
 struct ShapeFacts {
-  /// Of all elements of the batch.
+  /// Bytes of all elements of the batch.
   double lhsBytes = 0, rhsBytes = 0;
   /// Bytes of the output, of what is read once beside it, and of the sums of
   /// one slice.
@@ -108,7 +108,7 @@ public:
                             measurementGain(calibration, -first, -second)};
   }
 
-  /// The same launch by value, for those who price it themselves.
+  /// Returns the launch by value, for callers that price it themselves.
   LatencyLaunch plainLaunch(llvm::ArrayRef<int64_t> shape,
                             const Program &program) {
     Launch launch = describe(shape, program, prices(*program.family));
@@ -131,7 +131,7 @@ private:
     unsigned numParts = 0;
     LatencyGrid grid;
   };
-  /// Of the parts of a family.
+  /// Prices of the parts of a family.
   struct Prices final : FamilyCosts {
     llvm::SmallVector<LatencyTable, 1> parts;
     /// Contiguous bytes of a row of each operand that a step of a part reads.
@@ -141,7 +141,7 @@ private:
     llvm::SmallVector<Runs, 1> runs;
     bool isSwizzled = false;
     ClusterShape cluster;
-    /// Behind the first one of a family with slices.
+    /// Launches after the first one of a family with slices.
     double laterLaunches = 1;
   };
 
@@ -166,7 +166,7 @@ private:
   /// Blocks lie along the first two space axes, as rows and columns; others are
   /// batch axes.
   llvm::SmallVector<unsigned, 4> spaceAxes, reduceAxes;
-  /// Of an element of both factors on average; none without two.
+  /// Bytes of an element of both factors on average; none without two.
   std::optional<double> elementBytes;
   /// The axis of rows that lie along memory, and the bytes of their elements.
   std::optional<unsigned> alongAxis;
@@ -278,14 +278,14 @@ const LatencyKernel &Evaluator::block(const KernelFamily &family,
   block.l2Bytes = work.globalBytes;
   // No more than the whole of it.
   block.exposedLoads = 1 / std::max(work.stepsAhead, 1.0);
-  double leastCycles = 32 / figures.loadStoreLanes;
+  double minCycles = 32 / figures.loadStoreLanes;
   for (const WarpAccess &access : work.accesses) {
     bool isShared = access.kind == WarpAccess::Kind::SharedLoad ||
                     access.kind == WarpAccess::Kind::SharedStore;
     double cycles = isShared ? wavefronts(access.address, access.width)
                              : globalLines(access.address, access.width);
     (isShared ? block.sharedCycles : block.globalLines) +=
-        access.count * std::max(cycles, leastCycles);
+        access.count * std::max(cycles, minCycles);
   }
   return kernel;
 }
@@ -397,10 +397,10 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   // Blocks along the columns are neighbours in launch order.
   unsigned axis = family.combineAxis;
   int64_t counts[] = {program.partition.first, program.partition.second};
-  double along = static_cast<double>(program.partition.blocks());
+  double combined = static_cast<double>(program.partition.blocks());
   auto blocksAlong = [&](unsigned space) {
     return space == axis
-               ? along
+               ? combined
                : static_cast<double>(ceilDiv(shape[space], any[space]));
   };
   // Blocks with several elements of a batch make one problem of these.
@@ -426,7 +426,7 @@ Evaluator::Launch Evaluator::describe(llvm::ArrayRef<int64_t> shape,
   }
   auto place = [&](unsigned space, double &blocks, double &tile) {
     blocks = blocksAlong(space);
-    tile = space == axis ? covered / along : any[space];
+    tile = space == axis ? covered / combined : any[space];
     if (space != cluster.axis)
       return;
     blocks *= clusterBlocks;
@@ -475,34 +475,44 @@ double Evaluator::boxCycles(const Launch &launch, llvm::ArrayRef<int64_t> shape,
   return cycles / std::clamp(blocks, 1.0, double(device.smCount));
 }
 
+namespace {
+struct PredictionMember {
+  const char *name;
+  double LatencyPrediction::*member;
+};
+} // namespace
+
+static constexpr PredictionMember termMembers[] = {
+#define FTUNER_LATENCY_TERM(MEMBER, NAME) {NAME, &LatencyPrediction::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
+};
+
+static constexpr PredictionMember figureMembers[] = {
+#define FTUNER_LATENCY_FIGURE(MEMBER, NAME, VALUE)                             \
+  {NAME, &LatencyPrediction::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
+};
+
 CostBreakdown Evaluator::evaluate(llvm::ArrayRef<int64_t> shape,
                                   const Program &program) {
   Launch launch = describe(shape, program, prices(*program.family));
   LatencyPrediction time = explainLatency(
       figures, launch.parts, launch.numParts, launch.grid, constants);
+  // Most launches have no second kernel, and no boxes that take long.
+  auto isLeftOut = [&](double LatencyPrediction::*member) {
+    return member == &LatencyPrediction::total ||
+           (member == &LatencyPrediction::secondKernel &&
+            launch.grid.secondKernels <= 0) ||
+           (member == &LatencyPrediction::boxes && time.boxes <= 0);
+  };
   CostBreakdown breakdown;
-  breakdown.terms = {{"launch", time.launch, -1},
-                     {"issue", time.issue, -1},
-                     {"shared_memory", time.sharedMemory, -1},
-                     {"l2", time.l2, -1},
-                     {"latency", time.latency, -1},
-                     {"block_start", time.blockStart, -1},
-                     {"tail", time.tail, -1},
-                     {"dram", time.dram, -1},
-                     {"power", time.power, -1}};
-  if (launch.grid.secondKernels > 0)
-    breakdown.terms.push_back({"second_kernel", time.secondKernel, -1});
-  if (time.boxes > 0)
-    breakdown.terms.push_back({"boxes", time.boxes, -1});
+  for (auto [name, member] : termMembers)
+    if (!isLeftOut(member))
+      breakdown.terms.push_back({name, time.*member, -1});
   for (const CostTerm &term : breakdown.terms)
     breakdown.score += term.weight * term.value;
-  breakdown.figures = {{"resident_blocks", time.residentBlocks, 0},
-                       {"scheduler_imbalance", time.schedulerImbalance, 0},
-                       {"waves", time.waves, 0},
-                       {"dram_bytes", time.dramBytes, 0},
-                       {"sm_time", time.smTime, 0},
-                       {"dram_time", time.dramTime, 0},
-                       {"power_time", time.powerTime, 0}};
+  for (auto [name, member] : figureMembers)
+    breakdown.figures.push_back({name, time.*member, 0});
   return breakdown;
 }
 

@@ -1,4 +1,4 @@
-//===- LatencyTimes.h - What all formulas of a launch share -----*- C++ -*-===//
+//===- LatencyTimes.h - Terms that all formulas share -----------*- C++ -*-===//
 //
 // LoopLaunch (LoopFormulas.h) and StreamLaunch (StreamFormulas.h) are launches
 // of the two kinds of kernels; LatencyFormulas.cpp adds what does not depend on

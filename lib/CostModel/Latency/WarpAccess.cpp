@@ -21,7 +21,7 @@ static unsigned countParts(const std::array<int64_t, 32> &address,
   return numParts > 1 && neighboursAgree(address) ? numParts / 2 : numParts;
 }
 
-int ftuner::leastWavefronts(const std::array<int64_t, 32> &address,
+int ftuner::minWavefronts(const std::array<int64_t, 32> &address,
                             int64_t width) {
   unsigned numParts = countParts(address, width);
   unsigned lanes = 32 / numParts;

@@ -41,18 +41,18 @@ TEST(Wavefronts, Patterns) {
 
 TEST(Wavefronts, WithoutConflicts) {
   auto column = addresses([](int64_t lane) { return 32 * lane; });
-  EXPECT_EQ(leastWavefronts(column, 1), 1);
-  EXPECT_EQ(leastWavefronts(column, 2), 2);
-  EXPECT_EQ(leastWavefronts(column, 4), 4);
+  EXPECT_EQ(minWavefronts(column, 1), 1);
+  EXPECT_EQ(minWavefronts(column, 2), 2);
+  EXPECT_EQ(minWavefronts(column, 4), 4);
   auto pairs = addresses([](int64_t lane) { return 128 * (lane / 2); });
   EXPECT_EQ(wavefronts(pairs, 4), 16);
-  EXPECT_EQ(leastWavefronts(pairs, 4), 2);
+  EXPECT_EQ(minWavefronts(pairs, 4), 2);
   // A part without lanes takes no cycle.
   auto some = addresses(
       [](int64_t lane) -> int64_t { return lane / 8 == 1 ? 4 * lane : -1; });
-  EXPECT_EQ(leastWavefronts(some, 4), 1);
-  EXPECT_EQ(
-      leastWavefronts(addresses([](int64_t) -> int64_t { return -1; }), 4), 0);
+  EXPECT_EQ(minWavefronts(some, 4), 1);
+  EXPECT_EQ(minWavefronts(addresses([](int64_t) -> int64_t { return -1; }), 4),
+            0);
 }
 
 TEST(Wavefronts, IdleLanes) {
