@@ -30,7 +30,7 @@ using iree::WorkloadKernels;
 using ukernel::OperatorOpInterface;
 using ukernel::ParameterKind;
 
-/// What IREE's runtimes pass at most.
+/// Maximum numbers that IREE's runtimes pass.
 static constexpr size_t kMaxBindings = 16, kMaxConstants = 64;
 
 /// Constants that are left for the parameters of kernels. On the CPU, the

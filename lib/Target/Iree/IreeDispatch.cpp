@@ -56,8 +56,8 @@ public:
   ValueRange build(IreeTarget target);
 
 private:
-  /// What is launched: the blocks of a choice, and those of its first part; the
-  /// same of slices, and how many elements these have.
+  /// A launch: the blocks of a choice, and those of its first part; the same
+  /// numbers for slices, and how many elements these have.
   struct Launches {
     Value blocks, firstBlocks;
     Value sliceBlocks, firstSliceBlocks, sliceElements;
@@ -116,8 +116,8 @@ Value DispatchBuilder::buildFamily() {
   return math.select(buildAligned(plan.alignment()), family, unaligned);
 }
 
-/// What is launched for a family, in the order of `Launches`; without slices
-/// the first two alone.
+/// Counts the blocks of a family's launch, in the order of `Launches`; without
+/// slices only the first two.
 SmallVector<Value> DispatchBuilder::countBlocks(unsigned family) {
   const KernelFamily &decoded = workload.plan.families[family];
   auto [first, blocks] = launchOf(math, gridOf(decoded), extents);

@@ -35,15 +35,15 @@ struct WorkloadKernels {
   Choice choice;
   /// That with most parameters: others may lack the part.
   KernelSignature signature;
-  /// Of families with slices, the kernels that sum these; no kernels if no
-  /// family has any. The operator of the signature is that of slices.
+  /// The kernels that sum the slices of families; no kernels if no family has
+  /// slices. The operator of the signature is that of slices.
   Choice slices;
   KernelSignature sliceSignature;
 
   bool hasSlices() const { return !slices.kernels.empty(); }
 };
 
-/// What a choice of kernels with these parameters takes.
+/// Describes what a choice of kernels with these parameters takes.
 void describe(Choice &choice, llvm::StringRef name,
               const KernelSignature &signature);
 

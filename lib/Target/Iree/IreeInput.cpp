@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace ftuner;
 
-/// What a util.func was, on the func.func that stands for it.
+/// Attributes of a util.func, on the func.func that stands for it.
 static constexpr llvm::StringLiteral kFunctionName = "util.func",
                                      kReturnName = "util.return",
                                      kPropertiesName = "iree.properties";
@@ -49,10 +49,10 @@ static std::optional<int64_t> fieldOf(StringRef text, StringRef name) {
   return value;
 }
 
-/// The sizes that one of several assumptions holds for: all between the least
-/// and the largest. Null if there is nothing to say.
+/// The sizes that one of several assumptions holds for: all between the
+/// smallest and the largest. Null if there is nothing to say.
 static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
-  std::optional<int64_t> least, largest = 0;
+  std::optional<int64_t> smallest, largest = 0;
   int64_t step = 0;
   for (Attribute assumption : assumptions) {
     std::string text;
@@ -62,15 +62,15 @@ static ukernel::RangeAttr rangeOf(ArrayAttr assumptions) {
     // Importers write numbers that no size reaches where there is no bound.
     if (max && *max > std::numeric_limits<int32_t>::max())
       max = std::nullopt;
-    least = std::min(least.value_or(min), min);
+    smallest = std::min(smallest.value_or(min), min);
     largest =
         largest && max ? std::optional(std::max(*largest, *max)) : std::nullopt;
     step = std::gcd(step, fieldOf(text, "udiv").value_or(1));
   }
-  if (!least || (*least == 0 && !largest))
+  if (!smallest || (*smallest == 0 && !largest))
     return {};
   step = std::max<int64_t>(step, 1);
-  int64_t min = llvm::alignTo(*least, step);
+  int64_t min = llvm::alignTo(*smallest, step);
   if (largest)
     largest = *largest / step * step;
   if (largest && *largest < min)

@@ -54,8 +54,8 @@ static NamedAttribute isPublic(OpBuilder &b, bool value) {
 // CUDA
 //===----------------------------------------------------------------------===//
 
-/// What the regions of exports get: the device and the workload, which is the
-/// number of the kernel and the blocks.
+/// Arguments of the regions of exports: the device and the workload, which is
+/// the number of the kernel and the blocks.
 static SmallVector<Type> exportArguments(OpBuilder &b) {
   auto device = OpaqueType::get(b.getStringAttr("hal"), "device");
   return {device, b.getIndexType(), b.getIndexType()};

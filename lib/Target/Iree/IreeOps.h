@@ -53,7 +53,7 @@ struct Dispatch {
   /// Tensors, and values of type i32.
   llvm::SmallVector<mlir::Value> arguments;
   llvm::SmallVector<mlir::Type, 1> results;
-  /// Those that their types do not tell.
+  /// Sizes that the types of results do not tell.
   llvm::SmallVector<mlir::Value> resultSizes;
   /// For each result the argument that it is written to; -1 for none.
   llvm::SmallVector<int64_t, 1> tied;

@@ -22,7 +22,7 @@ using Slice = SmallVector<Operation *, 0>;
 /// A product and what may be fused into it.
 struct Product {
   linalg::LinalgOp contraction;
-  /// What gives the contraction its initial result and moves its inputs.
+  /// Operators that make the contraction's initial result and move its inputs.
   llvm::SetVector<Operation *> before;
   /// Elementwise operators, each of which takes the result of the last.
   Slice after;

@@ -16,7 +16,7 @@ using namespace ftuner;
 /// Before the names of the spec's functions, so that they are nobody else's.
 static constexpr llvm::StringLiteral kFunctionPrefix = "ftuner_product_";
 
-/// What IREE is to find, as the body of a region.
+/// Prints the pattern that IREE is to find, as the body of a region.
 static void printPattern(func::FuncOp function, raw_ostream &os) {
   AsmState state(function, OpPrintingFlags().useLocalScope());
   os << "    ^bb0(";

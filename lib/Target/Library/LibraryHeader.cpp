@@ -66,7 +66,7 @@ private:
   }
   std::vector<std::string> getBuffers();
   std::vector<std::string> getSizesAndScalars();
-  /// What a compiler must define to have the types of the scalars.
+  /// Macros that a compiler must define to have the types of the scalars.
   SmallVector<StringRef> getConditions();
 
   func::FuncOp function;
@@ -127,7 +127,7 @@ void FunctionHeader::writeShape(RankedTensorType tensor, ArrayAttr symbols) {
   os << ']';
 }
 
-/// Where the sizes of each result stand.
+/// Says where the sizes of each result stand.
 void FunctionHeader::writeSizesComment() {
   int64_t first = 0;
   for (auto [index, output] : llvm::enumerate(type.getResults())) {
