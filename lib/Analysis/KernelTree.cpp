@@ -197,9 +197,10 @@ std::optional<int64_t> Evaluator::compute(Value value) {
     return constant.getSExtValue();
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     for (auto [loop, position] : llvm::zip_equal(loops, place))
-      if (scf::ForOp of = loop.loop; of && of.getInductionVar() == argument) {
-        std::optional<int64_t> first = evaluate(of.getLowerBound()),
-                               step = evaluate(of.getStep());
+      if (scf::ForOp forOp = loop.loop;
+          forOp && forOp.getInductionVar() == argument) {
+        std::optional<int64_t> first = evaluate(forOp.getLowerBound()),
+                               step = evaluate(forOp.getStep());
         if (first && step)
           return *first + position * *step;
       }

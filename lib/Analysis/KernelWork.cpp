@@ -143,7 +143,7 @@ ftuner::workOf(linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
 
 DictionaryAttr ftuner::siteOf(Operation *op) {
   Builder b(op->getContext());
-  std::string position = positionOf(op->getLoc(), /*hasFolder=*/false);
+  std::string position = sourcePosition(op->getLoc(), /*hasFolder=*/false);
   return b.getDictionaryAttr(
       {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
        b.getNamedAttr("location", b.getStringAttr(position))});

@@ -4,6 +4,7 @@
 #include "FTuner/CostModel/LatencyFormulas.h"
 #include "FTuner/CostModel/LatencyLaunch.h"
 #include "FTuner/CostModel/Predictor.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Schedule/AstTemplate.h"
@@ -18,8 +19,8 @@
 #include <cmath>
 #include <cstring>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 using namespace ftuner;
@@ -29,116 +30,78 @@ using namespace ftuner;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A member of a record: a number, or a truth that is 0 or 1.
+/// A member of a record in C++: a number, or a truth that is 0 or 1.
 template <typename Record>
-struct Field {
-  const char *name;
+struct Member {
   double Record::*number = nullptr;
   bool Record::*truth = nullptr;
 
-  constexpr Field(const char *name, double Record::*number)
-      : name(name), number(number) {}
-  constexpr Field(const char *name, bool Record::*truth)
-      : name(name), truth(truth) {}
+  constexpr Member(double Record::*number) : number(number) {}
+  constexpr Member(bool Record::*truth) : truth(truth) {}
+};
+
+/// A field of a record of doubles. Records of kernels hold the members of both
+/// kinds, of which each kernel reads and writes its own.
+template <typename Record>
+struct Field {
+  const char *name;
+  Member<Record> member;
+  bool isOptional = false;
 
   void read(Record &record, double value) const {
-    if (number)
-      record.*number = value;
+    if (member.number)
+      record.*member.number = value;
     else
-      record.*truth = value != 0;
+      record.*member.truth = value != 0;
   }
   double write(const Record &record) const {
-    return number ? record.*number : record.*truth;
+    return member.number ? record.*member.number : record.*member.truth;
   }
 };
 } // namespace
 
+/// LatencyRecords.def has the members of the records.
+static constexpr bool Required = false, Optional = true;
+
 static constexpr Field<LatencyDevice> deviceFields[] = {
-    {"sm_count", &LatencyDevice::smCount},
-    {"clock_mhz", &LatencyDevice::clockMhz},
-    {"fp32_lanes", &LatencyDevice::fp32Lanes},
-    {"warp_schedulers", &LatencyDevice::warpSchedulers},
-    {"issue_slots", &LatencyDevice::issueSlots},
-    {"half_block_run", &LatencyDevice::halfBlockRun},
-    {"load_store_lanes", &LatencyDevice::loadStoreLanes},
-    {"tf32_rate", &LatencyDevice::tf32Rate},
-    {"f16_rate", &LatencyDevice::f16Rate},
-    {"i8_rate", &LatencyDevice::i8Rate},
-    {"warp_tensor_share", &LatencyDevice::warpTensorShare},
-    {"dram_gbps", &LatencyDevice::dramGbps},
-    {"l2_bytes", &LatencyDevice::l2Bytes},
-    {"shared_memory_per_sm_bytes", &LatencyDevice::sharedMemoryPerSmBytes},
-    {"l1_bytes", &LatencyDevice::l1Bytes},
-    {"max_threads_per_sm", &LatencyDevice::maxThreadsPerSm},
-    {"max_blocks_per_sm", &LatencyDevice::maxBlocksPerSm},
-    {"registers_per_sm", &LatencyDevice::registersPerSm},
-    {"board_power_watts", &LatencyDevice::boardPowerWatts},
-    {"node_efficiency", &LatencyDevice::nodeEfficiency},
+#define FTUNER_LATENCY_DEVICE(MEMBER, NAME, VALUE)                             \
+  {NAME, &LatencyDevice::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
+};
+
+static constexpr Field<LatencyDevice> learnedFields[] = {
+#define FTUNER_LATENCY_LEARNED_DEVICE(MEMBER, NAME, VALUE)                     \
+  {NAME, &LatencyDevice::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
 static constexpr Field<LatencyBlock> blockFields[] = {
-    {"warps", &LatencyBlock::warps},
-    {"registers_per_thread", &LatencyBlock::registersPerThread},
-    {"shared_memory_bytes", &LatencyBlock::sharedMemoryBytes},
-    {"k_tile", &LatencyBlock::kTile},
-    {"fma", &LatencyBlock::fma},
-    {"tensor_instructions", &LatencyBlock::tensorInstructions},
-    {"tf32_operations", &LatencyBlock::tf32Operations},
-    {"f16_operations", &LatencyBlock::f16Operations},
-    {"i8_operations", &LatencyBlock::i8Operations},
-    {"has_peak_rate", &LatencyBlock::hasPeakRate},
-    {"is_persistent", &LatencyBlock::isPersistent},
-    {"hides_stores", &LatencyBlock::hidesStores},
-    {"cluster_cycles", &LatencyBlock::clusterCycles},
-    {"other_instructions", &LatencyBlock::otherInstructions},
-    {"loaded_registers", &LatencyBlock::loadedRegisters},
-    {"shared_cycles", &LatencyBlock::sharedCycles},
-    {"global_lines", &LatencyBlock::globalLines},
-    {"l2_bytes", &LatencyBlock::l2Bytes},
-    {"head_cycles", &LatencyBlock::headCycles},
-    {"epilogue_instructions", &LatencyBlock::epilogueInstructions},
-    {"is_pipelined", &LatencyBlock::isPipelined},
-    {"exposed_loads", &LatencyBlock::exposedLoads},
-    {"direct_registers", &LatencyBlock::directRegisters},
-    {"spilled_registers", &LatencyBlock::spilledRegisters},
-    {"is_streaming", &LatencyBlock::isStreaming},
-    {"special_operations", &LatencyBlock::specialOperations},
-    {"stored_bytes", &LatencyBlock::storedBytes},
-    {"held_steps", &LatencyBlock::heldSteps},
-    {"later_passes", &LatencyBlock::laterPasses},
-    {"row_loop", &LatencyBlock::rowLoop},
-    {"common_bytes", &LatencyBlock::commonBytes},
-    {"distinct_common_bytes", &LatencyBlock::distinctCommonBytes},
-    {"run_bytes", &LatencyBlock::runBytes},
-    {"sync_cycles", &LatencyBlock::syncCycles},
+#define FTUNER_LATENCY_BLOCK(TYPE, MEMBER, NAME, VALUE, NEED)                  \
+  {NAME, &LatencyBlock::MEMBER, NEED},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
-/// A part is a block and these.
-static constexpr Field<LatencyPart> partFields[] = {
-    {"count", &LatencyPart::count},
-    {"steps", &LatencyPart::steps},
+static constexpr Field<LatencyLoop> loopFields[] = {
+#define FTUNER_LATENCY_LOOP(TYPE, MEMBER, NAME, VALUE, NEED)                   \
+  {NAME, &LatencyLoop::MEMBER, NEED},
+#include "FTuner/CostModel/LatencyRecords.def"
+};
+
+static constexpr Field<LatencyStream> streamFields[] = {
+#define FTUNER_LATENCY_STREAM(TYPE, MEMBER, NAME, VALUE, NEED)                 \
+  {NAME, &LatencyStream::MEMBER, NEED},
+#include "FTuner/CostModel/LatencyRecords.def"
+};
+
+static constexpr Field<LatencyPart> countFields[] = {
+#define FTUNER_LATENCY_PART(MEMBER, NAME, VALUE) {NAME, &LatencyPart::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
 static constexpr Field<LatencyGrid> gridFields[] = {
-    {"blocks_x", &LatencyGrid::blocksX},
-    {"blocks_y", &LatencyGrid::blocksY},
-    {"tile_x", &LatencyGrid::tileX},
-    {"tile_y", &LatencyGrid::tileY},
-    {"is_swizzled", &LatencyGrid::isSwizzled},
-    {"problems", &LatencyGrid::problems},
-    {"lhs_bytes", &LatencyGrid::lhsBytes},
-    {"rhs_bytes", &LatencyGrid::rhsBytes},
-    {"output_bytes", &LatencyGrid::outputBytes},
-    {"touched_bytes", &LatencyGrid::touchedBytes},
-    {"row_bytes", &LatencyGrid::rowBytes},
-    {"is_output_aligned", &LatencyGrid::isOutputAligned},
-    {"lhs_run_bytes", &LatencyGrid::lhsRunBytes},
-    {"rhs_run_bytes", &LatencyGrid::rhsRunBytes},
-    {"reduce_length", &LatencyGrid::reduceLength},
-    {"element_bytes", &LatencyGrid::elementBytes},
-    {"second_kernels", &LatencyGrid::secondKernels},
-    {"sum_bytes", &LatencyGrid::sumBytes},
-    {"box_cycles", &LatencyGrid::boxCycles},
+#define FTUNER_LATENCY_GRID(TYPE, MEMBER, NAME, VALUE, NEED)                   \
+  {NAME, &LatencyGrid::MEMBER, NEED},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
 static constexpr Field<LatencyConstants> constantFields[] = {
@@ -148,26 +111,66 @@ static constexpr Field<LatencyConstants> constantFields[] = {
 };
 
 static constexpr Field<LatencyPrediction> termFields[] = {
-    {"total", &LatencyPrediction::total},
-    {"launch", &LatencyPrediction::launch},
-    {"issue", &LatencyPrediction::issue},
-    {"shared_memory", &LatencyPrediction::sharedMemory},
-    {"l2", &LatencyPrediction::l2},
-    {"latency", &LatencyPrediction::latency},
-    {"block_start", &LatencyPrediction::blockStart},
-    {"tail", &LatencyPrediction::tail},
-    {"dram", &LatencyPrediction::dram},
-    {"power", &LatencyPrediction::power},
-    {"second_kernel", &LatencyPrediction::secondKernel},
-    {"boxes", &LatencyPrediction::boxes},
-    {"resident_blocks", &LatencyPrediction::residentBlocks},
-    {"scheduler_imbalance", &LatencyPrediction::schedulerImbalance},
-    {"waves", &LatencyPrediction::waves},
-    {"dram_bytes", &LatencyPrediction::dramBytes},
-    {"sm_time", &LatencyPrediction::smTime},
-    {"dram_time", &LatencyPrediction::dramTime},
-    {"power_time", &LatencyPrediction::powerTime},
+#define FTUNER_LATENCY_TERM(MEMBER, NAME) {NAME, &LatencyPrediction::MEMBER},
+#define FTUNER_LATENCY_FIGURE(MEMBER, NAME, VALUE)                             \
+  {NAME, &LatencyPrediction::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
+
+namespace {
+/// Facts of a field that other languages see.
+struct FieldFacts {
+  const char *name;
+  double value;
+  bool isOptional;
+};
+using Record = std::vector<FieldFacts>;
+} // namespace
+
+template <typename Values, size_t N>
+static void append(Record &record, const Field<Values> (&fields)[N]) {
+  for (const Field<Values> &field : fields)
+    record.push_back({field.name, field.write(Values()), field.isOptional});
+}
+
+template <typename... Fields>
+static Record joined(const Fields &...fields) {
+  Record record;
+  (append(record, fields), ...);
+  return record;
+}
+
+/// A part: the kind of its kernel, a block of that kind, and how often it runs.
+static Record partRecord() {
+  Record record = {{"is_streaming", 0, Optional}};
+  append(record, blockFields);
+  append(record, loopFields);
+  append(record, streamFields);
+  append(record, countFields);
+  return record;
+}
+
+/// Returns a record by its name in Latency.h; null if there is none.
+static const Record *findRecord(llvm::StringRef name) {
+  static const std::pair<llvm::StringRef, Record> records[] = {
+      {"device", joined(deviceFields)},
+      {"learned_device", joined(learnedFields)},
+      {"part", partRecord()},
+      {"loop", joined(loopFields)},
+      {"stream", joined(streamFields)},
+      {"grid", joined(gridFields)},
+      {"constants", joined(constantFields)},
+      {"terms", joined(termFields)},
+  };
+  for (const auto &[recordName, record] : records)
+    if (recordName == name)
+      return &record;
+  return nullptr;
+}
+
+static constexpr size_t partSize =
+    1 + std::size(blockFields) + std::size(loopFields) +
+    std::size(streamFields) + std::size(countFields);
 
 namespace {
 /// A program of FTuner, as a row says it.
@@ -179,15 +182,15 @@ struct ProgramRow {
   /// A place in `programTypes`.
   int64_t type;
 };
-/// A field of it, and the least that it may be.
+/// A field of it, and the minimum that it may be.
 struct ProgramField {
   const char *name;
   int64_t ProgramRow::*number;
-  int64_t least;
+  int64_t min;
 };
 } // namespace
 
-/// Those of every program. Behind them are the fields of its path's schedules.
+/// Fields of every program. After them come the fields of its path's schedules.
 static constexpr ProgramField programFields[] = {
     {"batch", &ProgramRow::batch, 1},
     {"m", &ProgramRow::m, 1},
@@ -222,56 +225,59 @@ static constexpr ProgramType programTypes[] = {
     {"i8", ElementType::I8, ElementType::I8, ElementType::I32},
 };
 
-namespace {
-/// Converts to a member of any type.
-struct AnyMember {
-  template <typename Type>
-  operator Type() const;
-};
-
-/// Tells whether an aggregate has at least so many members.
-template <typename Record, typename Places, typename = void>
-struct HasMembers : std::false_type {};
-template <typename Record, size_t... Places>
-struct HasMembers<
-    Record, std::index_sequence<Places...>,
-    std::void_t<decltype(Record{(static_cast<void>(Places), AnyMember{})...})>>
-    : std::true_type {};
-} // namespace
-
-/// Returns true if the fields are as many as the members of the record: a
-/// member that is added needs its field here.
+/// Reads the fields of a record from the values at `next`, and moves it on.
 template <typename Record, size_t N>
-static constexpr bool hasAllMembers(const Field<Record> (&)[N]) {
-  return HasMembers<Record, std::make_index_sequence<N>>::value &&
-         !HasMembers<Record, std::make_index_sequence<N + 1>>::value;
+static void readFields(const Field<Record> (&fields)[N], const double *&next,
+                       Record &record) {
+  for (const Field<Record> &field : fields)
+    field.read(record, *next++);
 }
-
-static_assert(hasAllMembers(deviceFields));
-static_assert(hasAllMembers(blockFields));
-static_assert(hasAllMembers(gridFields));
-static_assert(hasAllMembers(constantFields));
-static_assert(hasAllMembers(termFields));
 
 template <typename Record, size_t N>
 static Record readRecord(const Field<Record> (&fields)[N],
                          const double *values) {
   Record record;
-  for (size_t i = 0; i < N; ++i)
-    fields[i].read(record, values[i]);
+  readFields(fields, values, record);
   return record;
+}
+
+/// Writes the fields of a record to the values at `next`, and moves it on.
+template <typename Record, size_t N>
+static void writeFields(const Field<Record> (&fields)[N], const Record &record,
+                        double *&next) {
+  for (const Field<Record> &field : fields)
+    *next++ = field.write(record);
 }
 
 template <typename Record, size_t N>
 static void writeRecord(const Field<Record> (&fields)[N], const Record &record,
                         double *values) {
-  for (size_t i = 0; i < N; ++i)
-    values[i] = fields[i].write(record);
+  writeFields(fields, record, values);
 }
 
-template <typename Record, size_t N>
-static const char *fieldName(const Field<Record> (&fields)[N], size_t index) {
-  return index < N ? fields[index].name : nullptr;
+static LatencyKernel readKernel(const double *&next) {
+  bool isStreaming = *next++ != 0;
+  LatencyLoop loop;
+  LatencyStream stream;
+  LatencyBlock &block =
+      isStreaming ? static_cast<LatencyBlock &>(stream) : loop;
+  readFields(blockFields, next, block);
+  readFields(loopFields, next, loop);
+  readFields(streamFields, next, stream);
+  stream.rowLoop = std::max(stream.rowLoop, 1.0);
+  if (isStreaming)
+    return stream;
+  return loop;
+}
+
+/// The fields of the other kind are those of a kernel that has nothing of it.
+static void writeKernel(const LatencyKernel &kernel, double *&next) {
+  const auto *loop = std::get_if<LatencyLoop>(&kernel);
+  const auto *stream = std::get_if<LatencyStream>(&kernel);
+  *next++ = stream != nullptr;
+  writeFields(blockFields, commonBlock(kernel), next);
+  writeFields(loopFields, loop ? *loop : LatencyLoop(), next);
+  writeFields(streamFields, stream ? *stream : LatencyStream(), next);
 }
 
 //===----------------------------------------------------------------------===//
@@ -302,20 +308,17 @@ static int fail(llvm::Error failure, char *error, size_t errorBytes) {
 int ftuner_latency_abi(void) { return FTUNER_LATENCY_ABI; }
 
 const char *ftuner_latency_field(const char *record, size_t index) {
-  llvm::StringRef name(record);
-  if (name == "device")
-    return fieldName(deviceFields, index);
-  if (name == "part")
-    return index < std::size(blockFields)
-               ? blockFields[index].name
-               : fieldName(partFields, index - std::size(blockFields));
-  if (name == "grid")
-    return fieldName(gridFields, index);
-  if (name == "constants")
-    return fieldName(constantFields, index);
-  if (name == "terms")
-    return fieldName(termFields, index);
-  return nullptr;
+  const Record *fields = findRecord(record);
+  return fields && index < fields->size() ? (*fields)[index].name : nullptr;
+}
+
+int ftuner_latency_field_default(const char *record, size_t index,
+                                 double *value) {
+  const Record *fields = findRecord(record);
+  if (!fields || index >= fields->size())
+    return -1;
+  *value = (*fields)[index].value;
+  return (*fields)[index].isOptional;
 }
 
 const char *ftuner_latency_path(size_t index) {
@@ -423,22 +426,19 @@ int ftuner_latency_default_calibration(const char *device, double *constants,
 }
 
 /// Reads the parts of a row that have blocks. Returns their number.
-static unsigned readParts(const double *values, size_t partsOfRow,
+static unsigned readParts(const double *next, size_t partsOfRow,
                           const LatencyDevice &device,
                           const LatencyConstants &constants,
                           LatencyTable *tables, LatencyPart *parts) {
   unsigned numParts = 0;
   for (size_t i = 0; i < partsOfRow; ++i) {
-    const double *rest = values + std::size(blockFields);
-    LatencyPart part = readRecord(partFields, rest);
-    if (part.count > 0) {
-      LatencyBlock block = readRecord(blockFields, values);
-      block.rowLoop = std::max(block.rowLoop, 1.0);
-      tables[numParts] = tabulate(device, block, constants);
-      part.table = &tables[numParts];
-      parts[numParts++] = part;
-    }
-    values = rest + std::size(partFields);
+    LatencyKernel kernel = readKernel(next);
+    LatencyPart &part = parts[numParts];
+    readFields(countFields, next, part);
+    if (part.count <= 0)
+      continue;
+    tables[numParts] = tabulate(device, kernel, constants);
+    part.table = &tables[numParts++];
   }
   return numParts;
 }
@@ -457,7 +457,6 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
     readDevices.push_back(
         readRecord(deviceFields, devices + i * std::size(deviceFields)));
   LatencyConstants readConstants = readRecord(constantFields, constants);
-  size_t partSize = std::size(blockFields) + std::size(partFields);
   for (size_t row = 0; row < numRows; ++row) {
     if (deviceOfRow[row] < 0 ||
         static_cast<size_t>(deviceOfRow[row]) >= numDevices)
@@ -471,6 +470,10 @@ int ftuner_latency_predict(const double *devices, size_t numDevices,
     unsigned numParts =
         readParts(parts + row * partsOfRow * partSize, partsOfRow, device,
                   readConstants, tables, rowParts);
+    if (numParts == 2 && tables[0].index() != tables[1].index())
+      return fail("row " + llvm::Twine(row) +
+                      ": expected parts that are both streaming, or neither",
+                  error, errorBytes);
     // Nothing is launched, and nothing is waited for.
     if (numParts == 0) {
       microseconds[row] = 0;
@@ -532,11 +535,11 @@ static KernelFamily familyOf(const ProgramRow &row, const Schedule &schedule,
 }
 
 static llvm::Error checkField(llvm::StringRef name, int64_t value,
-                              int64_t least) {
-  if (value >= least && value <= maxExtent)
+                              int64_t min) {
+  if (value >= min && value <= maxExtent)
     return llvm::Error::success();
   return llvm::createStringError(
-      name + ": expected a number from " + llvm::Twine(least) + " to " +
+      name + ": expected a number from " + llvm::Twine(min) + " to " +
       llvm::Twine(maxExtent) + ", but got " + llvm::Twine(value));
 }
 
@@ -544,7 +547,7 @@ static llvm::Error checkField(llvm::StringRef name, int64_t value,
 static llvm::Error readProgram(const CodegenModel &path, const int64_t *values,
                                ProgramRow &row, Schedule &schedule) {
   for (const ProgramField &field : programFields) {
-    if (llvm::Error error = checkField(field.name, *values, field.least))
+    if (llvm::Error error = checkField(field.name, *values, field.min))
       return error;
     row.*field.number = *values++;
   }
@@ -614,15 +617,13 @@ static void describe(const RowProgram &row, const DeviceSpec &device,
                      double *parts, double *grid) {
   LatencyLaunch launch =
       describeLaunch(row.workload, row.shape, row.program(), device);
-  size_t partSize = std::size(blockFields) + std::size(partFields);
   std::fill_n(parts, 2 * partSize, 0.0);
   for (unsigned i = 0; i < launch.numParts; ++i) {
     // Parts without blocks come first.
     double *part = parts + (2 - launch.numParts + i) * partSize;
-    writeRecord(blockFields, launch.blocks[i], part);
-    writeRecord(partFields,
-                LatencyPart{nullptr, launch.counts[i], launch.steps[i]},
-                part + std::size(blockFields));
+    writeKernel(launch.blocks[i], part);
+    writeRecord(countFields,
+                LatencyPart{nullptr, launch.counts[i], launch.steps[i]}, part);
   }
   writeRecord(gridFields, launch.grid, grid);
 }
@@ -661,7 +662,6 @@ int ftuner_latency_programs(const char *device, const char *path,
                             const int64_t *programs, size_t numRows,
                             double *parts, double *grids, char *error,
                             size_t errorBytes) {
-  size_t partSize = std::size(blockFields) + std::size(partFields);
   return forEachProgram(
       device, path, programs, numRows, error, errorBytes,
       [&](size_t i, const RowProgram &row, const DeviceSpec &spec) {
@@ -706,8 +706,8 @@ int ftuner_latency_program_trees(const char *device, const char *path,
                                            llvm::Twine(capacity) +
                                            " statements");
           std::copy(places.begin(), places.end(), ordering + written);
-          for (const ProgramFeatures &of : programFeatures(part.ast))
-            std::copy(of.begin(), of.end(),
+          for (const ProgramFeatures &statement : programFeatures(part.ast))
+            std::copy(statement.begin(), statement.end(),
                       features + kNumProgramFeatures * written++);
         }
         return llvm::Error::success();
@@ -739,14 +739,16 @@ int ftuner_latency_json_trees(const char *json, const double *values,
       return fail("row " + llvm::Twine(i) + ": " +
                       llvm::toString(std::move(failure)),
                   error, errorBytes);
-    for (auto [statement, of] : llvm::enumerate(programFeatures(read->ast()))) {
-      if (!llvm::all_of(of, [](float value) { return std::isfinite(value); }))
+    for (auto [statement, found] :
+         llvm::enumerate(programFeatures(read->ast()))) {
+      if (!llvm::all_of(found,
+                        [](float value) { return std::isfinite(value); }))
         return fail("row " + llvm::Twine(i) + ": statements[" +
                         llvm::Twine(statement) +
                         "]: expected features that are numbers, but some are "
                         "infinite or none",
                     error, errorBytes);
-      std::copy(of.begin(), of.end(), features);
+      std::copy(found.begin(), found.end(), features);
       features += kNumProgramFeatures;
     }
   }

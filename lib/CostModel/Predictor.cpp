@@ -100,23 +100,10 @@ struct DeviceFigure {
 };
 } // namespace
 
-/// In the order in which predictors read them (DEVICE_FIGURES in
-/// python/ftuner/learned/dataset.py).
 static constexpr DeviceFigure deviceFigures[numDeviceFigures] = {
-    {"sm_count", &LatencyDevice::smCount},
-    {"clock_mhz", &LatencyDevice::clockMhz},
-    {"fp32_lanes", &LatencyDevice::fp32Lanes},
-    {"warp_schedulers", &LatencyDevice::warpSchedulers},
-    {"load_store_lanes", &LatencyDevice::loadStoreLanes},
-    {"tf32_rate", &LatencyDevice::tf32Rate},
-    {"f16_rate", &LatencyDevice::f16Rate},
-    {"i8_rate", &LatencyDevice::i8Rate},
-    {"dram_gbps", &LatencyDevice::dramGbps},
-    {"l2_bytes", &LatencyDevice::l2Bytes},
-    {"shared_memory_per_sm_bytes", &LatencyDevice::sharedMemoryPerSmBytes},
-    {"registers_per_sm", &LatencyDevice::registersPerSm},
-    {"max_threads_per_sm", &LatencyDevice::maxThreadsPerSm},
-    {"max_blocks_per_sm", &LatencyDevice::maxBlocksPerSm},
+#define FTUNER_LATENCY_LEARNED_DEVICE(MEMBER, NAME, VALUE)                     \
+  {NAME, &LatencyDevice::MEMBER},
+#include "FTuner/CostModel/LatencyRecords.def"
 };
 
 static std::vector<float> figuresOf(const LatencyDevice &device) {
@@ -395,8 +382,9 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     result.trainedOn[name.str()] = *rows;
   }
   for (const auto &[name, value] : *deviations) {
-    const llvm::json::Object *of = value.getAsObject();
-    std::optional<int64_t> rows = countIn(of ? of->get("rows") : nullptr);
+    const llvm::json::Object *object = value.getAsObject();
+    std::optional<int64_t> rows =
+        countIn(object ? object->get("rows") : nullptr);
     if (!rows)
       return error("deviations: expected 'rows' of device '" + StringRef(name) +
                    "' as a whole number from 0 on");
@@ -405,7 +393,7 @@ llvm::Error PredictorReader::readProvenance(Predictor &result) {
     for (auto [key, to] :
          {std::pair(StringRef("overall"), &deviation.overall),
           std::pair(StringRef("between"), &deviation.between)}) {
-      std::optional<double> number = of->getNumber(key);
+      std::optional<double> number = object->getNumber(key);
       if (!number || !(*number >= 0) || !std::isfinite(*number))
         return error("deviations: expected '" + key + "' of device '" +
                      StringRef(name) + "' as a number from 0 on");

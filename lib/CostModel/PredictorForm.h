@@ -24,7 +24,10 @@ struct LabelTransform {
 };
 
 /// Figures of a device that predictors read.
-inline constexpr size_t numDeviceFigures = 14;
+#define FTUNER_LATENCY_LEARNED_DEVICE(MEMBER, NAME, VALUE) +1
+inline constexpr size_t numDeviceFigures =
+#include "FTuner/CostModel/LatencyRecords.def"
+    ;
 
 /// Programs to microseconds or ratios.
 class PredictorForm {

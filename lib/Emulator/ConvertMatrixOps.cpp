@@ -1,6 +1,6 @@
 //===- ConvertMatrixOps.cpp - Rules for matrix operations of a warp -------===//
 #include "KernelConverter.h"
-#include "WarpMatrix.h"
+#include "Matrices/WarpMatrix.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/StringSwitch.h"
 

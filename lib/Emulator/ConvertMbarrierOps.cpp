@@ -1,11 +1,11 @@
 //===- ConvertMbarrierOps.cpp - Mbarriers and registers -------------------===//
+#include "Barriers/Mbarrier.h"
 #include "KernelConverter.h"
-#include "Mbarrier.h"
 
 using namespace mlir;
 using namespace ftuner::emulator;
 
-/// Of arrivals, with and without bytes, and of changes of the bytes alone.
+/// Converts arrivals, with and without bytes, and changes of only the bytes.
 LogicalResult KernelConverter::convertArrival(Operation *op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
@@ -98,7 +98,7 @@ LogicalResult KernelConverter::convertMbarrierWait(Operation *op) {
 /// states, or as many as there are for its threads; 0 where its threads are
 /// unknown.
 static uint32_t getRegistersAtEntry(LLVM::LLVMFuncOp kernel) {
-  constexpr int64_t kRegisters = 65536, kMost = 256, kUnit = 8;
+  constexpr int64_t kRegisters = 65536, kMax = 256, kUnit = 8;
   auto getNumber = [&](StringRef name) -> int64_t {
     auto attribute = kernel->getAttrOfType<IntegerAttr>(name);
     return attribute ? attribute.getInt() : 0;
@@ -113,7 +113,7 @@ static uint32_t getRegistersAtEntry(LLVM::LLVMFuncOp kernel) {
     int64_t threads = std::max<int64_t>(getNumber("nvvm.minctasm"), 1);
     for (int32_t size : sizes.asArrayRef())
       threads *= std::max(size, 1);
-    return static_cast<uint32_t>(std::min(kRegisters / threads, kMost) / kUnit *
+    return static_cast<uint32_t>(std::min(kRegisters / threads, kMax) / kUnit *
                                  kUnit);
   }
   return 0;
@@ -190,7 +190,7 @@ std::optional<LogicalResult> KernelConverter::convertMbarrierOp(Operation *op) {
   return success();
 }
 
-/// Whether `op` orders some threads of a block but not all.
+/// Returns whether `op` orders some threads of a block but not all.
 static bool ordersInPart(Operation *op) {
   if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
     return bool(barrier.getNumberOfThreads());

@@ -1,5 +1,5 @@
 //===- ConvertNVVMOps.cpp - Rules for operations of the NVVM dialect ------===//
-#include "Fiber.h"
+#include "Fibers/Fiber.h"
 #include "KernelConverter.h"
 #include "llvm/ADT/StringMap.h"
 #include <cstddef>

@@ -1,6 +1,6 @@
 //===- ConvertNVVMToHost.cpp - NVVM dialect to host code ------------------===//
 #include "ConvertNVVMToHost.h"
-#include "Fiber.h"
+#include "Fibers/Fiber.h"
 #include "KernelConverter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -226,7 +226,7 @@ Value KernelConverter::site(Operation *op) {
 // Memory spaces
 //===----------------------------------------------------------------------===//
 
-/// Whether a global has a value other than undefined.
+/// Returns whether a global has a value other than undefined.
 static bool isInitialized(LLVM::GlobalOp global) {
   if (global.getValueAttr())
     return true;

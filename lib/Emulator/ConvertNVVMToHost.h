@@ -31,18 +31,18 @@ struct HostKernel {
   /// functions and constants it uses. Released once it is compiled.
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string entryName;
-  /// The known block is gpu.known_block_size or nvvm.reqntid, the most threads
+  /// The known block is gpu.known_block_size or nvvm.reqntid, the max. threads
   /// are nvvm.maxntid.
   KernelLimits limits;
   /// Something in it orders some threads of a block but not all.
   bool hasPartialOrder = false;
   /// Constants of the module by name, with their bytes.
   std::vector<std::pair<std::string, uint64_t>> constants;
-  /// Of each basic block by its number; only with Instrumentation::basicBlocks.
+  /// Counts by the number of a basic block, if Instrumentation::basicBlocks.
   std::vector<InstructionCounts> basicBlocks;
 };
 
-/// Whether `op` is a function with a body that is marked as a kernel.
+/// Returns whether `op` is a function with a body that is marked as a kernel.
 bool isKernel(mlir::Operation &op);
 
 /// The kernels of all gpu.modules in `module`, in order. Emits an error and

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "KernelConverter.h"
-#include "WarpMatrix.h"
+#include "Matrices/WarpMatrix.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
@@ -246,7 +246,7 @@ LogicalResult KernelConverter::convertProducts(LLVM::LLVMFuncOp kernel,
     if (webs.contains(from))
       call->setOperand(kVersionOperand, versions[from]);
 
-  // Edges: an argument takes its version behind all others of its block, in
+  // Edges: an argument takes its version after all others of its block, in
   // the order in which they were added.
   for (Value value : webs.getValues()) {
     auto argument = dyn_cast<BlockArgument>(value);

@@ -6,8 +6,8 @@ using namespace mlir;
 using namespace ftuner::emulator;
 
 namespace {
-/// What the instructions of an operation are; `number` is 0 for those that
-/// only name values.
+/// The instructions of an operation; `number` is 0 for operations that only
+/// name values.
 struct Instructions {
   InstructionKind kind;
   uint32_t number;
@@ -41,10 +41,10 @@ static uint32_t countAccesses(Value address, Type type,
     return 1;
   uint64_t bytes = llvm::divideCeil(
       uint64_t(vector.getNumElements()) * vector.getElementTypeBitWidth(), 8);
-  uint64_t most = std::min<uint64_t>(
+  uint64_t maxBytes = std::min<uint64_t>(
       alignment.value_or(bytes), std::min<uint64_t>(bytes, kMaxAccessBytes));
   return static_cast<uint32_t>(
-      llvm::divideCeil(bytes, std::max<uint64_t>(most, 1)));
+      llvm::divideCeil(bytes, std::max<uint64_t>(maxBytes, 1)));
 }
 
 static InstructionKind getTensorKind(NVVM::MmaOp op) {

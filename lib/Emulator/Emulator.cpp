@@ -1,8 +1,8 @@
 //===- Emulator.cpp - Runs lowered GPU kernels on the CPU -----------------===//
 #include "FTuner/Emulator/Emulator.h"
 #include "ConvertNVVMToHost.h"
+#include "EmulatedKernelCompiler.h"
 #include "GridRunner.h"
-#include "KernelCompiler.h"
 #include "LaunchCounter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -37,7 +37,7 @@ std::string formatLocation(mlir::Location location) {
 
 struct Emulator::Impl {
   EmulatorOptions options;
-  std::unique_ptr<KernelCompiler> compiler;
+  std::unique_ptr<EmulatedKernelCompiler> compiler;
   llvm::StringMap<Kernel> kernels;
   SiteTable sites;
   std::vector<Buffer> buffers; ///< Sorted by base.
@@ -115,7 +115,7 @@ Emulator::create(mlir::ModuleOp module, const EmulatorOptions &options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->sites.push_back(mlir::UnknownLoc::get(context));
-  auto compiler = KernelCompiler::create();
+  auto compiler = EmulatedKernelCompiler::create();
   if (!compiler)
     return compiler.takeError();
   impl->compiler = std::move(*compiler);

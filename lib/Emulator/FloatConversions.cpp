@@ -124,7 +124,7 @@ static bool isSmallFloat(Type *type) {
   return type->isHalfTy() || type->isBFloatTy();
 }
 
-/// Whether values of f16 or bf16 occur.
+/// Returns whether values of f16 or bf16 occur.
 static bool hasSmallFloats(const Module &code) {
   for (const Function &function : code) {
     if (any_of(function.args(), [](const Argument &argument) {

@@ -1,8 +1,8 @@
 //===- HostImage.cpp - Kernels for the emulator, ahead of time ------------===//
 #include "FTuner/Emulator/HostImage.h"
 #include "ConvertNVVMToHost.h"
+#include "EmulatedKernelCompiler.h"
 #include "FTuner/Emulator/FloatConversions.h"
-#include "KernelCompiler.h"
 #include "RuntimeFunctions.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/Diagnostics.h"
@@ -33,7 +33,7 @@ namespace ftuner::emulator {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What LLVM generates code for.
+/// The machine that LLVM generates code for.
 struct HostTarget {
   const llvm::Target *target;
   llvm::Triple triple;

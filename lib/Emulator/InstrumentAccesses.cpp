@@ -1,6 +1,6 @@
 //===- InstrumentAccesses.cpp - Calls of the checker ----------------------===//
+#include "Checks/MemoryChecker.h"
 #include "KernelConverter.h"
-#include "MemoryChecker.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -49,7 +49,7 @@ private:
   mlir::LogicalResult convertClusterBarrier(mlir::Operation *op);
   mlir::LogicalResult convertSetRegisters(mlir::NVVM::SetMaxRegisterOp op);
 
-  /// The same for bulk copies (ConvertBulkCopies.cpp).
+  /// Converts bulk copies (ConvertBulkCopies.cpp).
   std::optional<mlir::LogicalResult> convertBulkOp(mlir::Operation *op);
   /// Calls the function for copies to one block, or, with a mask, to several.
   void issueLoad(mlir::Operation *op, llvm::StringRef toOne,
@@ -62,13 +62,13 @@ private:
 
   // Matrix operations of a warp (ConvertMatrixOps.cpp).
   mlir::LogicalResult convertMma(mlir::NVVM::MmaOp op);
-  /// Of ldmatrix and stmatrix.
+  /// Converts ldmatrix and stmatrix.
   mlir::LogicalResult convertMatrixCopy(mlir::Operation *op);
   mlir::LogicalResult convertToTF32(mlir::NVVM::ConvertFloatToTF32Op op);
   /// Room for the registers of one matrix operation of the function around
   /// `op`.
   mlir::Value matrixRegisters(mlir::Operation *op);
-  /// The same, with `values` of 32 bits each, before `op`.
+  /// Stores `values` of 32 bits each in such room, before `op`.
   mlir::Value storeRegisters(mlir::Operation *op, mlir::ValueRange values);
   /// Replaces the result of `op`, one value or a record, by the registers from
   /// number `first` on.
@@ -118,7 +118,7 @@ private:
   mlir::MLIRContext *context;
   SiteTable &sites;
   mlir::Type i32Type, i64Type, voidType, pointerType;
-  /// Of each function.
+  /// The thread and the room for registers of each function.
   llvm::DenseMap<mlir::Operation *, mlir::Value> threads, registerArrays;
   llvm::DenseMap<mlir::Operation *, uint32_t> siteOf;
   /// Offset of each shared global in the block's static shared memory; the
@@ -130,7 +130,8 @@ private:
   llvm::DenseMap<mlir::StringAttr, SharedGlobal> sharedGlobals;
 };
 
-/// Whether anything in `module` orders some threads of a block but not all.
+/// Returns whether anything in `module` orders some threads of a block but not
+/// all.
 bool hasPartialOrder(mlir::ModuleOp module);
 
 } // namespace ftuner::emulator

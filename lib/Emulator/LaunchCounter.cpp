@@ -1,6 +1,6 @@
 //===- LaunchCounter.cpp - Counts what a launch executes ------------------===//
 #include "LaunchCounter.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -10,12 +10,12 @@ using namespace ftuner::emulator;
 namespace {
 constexpr unsigned kSectorBytes = 32;
 constexpr unsigned kWordBytes = 4;
-/// The most that an instruction accesses for a lane.
+/// Maximum that an instruction accesses for a lane.
 constexpr unsigned kMaxAccessBytes = 16;
 /// Rows of a matrix that are accessed at once.
 constexpr unsigned kRowsAtOnce = 8;
 
-/// What of a request each lane asks for; nothing where `bytes` is 0.
+/// Part of a request that a lane asks for; nothing if `bytes` is 0.
 struct LaneAccess {
   uintptr_t address;
   unsigned bytes;
@@ -63,7 +63,7 @@ static void countWavefronts(llvm::ArrayRef<LaneAccess> lanes,
   }
   auto width = static_cast<int64_t>(llvm::divideCeil(bytes, kWordBytes));
   counters.transfers += ftuner::wavefronts(words, width);
-  counters.idealTransfers += ftuner::leastWavefronts(words, width);
+  counters.idealTransfers += ftuner::minWavefronts(words, width);
 }
 
 void LaunchCounter::count(RequestKind kind, const Request &request) {
@@ -149,9 +149,9 @@ void LaunchCounter::access(const Fiber &fiber, const char *address,
     request = inShared ? RequestKind::SharedStore : RequestKind::GlobalStore;
   else if (kind == AccessKind::Atomic)
     request = inShared ? RequestKind::SharedAtomic : RequestKind::GlobalAtomic;
-  size_t most = std::min<size_t>(std::max(1u, alignment), kMaxAccessBytes);
+  size_t maxBytes = std::min<size_t>(std::max(1u, alignment), kMaxAccessBytes);
   while (bytes != 0) {
-    size_t part = std::min<size_t>(most, llvm::bit_floor(bytes));
+    size_t part = std::min<size_t>(maxBytes, llvm::bit_floor(bytes));
     arrive(fiber, request, address, part, site);
     address += part;
     bytes -= part;

@@ -2,8 +2,8 @@
 #ifndef FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
 #define FTUNER_LIB_EMULATOR_LAUNCHCOUNTER_H
 
+#include "Block/ExecutionCounter.h"
 #include "ConvertNVVMToHost.h"
-#include "ExecutionCounter.h"
 #include "FTuner/Emulator/Counters.h"
 #include "llvm/ADT/DenseMap.h"
 #include <deque>
@@ -48,8 +48,8 @@ private:
   /// have not had one fewer than the others.
   struct Stream {
     RequestKind kind;
-    uint32_t lanes;     ///< Those of the warp.
-    uint32_t phase = 0; ///< How often they had met.
+    uint32_t lanes;     ///< Lanes of the warp.
+    uint32_t phase = 0; ///< Number of times that they had met.
     /// Requests that are complete, and were counted and removed.
     uint32_t numCounted = 0;
     std::array<uint32_t, kWarpSize> numArrivals = {};

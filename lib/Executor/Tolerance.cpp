@@ -26,7 +26,7 @@ constexpr double kTF32Error = 2.9e-4;
 /// what that spreads by.
 constexpr double kTruncationBias = 7.0e-4, kTruncationSpread = 3.1e-4;
 
-double Tolerance::of(const Comparison &comparison) const {
+double Tolerance::limitFor(const Comparison &comparison) const {
   if (unit == 0)
     return relative;
   double single = std::sqrt(kSingleFlips) * unit * comparison.largestShare;

@@ -43,7 +43,7 @@ std::string describeArgument(FunctionOpInterface func, unsigned index) {
                       : "argument '" + name.str() + "'";
 }
 
-std::string positionOf(Location location, bool hasFolder) {
+std::string sourcePosition(Location location, bool hasFolder) {
   std::string text;
   location->walk([&](Location inner) {
     // Importers of graphs name nodes; a position says more.

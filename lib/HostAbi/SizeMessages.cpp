@@ -79,7 +79,7 @@ void ftuner::assertSizes(ImplicitLocOpBuilder &b, Value condition,
                          StringRef message, ValueRange sizes) {
   if (matchPattern(condition, m_One()))
     return;
-  std::string position = positionOf(b.getLoc(), /*hasFolder=*/false);
+  std::string position = sourcePosition(b.getLoc(), /*hasFolder=*/false);
   std::string text =
       position.empty() ? message.str() : position + ": " + message.str();
   ukernel::AssertOp::create(b, condition, text, sizes);

@@ -207,10 +207,10 @@ emitLaunch(OpBuilder &b, ukernel::OperatorOpInterface op,
 /// Erases the operator of a launch with what it made for itself: constants that
 /// it starts from.
 static void eraseLaunch(ukernel::OperatorOpInterface launch,
-                        ukernel::OperatorOpInterface of, ValueRange states) {
+                        ukernel::OperatorOpInterface op, ValueRange states) {
   SmallVector<Operation *> made;
   for (Value operand : launch->getOperands())
-    if (!llvm::is_contained(of->getOperands(), operand) &&
+    if (!llvm::is_contained(op->getOperands(), operand) &&
         !llvm::is_contained(states, operand) &&
         !llvm::is_contained(made, operand.getDefiningOp()))
       made.push_back(operand.getDefiningOp());

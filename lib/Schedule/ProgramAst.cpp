@@ -130,8 +130,8 @@ AstStatement &ProgramAst::addStatement(std::string name) {
 int64_t ProgramAst::distance(const AstAccess &access, unsigned number) const {
   const AstBuffer &buffer = allBuffers[access.buffer];
   const AstLoop &loop = allLoops[number];
-  for (auto [of, distance] : access.apart)
-    if (of == number)
+  for (auto [other, distance] : access.apart)
+    if (other == number)
       return distance;
   if (!loop.axis || *loop.axis >= buffer.strides.size())
     return 0;

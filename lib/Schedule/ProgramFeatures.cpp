@@ -251,28 +251,28 @@ AccessFigures StatementFeatures::figuresOf(const AstAccess &access) const {
 void StatementFeatures::writeAccess(Writer &writer, const llvm::Twine &name,
                                     const AccessFigures *figures) const {
   AccessFigures none;
-  const AccessFigures &of = figures ? *figures : none;
-  writer.flag(name + ".read", of.reads && !of.writes);
-  writer.flag(name + ".written", of.writes && !of.reads);
-  writer.flag(name + ".both", of.reads && of.writes);
-  writer.magnitude(name + ".bytes", of.bytes);
-  writer.magnitude(name + ".bytes-once", of.uniqueBytes);
-  writer.magnitude(name + ".lines", of.lines);
-  writer.magnitude(name + ".lines-once", of.uniqueLines);
+  const AccessFigures &access = figures ? *figures : none;
+  writer.flag(name + ".read", access.reads && !access.writes);
+  writer.flag(name + ".written", access.writes && !access.reads);
+  writer.flag(name + ".both", access.reads && access.writes);
+  writer.magnitude(name + ".bytes", access.bytes);
+  writer.magnitude(name + ".bytes-once", access.uniqueBytes);
+  writer.magnitude(name + ".lines", access.lines);
+  writer.magnitude(name + ".lines-once", access.uniqueLines);
   static constexpr std::array<const char *, kReuses> reuses = {"loop", "serial",
                                                                "none"};
   for (size_t i = 0; i < kReuses; ++i)
     writer.flag(name + ".reuse-" + reuses[i],
-                figures && static_cast<size_t>(of.reuse) == i);
-  writer.magnitude(name + ".reuse-iterations", of.reuseIterations);
-  writer.magnitude(name + ".reuse-bytes", of.reuseBytes);
-  writer.magnitude(name + ".reuse-count", of.reuseCount);
-  double count = std::max(of.reuseCount, 1.);
-  writer.magnitude(name + ".bytes-by-reuse", of.bytes / count);
-  writer.magnitude(name + ".bytes-once-by-reuse", of.uniqueBytes / count);
-  writer.magnitude(name + ".lines-by-reuse", of.lines / count);
-  writer.magnitude(name + ".lines-once-by-reuse", of.uniqueLines / count);
-  writer.magnitude(name + ".stride", of.stride);
+                figures && static_cast<size_t>(access.reuse) == i);
+  writer.magnitude(name + ".reuse-iterations", access.reuseIterations);
+  writer.magnitude(name + ".reuse-bytes", access.reuseBytes);
+  writer.magnitude(name + ".reuse-count", access.reuseCount);
+  double count = std::max(access.reuseCount, 1.);
+  writer.magnitude(name + ".bytes-by-reuse", access.bytes / count);
+  writer.magnitude(name + ".bytes-once-by-reuse", access.uniqueBytes / count);
+  writer.magnitude(name + ".lines-by-reuse", access.lines / count);
+  writer.magnitude(name + ".lines-once-by-reuse", access.uniqueLines / count);
+  writer.magnitude(name + ".stride", access.stride);
 }
 
 /// Operations of the loops from each depth on for each byte that they touch, at

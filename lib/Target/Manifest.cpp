@@ -50,8 +50,8 @@ private:
     StringRef planName;
     const Plan *plan;
     ukernel::PlanAttr attribute;
-    /// Where resource feedback ran: figures of each family, and the families
-    /// that it rejected.
+    /// If resource feedback ran: figures of each family, and the families that
+    /// it rejected.
     ArrayAttr measured;
     std::vector<KernelFamily> rejected;
   };
@@ -347,7 +347,7 @@ void ManifestWriter::writeKernel(const Kernel &kernel) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// What resource feedback measured of a family.
+/// Writes what resource feedback measured of a family.
 void ManifestWriter::writeMeasured(Attribute figures) {
   auto fields = dyn_cast<DictionaryAttr>(figures);
   for (auto [key, name] :
@@ -484,7 +484,7 @@ void ManifestWriter::writeRankings(const Plan &plan) {
   });
 }
 
-/// Who made the plan.
+/// Writes how the plan was made.
 void ManifestWriter::writeSearch(const Plan &plan) {
   json.attributeObject("search", [&] {
     for (auto [key, name] :

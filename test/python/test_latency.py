@@ -111,6 +111,46 @@ def launches() -> Launches:
     return Launches(figures, np.array([0, 1, 0]), parts, grids)
 
 
+def stream(**fields: Any) -> dict[str, Any]:
+    """A memory-bound part by the fields that it must have."""
+    names = "warps registers_per_thread shared_memory_bytes k_tile fma other_instructions shared_cycles "
+    names += "global_lines l2_bytes exposed_loads direct_registers count steps"
+    return dict.fromkeys(names.split(), 1.0) | dict(is_streaming=1) | fields
+
+
+def streams(part: dict[str, Any]) -> Launches:
+    grid = dict(zip(model().grid_fields, launches().grids[0]))
+    return model().launches([model().device("v100")[1]], [0], [part], grid)
+
+
+def test_records_leave_out_what_the_other_kind_of_kernel_has() -> None:
+    """A stream needs no field of loops, and ignores those that it has."""
+    constants = model().start()
+    plain = model().predict(streams(stream()), constants)
+    assert model().predict(streams(stream(f16_operations=1e6, loaded_registers=1e6)), constants) == plain
+    assert model().predict(streams(stream(sync_cycles=1e6)), constants) > plain
+    with pytest.raises(ftuner.Error, match=r"missing \['l2_bytes'\], unknown \[\]"):
+        streams({name: value for name, value in stream().items() if name != "l2_bytes"})
+    missing = r"missing \['is_pipelined', 'loaded_registers', 'spilled_registers'\]"
+    with pytest.raises(ftuner.Error, match=missing):
+        streams(stream(is_streaming=0))
+
+
+def test_parts_are_of_one_kind() -> None:
+    parts = launches()
+    parts.parts[1, :, model().part_fields.index("count")] = 1
+    parts.parts[1, 0, model().part_fields.index("is_streaming")] = 1
+    with pytest.raises(ftuner.Error, match="row 1: expected parts that are both streaming, or neither"):
+        model().predict(parts, model().start())
+
+
+def test_predictors_read_fields_of_devices() -> None:
+    fields = model().device_fields
+    learned = model().learned_device_fields
+    assert len(learned) == 14
+    assert learned == tuple(name for name in fields if name in learned)
+
+
 def test_programs_are_trees_of_statements() -> None:
     names = model().program_features()
     assert len(names) == len(set(names)) == 164
@@ -154,7 +194,7 @@ def test_arrays_are_made_what_the_library_reads(name: str, change: Any) -> None:
     [
         ("parts", lambda x: x[:1], "parts: expected an array of 3 × n × {fields}, but got 1 × 2 × {fields}"),
         ("parts", lambda x: x[:, :, :-1], "parts: expected an array of 3 × n × {fields}"),
-        ("parts", lambda x: x * np.nan, "row 0: field 'warps': .* but got nan"),
+        ("parts", lambda x: x * np.nan, "row 0: field 'is_streaming': .* but got nan"),
         ("parts", lambda x: -x, "row 0: field 'warps': expected a number of at least 0"),
         ("grids", lambda x: x[:, 1:], "grids: expected an array of 3 × 19, but got 3 × 18"),
         ("grids", lambda x: x + np.inf, "row 0: field 'blocks_x': .* but got inf"),

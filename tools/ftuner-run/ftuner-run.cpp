@@ -320,7 +320,7 @@ llvm::Error Runner::prepare() {
 double Runner::getTolerance(size_t result, const Comparison &comparison) const {
   if (options.tolerance.getNumOccurrences())
     return options.tolerance;
-  return tolerances[result].of(comparison);
+  return tolerances[result].limitFor(comparison);
 }
 
 llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {

@@ -22,13 +22,22 @@ extern "C" {
 #endif
 
 /** Changes with every function or the meaning of its arguments. */
-#define FTUNER_LATENCY_ABI 9
+#define FTUNER_LATENCY_ABI 10
 int ftuner_latency_abi(void);
 
-/** Name of field `index` of a "device", a "part" (a block, the number of such
-    blocks and the steps of each), a "grid", "constants" or "terms" (of a
-    prediction, the total first); null beyond the last. */
+/** Name of field `index` of a record; null beyond the last. Records are
+    "device"; "part" (whether the kernel is streaming, a block, the number of
+    such blocks and the steps of each); "grid"; "constants"; "terms" (the total
+    first). A part has the fields of both kinds of kernels: "loop" names those
+    of kernels with main loops, "stream" those of streaming, memory-bound ones;
+    a kernel of the other kind ignores them. "learned_device" names the fields
+    of a device that learned predictors read, in their order. */
 const char *ftuner_latency_field(const char *record, size_t index);
+/** Writes what that field is where nothing else is known. Returns 1 if records
+    may leave it out, with that value, 0 if they must have it, and -1 beyond the
+    last. */
+int ftuner_latency_field_default(const char *record, size_t index,
+                                 double *value);
 /** Name of codegen path `index`; null beyond the last. */
 const char *ftuner_latency_path(size_t index);
 /** Name of field `index` of a program of a path: those of every path, then
@@ -61,8 +70,8 @@ int ftuner_latency_default_calibration(const char *device, double *constants,
 /** Microseconds of `numRows` launches.
     devices: numDevices records; deviceOfRow: the index of each row's.
     parts: numRows × partsOfRow (1 or 2) records, those without blocks left out;
-    the taller part last; a row without any takes no time. grids: numRows
-    records. constants: one record.
+    both of the same kind, the taller part last; a row without any takes no
+    time. grids: numRows records. constants: one record.
     microseconds: numRows results. terms: numRows records of their terms, or
     null. */
 int ftuner_latency_predict(const double *devices, size_t numDevices,

@@ -7,10 +7,10 @@
 
 namespace ftuner {
 
-/// What a program executes and moves for one shape: its parts that have blocks,
-/// the taller one last.
+/// A program's work for one shape: its parts that have blocks, the taller one
+/// last.
 struct LatencyLaunch {
-  LatencyBlock blocks[2];
+  LatencyKernel blocks[2];
   double counts[2] = {0, 0};
   double steps[2] = {0, 0};
   unsigned numParts = 0;

@@ -1,4 +1,4 @@
-//===- Counters.h - What kernels asked of the machine -----------*- C++ -*-===//
+//===- Counters.h - Counts of the work of kernels ---------------*- C++ -*-===//
 //
 // Counts of emulated launches, in units of the GPU: accesses of memory by warp,
 // and instructions by the pipe that executes them.
@@ -12,7 +12,7 @@
 //  * Requests to global memory move sectors of 32 bytes. The ideal number is
 //    that of the different bytes, packed.
 //  * Requests to shared memory take wavefronts: 32 banks give a word of 4 bytes
-//    each (FTuner/CostModel/LatencyFormulas.h has the rule; 8 rows of a matrix
+//    each (FTuner/CostModel/WarpAccess.h has the rule; 8 rows of a matrix
 //    go at once). The ideal number is that without conflicts of banks.
 //
 // Instructions are those of the kernel at the level of the NVVM dialect, before
@@ -54,14 +54,14 @@ constexpr size_t kNumInstructionKinds = 0
 /// In words joined by underscores, as in JSON.
 const char *getName(RequestKind kind);
 const char *getName(InstructionKind kind);
-/// Whether requests take wavefronts and not sectors.
+/// Returns whether requests take wavefronts and not sectors.
 bool isShared(RequestKind kind);
 
 struct RequestCounters {
   uint64_t requests = 0;
   uint64_t bytes = 0;          ///< Summed over the lanes.
   uint64_t transfers = 0;      ///< Sectors or wavefronts.
-  uint64_t idealTransfers = 0; ///< The fewest that could do.
+  uint64_t idealTransfers = 0; ///< The minimum that could do.
 };
 
 struct KernelCounters {
@@ -69,12 +69,12 @@ struct KernelCounters {
   uint64_t launches = 0;
   uint64_t blocks = 0;
   uint64_t warps = 0;
-  uint64_t barriers = 0; ///< Of blocks: all their threads meet.
+  uint64_t barriers = 0; ///< All threads of a block meet.
   /// Rows of boxes that tensor maps copy to shared memory, each once, whichever
   /// blocks of a cluster get it; and those that lie outside of the tensor.
   uint64_t boxRows = 0, boxRowsOutside = 0;
   std::array<RequestCounters, kNumRequestKinds> requests;
-  /// Of warps.
+  /// Instructions of warps.
   std::array<uint64_t, kNumInstructionKinds> instructions = {};
 
   RequestCounters &operator[](RequestKind kind) {

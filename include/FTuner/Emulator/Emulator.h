@@ -150,7 +150,7 @@ struct RuntimeAPI {
   decltype(&ftrt_last_error) lastError;
 };
 
-/// Those that launch kernels on an emulator: the stream is an `Emulator *`.
+/// Functions that launch kernels on an emulator: the stream is an `Emulator *`.
 const RuntimeAPI &getRuntimeAPI();
 
 } // namespace ftuner::emulator

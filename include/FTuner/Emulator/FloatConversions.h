@@ -10,9 +10,9 @@ class Triple;
 
 namespace ftuner {
 
-/// Where a processor has no instructions for them, code generation calls
-/// functions of compiler-rt to convert to and from f16 and bf16, which not
-/// every machine has. Gives code for the host, optimized already, its own:
+/// Conversions to and from f16 and bf16. If a processor has no instructions for
+/// them, code generation calls functions of compiler-rt, which not every
+/// machine has. Gives code for the host, optimized already, its own:
 /// internal ones, added only where values of these types occur. They round to
 /// nearest, ties to even.
 void addFloatConversions(llvm::Module &code);

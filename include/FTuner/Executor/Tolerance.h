@@ -49,8 +49,8 @@ struct Tolerance {
   /// At most, also for a result of few elements.
   double limit = 0;
 
-  /// With what one flipped element makes of this result.
-  double of(const Comparison &comparison) const;
+  /// The limit of this result, with what one flipped element makes of it.
+  double limitFor(const Comparison &comparison) const;
 };
 
 /// The tolerance of each result of a function on tensors, from what is computed

@@ -70,7 +70,7 @@ std::string describeArgument(mlir::FunctionOpInterface func, unsigned index);
 /// innermost known position, else the name that the location has, such as that
 /// of a node of a graph; empty if there is neither. Without its folder, a file
 /// has one name wherever the source lies.
-std::string positionOf(mlir::Location location, bool hasFolder = true);
+std::string sourcePosition(mlir::Location location, bool hasFolder = true);
 
 /// Returns a word for each argument, for identifiers that derive from it: its
 /// name with underscores for what C does not allow, or arg0. No two are equal.

@@ -1,7 +1,7 @@
 //===- IreeImports.h - Kernels as functions of IREE's CPU code --*- C++ -*-===//
 //
-// What code for IREE's target `llvm-cpu` (lib/Target/IreeOps.cpp) passes to
-// FTuner's plugin for IREE (lib/IreePlugin): for each kernel it imports a
+// What code for IREE's target `llvm-cpu` (lib/Target/Iree/IreeOps.cpp) passes
+// to FTuner's plugin for IREE (lib/IreePlugin): for each kernel it imports a
 // function, and a call's arguments are
 //
 //   ImportedLaunch, ImportedTensor for each tensor, uint32_t for each constant

@@ -2,7 +2,7 @@
 #include "DietCodeTuner.h"
 #include "DietCodePlan.h"
 #include "DietCodeTuning.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Schedule/Alignment.h"
 #include "FTuner/Search/Ranking/Candidates.h"
 #include "FTuner/Support/RandomDraws.h"

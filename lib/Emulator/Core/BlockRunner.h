@@ -9,17 +9,17 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 #define FTUNER_LIB_EMULATOR_CORE_BLOCKRUNNER_H
 
-#include "AsyncCopies.h"
-#include "BlockBarriers.h"
-#include "BlockMemory.h"
-#include "BulkCopies.h"
-#include "ClusterBarrier.h"
-#include "Mbarriers.h"
-#include "RegisterPool.h"
-#include "Scheduler.h"
-#include "Transfers.h"
-#include "WarpCollectives.h"
-#include "WarpgroupProducts.h"
+#include "Barriers/BlockBarriers.h"
+#include "Barriers/ClusterBarrier.h"
+#include "Barriers/Mbarriers.h"
+#include "Block/BlockMemory.h"
+#include "Block/Scheduler.h"
+#include "Copies/AsyncCopies.h"
+#include "Copies/BulkCopies.h"
+#include "Copies/Transfers.h"
+#include "Warps/RegisterPool.h"
+#include "Warps/WarpCollectives.h"
+#include "Warps/WarpgroupProducts.h"
 
 namespace ftuner::emulator {
 
@@ -35,7 +35,7 @@ public:
   /// Makes room for the blocks of `launch`, which the thread that launched will
   /// run, or another. Returns false if the system has no memory for the stacks.
   bool prepare(const Launch &launch, bool runsOnCaller);
-  /// What it does for threads of other blocks of the cluster.
+  /// The roles in which it serves threads of other blocks of the cluster.
   ClusterBlock inCluster() { return {&memory, &mbarriers, &bulkCopies}; }
 
   void begin(uint64_t linearBlock);
@@ -60,7 +60,7 @@ public:
   bool reportDivergence() const {
     return collectives.reportMissingLanes() || products.reportMissingThreads();
   }
-  /// What threads of the block wait for in vain, and the first of them.
+  /// Says what threads of the block wait for in vain, and the first of them.
   std::string describeWaits(const Fiber *&first) const;
 
   Scheduler scheduler;

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ClusterRunner.h"
-#include "Text.h"
+#include "Checks/Text.h"
 #include <algorithm>
 #include <functional>
 

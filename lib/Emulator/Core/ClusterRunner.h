@@ -26,7 +26,7 @@ public:
 private:
   void begin(uint64_t linearCluster);
   void resumeReady();
-  /// What no thread can do: performs one thing that lets threads go on.
+  /// Performs one thing that lets threads go on, if no thread can go on.
   bool makeProgress();
   /// Calls `step` of one block after the other until one returns true.
   template <typename Step>
@@ -38,7 +38,7 @@ private:
 
   const Launch *launch = nullptr;
   Cluster cluster;
-  /// At least those of the cluster.
+  /// At least the blocks of the cluster.
   std::vector<std::unique_ptr<BlockRunner>> runners;
   std::vector<BlockRunner *> blocks; ///< By rank.
   std::vector<BlockRunner *> order;  ///< In which blocks take their turns.

@@ -10,7 +10,8 @@
 
 using namespace ftuner::emulator;
 
-/// Whether the processor has what host images use by default (HostImage.h).
+/// Returns whether the processor has what host images use by default
+/// (HostImage.h).
 static bool hasInstructions() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("x86-64-v3");
@@ -31,7 +32,7 @@ static int32_t fail(int32_t code, const std::string &text, char *message,
 
 /// Runs a launch when those of other threads are through, or never if it is
 /// interrupted while it waits. Says what went wrong before the first block ran.
-static std::string runAlone(const Launch &launch) {
+static std::string runExclusively(const Launch &launch) {
   // Never destroyed: launches may still run while the process ends.
   static std::timed_mutex &mutex = *new std::timed_mutex;
   static GridRunner &runner = *new GridRunner;
@@ -92,7 +93,7 @@ static int32_t launchKernel(const ftrt_host_kernel *kernel, uint32_t gridX,
     launch.interruption = &interruption.emplace(check);
   std::string error = checkLaunch(name, limits, launch);
   if (error.empty())
-    error = runAlone(launch);
+    error = runExclusively(launch);
   if (interruption && interruption->isRaised())
     return fail(FTRT_ERROR_INTERRUPTED, "interrupted", message, capacity);
   if (error.empty())

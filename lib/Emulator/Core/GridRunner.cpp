@@ -1,6 +1,6 @@
 //===- GridRunner.cpp - Runs the blocks of a launch -----------------------===//
 #include "GridRunner.h"
-#include "Text.h"
+#include "Checks/Text.h"
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -1,4 +1,4 @@
-//===- KernelLimits.h - What kernels demand of launches ---------*- C++ -*-===//
+//===- KernelLimits.h - Demands of kernels on launches ----------*- C++ -*-===//
 #ifndef FTUNER_LIB_EMULATOR_CORE_KERNELLIMITS_H
 #define FTUNER_LIB_EMULATOR_CORE_KERNELLIMITS_H
 
@@ -8,7 +8,7 @@
 
 namespace ftuner::emulator {
 
-/// What a kernel demands of its launches.
+/// Demands of a kernel on its launches.
 struct KernelLimits {
   uint32_t staticSharedBytes = 0;
   /// Launches must have exactly this block.

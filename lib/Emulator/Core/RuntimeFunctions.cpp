@@ -1,10 +1,12 @@
-//===- RuntimeFunctions.cpp - What compiled kernels call ------------------===//
+//===- RuntimeFunctions.cpp - Functions that kernels call -----------------===//
 #include "RuntimeFunctions.h"
 #include "BlockRunner.h"
 
 using namespace ftuner::emulator;
 
 extern "C" {
+
+Fiber *ftuner_emulator_thread() { return Scheduler::running(); }
 
 void ftuner_emulator_barrier(Fiber *thread, uint32_t id, uint32_t site) {
   thread->runner->barriers.wait(*thread, id, site);

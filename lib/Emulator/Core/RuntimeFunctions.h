@@ -1,4 +1,4 @@
-//===- RuntimeFunctions.h - What compiled kernels call ----------*- C++ -*-===//
+//===- RuntimeFunctions.h - Functions that kernels call ---------*- C++ -*-===//
 //
 // The interface between a converted kernel and the runtime. Each function but
 // the first takes the record of the running thread, which that one returns. A
@@ -9,7 +9,7 @@
 #ifndef FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
 #define FTUNER_LIB_EMULATOR_CORE_RUNTIMEFUNCTIONS_H
 
-#include "Fiber.h"
+#include "Fibers/Fiber.h"
 #include <array>
 
 extern "C" {
@@ -39,8 +39,8 @@ uint64_t ftuner_emulator_warp_op(ftuner::emulator::Fiber *thread, uint32_t op,
 void ftuner_emulator_access(ftuner::emulator::Fiber *thread,
                             const char *address, uint64_t bytes, uint32_t kind,
                             uint32_t alignment, uint32_t site);
-/// The same for the elements of `elementBytes` bytes whose bit in `mask` is
-/// set.
+/// Like `ftuner_emulator_access` for the elements of `elementBytes` bytes whose
+/// bit in `mask` is set.
 void ftuner_emulator_masked_access(ftuner::emulator::Fiber *thread,
                                    const char *address, uint64_t elementBytes,
                                    uint64_t mask, uint32_t kind, uint32_t site);
@@ -78,7 +78,7 @@ void ftuner_emulator_product_commit(ftuner::emulator::Fiber *thread);
 /// Waits until at most `pendingGroups` groups of products are pending.
 void ftuner_emulator_product_wait(ftuner::emulator::Fiber *thread,
                                   uint32_t pendingGroups, uint32_t site);
-/// What the thread wrote to shared memory becomes visible to products.
+/// Makes what the thread wrote to shared memory visible to products.
 void ftuner_emulator_proxy_fence(ftuner::emulator::Fiber *thread);
 
 /// Mbarriers: `address` is that of the 8 bytes in shared memory.
@@ -93,8 +93,8 @@ uint64_t ftuner_emulator_mbarrier_arrive(ftuner::emulator::Fiber *thread,
                                          char *address, uint32_t count,
                                          int64_t bytes, uint32_t options,
                                          uint32_t site);
-/// Whether the phase is over: the one of parity `phase`, or of the state that
-/// an arrival returned. `kind` is of MbarrierWait.
+/// Returns whether the phase is over: the one of parity `phase`, or of the
+/// state that an arrival returned. `kind` is a MbarrierWait.
 uint32_t ftuner_emulator_mbarrier_wait(ftuner::emulator::Fiber *thread,
                                        char *address, uint64_t phase,
                                        uint32_t kind, uint32_t site);

@@ -197,8 +197,8 @@ LogicalResult WorkloadDispatcher::buildLaunch(ImplicitLocOpBuilder &b,
 Value WorkloadDispatcher::countSlices(ImplicitLocOpBuilder &b, const Plan &plan,
                                       ArrayRef<Value> extents) {
   auto slicesOf = [&](unsigned family) -> unsigned {
-    const KernelFamily &of = plan.families[family];
-    return of.reduceSplit == 1 ? 0 : of.path().numSliceStates(of);
+    const KernelFamily &chosen = plan.families[family];
+    return chosen.reduceSplit == 1 ? 0 : chosen.path().numSliceStates(chosen);
   };
   if (llvm::none_of(plan.usedFamilies(), slicesOf))
     return {};
@@ -271,10 +271,10 @@ LogicalResult WorkloadDispatcher::buildSplit(
   if (op.mergesInKernels()) {
     auto later = op.buildLaterSlices(b, states);
     for (auto [number, operation] : llvm::enumerate(later)) {
-      auto of = cast<ukernel::OperatorOpInterface>(operation);
-      launched = buildLaunch(b, of, family, name + "_" + Twine(number + 1),
+      auto sliceOp = cast<ukernel::OperatorOpInterface>(operation);
+      launched = buildLaunch(b, sliceOp, family, name + "_" + Twine(number + 1),
                              prefix, extents);
-      of->erase();
+      sliceOp->erase();
       if (failed(launched))
         return failure();
     }

@@ -114,9 +114,9 @@ struct MergeKernelsPass
     }
     if (renamed.empty())
       return markAllAnalysesPreserved();
-    for (auto &[kernel, of] : uses)
+    for (auto &[kernel, launches] : uses)
       kernel->setAttr(ukernel::UKernelDialect::kEntryAttrName,
-                      withUses(entryOf(kernel), of.getArrayRef()));
+                      withUses(entryOf(kernel), launches.getArrayRef()));
     module.walk([&](ukernel::LaunchOp launch) {
       StringAttr name = renamed.lookup(launch.getKernel().getRootReference());
       if (name)

@@ -22,7 +22,7 @@ from .vendor import device_of
 # torch/_inductor/runtime/triton_heuristics.py), and warps of a block.
 _PER_THREAD = 8
 _WARPS = (2, 4, 8, 16)
-# A reduction across warps (lib/CostModel/Latency.cpp): cycles of shuffles and of a barrier.
+# A reduction across warps (lib/CostModel/Latency/Latency.cpp): cycles of shuffles and of a barrier.
 _SYNC = 2 * 5 * 25.0 + 40.0
 
 

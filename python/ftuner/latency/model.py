@@ -2,7 +2,7 @@
 
 A record is a dict by field name (`DEVICE_FIELDS`, `PART_FIELDS` … of `model()`); its
 values are numbers, or arrays with one value for each launch. The formulas and the
-meaning of each field are in include/FTuner/CostModel/LatencyFormulas.h.
+meaning of each field are in include/FTuner/CostModel/LatencyRecords.def.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from .. import locations
 from ..errors import Error
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 _ERROR_BYTES = 4096
 
 Array = npt.NDArray[np.float64]
@@ -27,20 +27,6 @@ Constants = dict[str, float]
 
 # The only figure that may be infinite: no limit is known.
 _BOARD_POWER = "board_power_watts"
-# Figures of a device that are 0 where its tensor cores do not take the type.
-_RATES = ("tf32_rate", "f16_rate", "i8_rate", "l1_bytes")
-# A part's fields of the tensor cores, in kernels without them.
-NO_TENSOR = dict(
-    tensor_instructions=0, tf32_operations=0, f16_operations=0, i8_operations=0, has_peak_rate=0, is_persistent=0, hides_stores=0,
-    cluster_cycles=0, head_cycles=0, epilogue_instructions=0
-)
-
-# Fields of memory-bound kernels, in others: records may leave them out.
-_NO_STREAM = dict(
-    is_streaming=0, special_operations=0, stored_bytes=0, held_steps=0, later_passes=0, row_loop=1, common_bytes=0,
-    distinct_common_bytes=0, run_bytes=0, sync_cycles=0
-)
-_NO_STREAM_GRID = dict(touched_bytes=0, row_bytes=0, box_cycles=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +39,23 @@ class Constant:
     start: float
     low: float
     high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _FieldFacts:
+    """What a field of a record is where nothing else is known, and whether records may leave it out."""
+
+    default: float
+    is_optional: bool
+
+
+def _left_out(facts: Mapping[str, _FieldFacts], ignored: Collection[str] = ()) -> dict[str, float]:
+    """Values of the fields that a record may leave out: optional ones, and `ignored` ones."""
+    return {
+        name: field.default
+        for name, field in facts.items()
+        if field.is_optional or name in ignored
+    }
 
 
 @dataclasses.dataclass
@@ -170,9 +173,20 @@ class Model:
         # The types that programs multiply in, by their numbers.
         self.program_types = self._names("program_type")
         self.device_fields = self._fields("device")
+        #: Those of a device that learned predictors read, in their order.
+        self.learned_device_fields = self._fields("learned_device")
         self.part_fields = self._fields("part")
         self.grid_fields = self._fields("grid")
         self.term_fields = self._fields("terms")
+        # A figure of a device that may be 0 is 0 where nothing else is known.
+        self._positive_figures = {
+            name for name, facts in self._field_facts("device").items() if facts.default > 0
+        }
+        self._part_facts = self._field_facts("part")
+        self._grid_facts = self._field_facts("grid")
+        # Fields of a part that kernels of the other kind ignore.
+        self._loop_fields = self._fields("loop")
+        self._stream_fields = self._fields("stream")
         self.constants = {
             name: self._constant(index, name)
             for index, name in enumerate(self._fields("constants"))
@@ -191,6 +205,26 @@ class Model:
 
     def _fields(self, record: str) -> tuple[str, ...]:
         return self._names("field", record.encode())
+
+    def _field_facts(self, record: str) -> dict[str, _FieldFacts]:
+        facts = {}
+        for index, name in enumerate(self._fields(record)):
+            default = ctypes.c_double()
+            is_optional = self._library.ftuner_latency_field_default(
+                record.encode(), ctypes.c_size_t(index), ctypes.byref(default)
+            )
+            facts[name] = _FieldFacts(default.value, bool(is_optional))
+        return facts
+
+    def _complete_part(self, part: Record) -> Record:
+        """A part with the fields that it leaves out: optional ones, and those of the other kind of kernel."""
+        is_streaming = np.asarray(part.get("is_streaming", 0)) != 0
+        ignored: tuple[str, ...] = ()
+        if is_streaming.all():
+            ignored = self._loop_fields
+        elif not is_streaming.any():
+            ignored = self._stream_fields
+        return {**_left_out(self._part_facts, ignored), **part}
 
     def program_fields(self, path: str) -> tuple[str, ...]:
         """Fields of a codegen path's programs: those of its schedules are the last.
@@ -302,8 +336,9 @@ class Model:
         """Launches from records: `device` has the index in `devices` of each launch.
 
         `parts` has one record or two, with their "count" and "steps"; the taller is last.
-        Fields that a record leaves out, or that are not known, are errors; only those of
-        memory-bound kernels may be left out.
+        Fields that a record leaves out, or that are not known, are errors. A record may leave out
+        those that the library has optional (`ftuner_latency_field_default`), and those of the
+        other kind of kernel.
         """
         device = _array(device, np.int64, (None,), "device")
         size = len(device)
@@ -312,10 +347,10 @@ class Model:
             device,
             np.ascontiguousarray(
                 np.stack(
-                    [_row({**_NO_STREAM, **part}, self.part_fields, size) for part in parts], axis=1
+                    [_row(self._complete_part(part), self.part_fields, size) for part in parts], axis=1
                 )
             ),
-            _row({**_NO_STREAM_GRID, **grid}, self.grid_fields, size),
+            _row({**_left_out(self._grid_facts), **grid}, self.grid_fields, size),
         )
 
     def predict(self, launches: Launches, constants: Record) -> Array:
@@ -340,8 +375,7 @@ class Model:
         device = _array(launches.device, np.int64, (size,), "device")
         parts = _array(launches.parts, np.float64, (size, None, of_part), "parts")
         grids = _array(launches.grids, np.float64, (size, len(self.grid_fields)), "grids")
-        positive = {name for name in self.device_fields if name not in _RATES}
-        _check_figures(devices, self.device_fields, "device", positive)
+        _check_figures(devices, self.device_fields, "device", self._positive_figures)
         _check_figures(parts, self.part_fields, "row")
         _check_figures(grids, self.grid_fields, "row")
         microseconds = np.empty(size)

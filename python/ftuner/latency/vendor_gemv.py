@@ -35,7 +35,7 @@ _WARP_STEP, _LOADS = 128, 4
 _STRIDED = 40
 #: Vectors that a kernel has at most.
 MOST_VECTORS = 8
-# A shuffle for each halving of a warp, and a barrier (lib/CostModel/Latency.cpp).
+# A shuffle for each halving of a warp, and a barrier (lib/CostModel/Latency/Latency.cpp).
 _SYNC = 5 * 25.0 + 40.0
 
 

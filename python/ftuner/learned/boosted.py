@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import Error
 from ..latency.model import model
 from . import files
-from .dataset import DEVICE_FIGURES, Dataset, require_predictions, targets
+from .dataset import Dataset, device_figures, require_predictions, targets
 from .labels import Labels
 from .provenance import Provenance
 
@@ -101,7 +101,7 @@ class BoostedTrees:
             is_right = (children > place[..., None]) & (children < nodes.shape[1])
             if not np.isfinite(nodes).all() or not is_right[inner].all():
                 raise ValueError("expected nodes whose children come behind them")
-            inputs = len(model().program_features()) + len(DEVICE_FIGURES)
+            inputs = len(model().program_features()) + len(device_figures())
             if not (nodes[..., 0] < inputs).all():
                 raise ValueError(f"expected nodes of {inputs} features and figures, but got {nodes[..., 0].max():.0f}")
             base = float(header["base"])

@@ -23,24 +23,6 @@ from ..latency.measurements.rows import Devices, read_folds, read_times
 from ..latency.measurements.table import Table
 from ..latency.model import Array, Launches, Model, ProgramTree, model
 
-# What a predictor reads of a device, as log₂(1 + figure): one that a card lacks is 0.
-DEVICE_FIGURES = (
-    "sm_count",
-    "clock_mhz",
-    "fp32_lanes",
-    "warp_schedulers",
-    "load_store_lanes",
-    "tf32_rate",
-    "f16_rate",
-    "i8_rate",
-    "dram_gbps",
-    "l2_bytes",
-    "shared_memory_per_sm_bytes",
-    "registers_per_sm",
-    "max_threads_per_sm",
-    "max_blocks_per_sm",
-)
-
 # Whether times were measured, or are predictions of the latency model; whether the tree is that of the
 # kernel that ran, as far as its source says, or that of another one in its place.
 MEASURED, SYNTHETIC = "measured", "synthetic"
@@ -51,9 +33,14 @@ FORMAT, VERSION = "ftuner-dataset", 2
 _CHUNK = 20000
 
 
+def device_figures() -> tuple[str, ...]:
+    """Names of the figures of a device that a predictor reads, as log₂(1 + figure)."""
+    return model().learned_device_fields
+
+
 def device_vector(figures: dict[str, float]) -> npt.NDArray[np.float32]:
     """The figures of a device (`Model.device`) that a predictor reads."""
-    return np.log2([1 + figures[name] for name in DEVICE_FIGURES]).astype(np.float32)
+    return np.log2([1 + figures[name] for name in device_figures()]).astype(np.float32)
 
 
 @dataclasses.dataclass
@@ -68,7 +55,7 @@ class Dataset:
     microseconds: npt.NDArray[np.float64]
     device: npt.NDArray[np.int64]
     device_names: list[str]
-    # devices × DEVICE_FIGURES.
+    # devices × device_figures().
     device_vectors: npt.NDArray[np.float32]
     task: npt.NDArray[np.int64]
     task_names: list[str]
@@ -224,7 +211,7 @@ class Dataset:
                     "format": FORMAT,
                     "version": VERSION,
                     "rows": len(self),
-                    "device_figures": list(DEVICE_FIGURES),
+                    "device_figures": list(device_figures()),
                     "features": list(model().program_features()),
                     "device_names": self.device_names,
                     "task_names": self.task_names,
@@ -243,7 +230,7 @@ class Dataset:
                 header = json.loads(archive.read("header.json"))
                 if header["format"] != FORMAT or header["version"] != VERSION:
                     raise ValueError(f"expected {FORMAT} of version {VERSION}")
-                if tuple(header["device_figures"]) != DEVICE_FIGURES:
+                if tuple(header["device_figures"]) != device_figures():
                     raise ValueError("expected the figures of a device that this version reads")
                 if tuple(header["features"]) != model().program_features():
                     raise ValueError("expected the features of a statement that this version has")
@@ -403,6 +390,6 @@ def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
 
 
 def vectors(devices: Devices) -> npt.NDArray[np.float32]:
-    """The devices' figures: devices × DEVICE_FIGURES."""
+    """The devices' figures: devices × `device_figures()`."""
     of = [device_vector(model().device(source)[1]) for source in devices.sources]
-    return np.stack(of) if of else np.empty((0, len(DEVICE_FIGURES)), np.float32)
+    return np.stack(of) if of else np.empty((0, len(device_figures())), np.float32)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..errors import Error
 from ..host import outputs
-from .dataset import DEVICE_FIGURES
+from .dataset import device_figures
 
 VERSION = 2
 Arrays = dict[str, npt.NDArray[np.float32]]
@@ -25,7 +25,7 @@ def write(path: str, format: str, header: Mapping[str, Any], arrays: Mapping[str
         "format": format,
         "version": VERSION,
         **header,
-        "device_figures": list(DEVICE_FIGURES),
+        "device_figures": list(device_figures()),
         "arrays": [[name, list(values.shape)] for name, values in numbers.items()],
         "sha256": hashlib.sha256(blob).hexdigest(),
     }
@@ -52,7 +52,7 @@ def read(path: str | os.PathLike[str], formats: Sequence[str]) -> tuple[dict[str
     try:
         if header["format"] not in formats or header["version"] != VERSION:
             raise ValueError(f"expected {' or '.join(formats)} of version {VERSION}")
-        if tuple(header["device_figures"]) != DEVICE_FIGURES:
+        if tuple(header["device_figures"]) != device_figures():
             raise ValueError("expected the figures of a device that this version reads")
         if hashlib.sha256(content).hexdigest() != header["sha256"]:
             raise ValueError("expected the numbers that its header has the hash of")

@@ -16,7 +16,7 @@ from ..errors import Error
 from ..latency.model import ProgramTree
 from . import files
 from .checkpoint import Checkpoint
-from .dataset import DEVICE_FIGURES, Dataset, require_predictions, targets
+from .dataset import Dataset, device_figures, require_predictions, targets
 from .encoding import positional_encoding
 from .labels import KINDS, Labels
 from .moments import central_moment_discrepancy
@@ -316,7 +316,7 @@ def train(
     learned = targets(data, options.corrects)
     torch.manual_seed(options.seed)
     rng = np.random.default_rng(options.seed)
-    architecture = dataclasses.replace(architecture, device_figures=len(DEVICE_FIGURES))
+    architecture = dataclasses.replace(architecture, device_figures=len(device_figures()))
     if not options.structure:
         architecture = dataclasses.replace(architecture, layers=0, width=architecture.features)
     predictor = Predictor(architecture, data.statements() if options.structure else [1])

@@ -22,7 +22,7 @@ from ..errors import Error
 from ..latency.model import model
 from . import boosted
 from .boosted import BoostedTrees
-from .dataset import DEVICE_FIGURES, Dataset, targets
+from .dataset import Dataset, device_figures, targets
 from .provenance import Provenance
 
 Array = npt.NDArray[np.float64]
@@ -88,7 +88,7 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
     rows = boosted.inputs(own)
     on_source = [rows.copy() for _ in vectors]
     for of, vector in zip(on_source, vectors):
-        of[:, -len(DEVICE_FIGURES) :] = vector
+        of[:, -len(device_figures()) :] = vector
     said = np.stack([trained.sums(of) for of in on_source], 1)
     wanted = trained.labels.forward(targets(own, trained.corrects))
     # Programs of a task are in one fold, unless there are hardly any tasks.

@@ -10,7 +10,7 @@
 #include "../RandomSeed.h"
 #include "EmittedWork.h"
 #include "FTuner/Codegen/Mma/MmaLayout.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Workload/Contraction.h"
 
 using namespace ftuner;

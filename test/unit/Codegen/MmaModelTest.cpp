@@ -1,6 +1,6 @@
 //===- MmaModelTest.cpp - Layout and model of the mma path ----------------===//
 #include "FTuner/Codegen/Mma/MmaLayout.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Schedule/Grid.h"
 #include "Products.h"

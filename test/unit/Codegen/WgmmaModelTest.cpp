@@ -1,7 +1,7 @@
 //===- WgmmaModelTest.cpp - Layout and model of the wgmma path ------------===//
 #include "FTuner/Codegen/Wgmma/WgmmaLayout.h"
 #include "FTuner/Codegen/Wgmma/WgmmaRegisters.h"
-#include "FTuner/CostModel/LatencyFormulas.h"
+#include "FTuner/CostModel/WarpAccess.h"
 #include "FTuner/Schedule/CodegenModel.h"
 #include "FTuner/Workload/Contraction.h"
 #include "Products.h"

@@ -7,7 +7,6 @@
 #include "../RandomSeed.h"
 #include "LatencyLaunch.h"
 #include <algorithm>
-#include <set>
 #include <string>
 
 using namespace ftuner;
@@ -41,8 +40,8 @@ LatencyDevice smallDevice() {
 }
 
 /// A block tile of 128 × 128 by 256 threads in steps of 16.
-LatencyBlock tallBlock() {
-  LatencyBlock block;
+LatencyLoop tallBlock() {
+  LatencyLoop block;
   block.warps = 8;
   block.registersPerThread = 128;
   block.sharedMemoryBytes = 16384;
@@ -56,8 +55,8 @@ LatencyBlock tallBlock() {
   return block;
 }
 
-LatencyBlock shortBlock() {
-  LatencyBlock block = tallBlock();
+LatencyLoop shortBlock() {
+  LatencyLoop block = tallBlock();
   block.fma = 4096;
   block.otherInstructions = 600;
   block.loadedRegisters = 1500;
@@ -68,8 +67,8 @@ LatencyBlock shortBlock() {
 }
 
 /// One that loads, waits and multiplies, and spills.
-LatencyBlock plainBlock() {
-  LatencyBlock block = tallBlock();
+LatencyLoop plainBlock() {
+  LatencyLoop block = tallBlock();
   block.warps = 4;
   block.isPipelined = false;
   block.exposedLoads = 2;
@@ -159,8 +158,8 @@ LatencyConstants issueOnlyConstants() {
   return constants;
 }
 
-LatencyBlock issueOnlyBlock(double warps, double fmaOfWarp) {
-  LatencyBlock block;
+LatencyLoop issueOnlyBlock(double warps, double fmaOfWarp) {
+  LatencyLoop block;
   block.warps = warps;
   block.registersPerThread = 128;
   block.fma = warps * fmaOfWarp;
@@ -182,7 +181,7 @@ TEST(Schedulers, WarpsOfTheBusiest) {
       EXPECT_EQ(busiestScheduler(device, warps, blocks), busiest);
       // A warp's FMAs of a step take 1000 slots of its scheduler, which sets
       // the pace of the SM.
-      LatencyTable table =
+      LatencyLoopTable table =
           tabulate(device, issueOnlyBlock(warps, 1000), issueOnlyConstants());
       ASSERT_GE(table.resident, 4u);
       EXPECT_NEAR(table.step[blocks - 1] * blocks,
@@ -221,7 +220,8 @@ TEST(Schedulers, BlocksOfTwoHeights) {
     LatencyTable tables[] = {
         tabulate(device, issueOnlyBlock(warps, lowFma), constants),
         tabulate(device, issueOnlyBlock(warps, tallFma), constants)};
-    if (tall + low > static_cast<int>(tables[0].resident))
+    auto resident = std::get<LatencyLoopTable>(tables[0]).resident;
+    if (tall + low > static_cast<int>(resident))
       continue;
     LatencyPart parts[] = {{&tables[0], double(low), 10},
                            {&tables[1], double(tall), 10}};
@@ -243,7 +243,7 @@ TEST(Schedulers, HaveRegistersOfTheirOwn) {
   auto resident = [](double warps, double registers) {
     LatencyDevice device = issueOnlyDevice();
     device.registersPerSm = 65536;
-    LatencyBlock block = issueOnlyBlock(warps, 1);
+    LatencyLoop block = issueOnlyBlock(warps, 1);
     block.registersPerThread = registers;
     return tabulate(device, block, issueOnlyConstants()).resident;
   };
@@ -259,7 +259,7 @@ TEST(Schedulers, HaveRegistersOfTheirOwn) {
 
 TEST(Schedulers, UnevenBlocksAreTold) {
   Launch launch;
-  LatencyBlock five = tallBlock();
+  LatencyLoop five = tallBlock();
   five.warps = 5;
   launch.add(five, 80, 96);
   EXPECT_DOUBLE_EQ(launch.terms().schedulerImbalance, 1.6);
@@ -315,7 +315,7 @@ TEST(LatencyFormulas, LastRound) {
   auto cycles = [](double blocks, bool isPersistent = false) {
     Launch launch;
     launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
-    LatencyBlock block = tallBlock();
+    LatencyLoop block = tallBlock();
     block.isPersistent = isPersistent;
     launch.add(block, blocks, 96);
     return launch.terms().smTime;
@@ -392,7 +392,7 @@ TEST(LatencyFormulas, IdleSms) {
   auto stepCycles = [](double blocks) {
     Launch launch;
     launch.device.boardPowerWatts = std::numeric_limits<double>::infinity();
-    LatencyBlock block = tallBlock();
+    LatencyLoop block = tallBlock();
     block.l2Bytes = 1e6;
     launch.add(block, blocks, 1000);
     return launch.terms().smTime * launch.device.clockMhz / 1000;
@@ -411,7 +411,7 @@ TEST(LatencyFormulas, LoneWarps) {
     launch.device = issueOnlyDevice();
     launch.constants = issueOnlyConstants();
     launch.constants.loneWarp = loneWarp;
-    LatencyBlock block;
+    LatencyLoop block;
     block.warps = warps;
     block.fma = 1000 * warps;
     launch.add(block, 1, 1000);
@@ -524,8 +524,8 @@ TEST(LatencyFormulas, TermsAddUp) {
     if (random() % 2)
       launch.device = smallDevice();
     launch.constants.idleShare = 20.0 / 70;
-    LatencyBlock first = random() % 2 ? shortBlock() : plainBlock();
-    LatencyBlock second = tallBlock();
+    LatencyLoop first = random() % 2 ? shortBlock() : plainBlock();
+    LatencyLoop second = tallBlock();
     second.isPipelined = first.isPipelined;
     second.warps = first.warps;
     first.exposedLoads = real(0.1, 4);
@@ -548,7 +548,7 @@ TEST(LatencyFormulas, TermsAddUp) {
 TEST(LatencyFormulas, Residency) {
   LatencyDevice device = largeDevice();
   LatencyConstants constants;
-  LatencyBlock block = tallBlock();
+  LatencyLoop block = tallBlock();
   // 65536 / (128 · 32 · 8)
   EXPECT_EQ(tabulate(device, block, constants).resident, 2u);
   block.registersPerThread = 65; // in units of 256 for a warp: 72
@@ -561,102 +561,6 @@ TEST(LatencyFormulas, Residency) {
   EXPECT_EQ(tabulate(device, block, constants).resident, 32u);
   block.sharedMemoryBytes = 1 << 20; // more than there is: still one
   EXPECT_EQ(tabulate(device, block, constants).resident, 1u);
-}
-
-std::array<int64_t, 32> addresses(int64_t (*of)(int64_t lane)) {
-  std::array<int64_t, 32> result;
-  for (int64_t lane = 0; lane < 32; ++lane)
-    result[lane] = of(lane);
-  return result;
-}
-
-TEST(Wavefronts, Patterns) {
-  auto linear = addresses([](int64_t lane) { return lane; });
-  EXPECT_EQ(wavefronts(linear, 1), 1);
-  auto same = addresses([](int64_t) -> int64_t { return 7; });
-  EXPECT_EQ(wavefronts(same, 1), 1);
-  auto strided = addresses([](int64_t lane) { return 2 * lane; });
-  EXPECT_EQ(wavefronts(strided, 1), 2);
-  auto column = addresses([](int64_t lane) { return 32 * lane; });
-  EXPECT_EQ(wavefronts(column, 1), 32);
-  auto vectors = addresses([](int64_t lane) { return 4 * lane; });
-  EXPECT_EQ(wavefronts(vectors, 4), 4);
-  // A broadcast goes in two parts, and so do equal neighbours.
-  EXPECT_EQ(wavefronts(same, 4), 2);
-  auto pairs = addresses([](int64_t lane) { return 4 * (lane / 2); });
-  EXPECT_EQ(wavefronts(pairs, 4), 2);
-  EXPECT_EQ(wavefronts(pairs, 2), 2); // stride 4, words of 16 lanes in one part
-  // Equal lanes that are no neighbours save nothing.
-  auto apart = addresses([](int64_t lane) { return 4 * (lane % 8); });
-  EXPECT_EQ(wavefronts(apart, 4), 4);
-}
-
-TEST(Wavefronts, WithoutConflicts) {
-  auto column = addresses([](int64_t lane) { return 32 * lane; });
-  EXPECT_EQ(leastWavefronts(column, 1), 1);
-  EXPECT_EQ(leastWavefronts(column, 2), 2);
-  EXPECT_EQ(leastWavefronts(column, 4), 4);
-  auto pairs = addresses([](int64_t lane) { return 128 * (lane / 2); });
-  EXPECT_EQ(wavefronts(pairs, 4), 16);
-  EXPECT_EQ(leastWavefronts(pairs, 4), 2);
-  // A part without lanes takes no cycle.
-  auto some = addresses(
-      [](int64_t lane) -> int64_t { return lane / 8 == 1 ? 4 * lane : -1; });
-  EXPECT_EQ(leastWavefronts(some, 4), 1);
-  EXPECT_EQ(
-      leastWavefronts(addresses([](int64_t) -> int64_t { return -1; }), 4), 0);
-}
-
-TEST(Wavefronts, IdleLanes) {
-  auto idle = addresses([](int64_t) -> int64_t { return -1; });
-  EXPECT_EQ(wavefronts(idle, 4), 0);
-  EXPECT_EQ(globalLines(idle, 4), 0);
-  auto one = idle;
-  one[5] = 64;
-  EXPECT_EQ(wavefronts(one, 1), 1);
-  EXPECT_EQ(globalLines(one, 1), 1);
-}
-
-TEST(Wavefronts, CountsDistinctWordsOfTheBusiestBank) {
-  RandomSeed seed;
-  std::mt19937_64 random(seed);
-  for (int i = 0; i < 2000; ++i) {
-    int64_t width = int64_t(1) << random() % 3;
-    int64_t range = 1 + static_cast<int64_t>(random() % 300);
-    std::array<int64_t, 32> address;
-    for (int64_t &word : address)
-      word = width * static_cast<int64_t>(random() % range);
-    if (random() % 2)
-      for (size_t lane = 0; lane < 32; lane += 2)
-        address[lane + 1] = address[lane];
-    bool agree = true;
-    for (size_t lane = 0; lane < 32; lane += 2)
-      agree &= address[lane] == address[lane + 1];
-    size_t parts = agree && width > 1 ? width / 2 : width;
-    int expected = 0;
-    for (size_t part = 0; part < parts; ++part) {
-      std::set<int64_t> banks[32];
-      for (size_t lane = part * 32 / parts; lane < (part + 1) * 32 / parts;
-           ++lane)
-        for (int64_t word = address[lane]; word < address[lane] + width; ++word)
-          banks[word % 32].insert(word);
-      size_t busiest = 0;
-      for (const std::set<int64_t> &bank : banks)
-        busiest = std::max(busiest, bank.size());
-      expected += static_cast<int>(busiest);
-    }
-    EXPECT_EQ(wavefronts(address, width), expected);
-    std::set<int64_t> lines;
-    for (int64_t first : address)
-      for (int64_t word = first; word < first + width; ++word)
-        lines.insert(word / 32);
-    EXPECT_EQ(globalLines(address, width), static_cast<int>(lines.size()));
-  }
-}
-
-TEST(GlobalLines, VectorsAcrossLines) {
-  auto crossing = addresses([](int64_t) -> int64_t { return 30; });
-  EXPECT_EQ(globalLines(crossing, 4), 2);
 }
 
 } // namespace

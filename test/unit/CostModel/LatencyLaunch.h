@@ -36,7 +36,7 @@ struct LatencyLaunch {
   LatencyPart parts[2] = {};
   unsigned numParts = 0;
 
-  void add(const LatencyBlock &block, double count, double steps) {
+  void add(const LatencyKernel &block, double count, double steps) {
     assert(numParts < 2);
     tables[numParts] = tabulate(device, block, constants);
     parts[numParts] = {&tables[numParts], count, steps};

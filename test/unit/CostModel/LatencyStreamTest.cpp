@@ -20,9 +20,8 @@ LatencyDevice roundDevice() {
 }
 
 /// A block of 4 warps that reads and writes 4096 bytes.
-LatencyBlock rowBlock() {
-  LatencyBlock block;
-  block.isStreaming = true;
+LatencyStream rowBlock() {
+  LatencyStream block;
   block.warps = 4;
   block.otherInstructions = 100;
   block.l2Bytes = 4096;
@@ -45,7 +44,7 @@ LatencyConstants plainConstants() {
 }
 
 /// Also checks that the terms are the time.
-LatencyPrediction explain(const LatencyBlock &block, double count,
+LatencyPrediction explain(const LatencyStream &block, double count,
                           const LatencyConstants &constants,
                           double touched = 0) {
   LatencyLaunch launch;
@@ -85,7 +84,7 @@ TEST(LatencyStream, L2ServesWhatItHolds) {
 TEST(LatencyStream, BytesInFlightBoundTheBandwidth) {
   // One block of 32 warps on an SM, 16 loads one after the other, each from
   // DRAM: 16 · 900 + 500 cycles for 8192 bytes.
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.warps = 32;
   block.registersPerThread = 64;
   block.exposedLoads = 16;
@@ -99,7 +98,7 @@ TEST(LatencyStream, BytesInFlightBoundTheBandwidth) {
 }
 
 TEST(LatencyStream, LaterPassesAreServedWhereL2HoldsTheRows) {
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   double once = explain(block, 1e6, plainConstants()).dramBytes;
   // 16 blocks of each SM read 6.6 MB: L2 holds them.
   block.laterPasses = 2;
@@ -117,7 +116,7 @@ TEST(LatencyStream, LaterPassesAreServedWhereL2HoldsTheRows) {
 }
 
 TEST(LatencyStream, SpecialFunctionsAreSixteenInACycle) {
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.specialOperations = 1 << 20;
   // 65536 cycles of an SM for each of 96 blocks, in six rounds of 16.
   EXPECT_NEAR(explain(block, 9600, plainConstants()).smTime, 96 * 65.536, 1);
@@ -129,7 +128,7 @@ TEST(LatencyStream, BlocksThatReadAgainWaitForEachOther) {
   LatencyConstants constants = plainConstants();
   constants.overlap = 6;
   constants.streamOverlapByBlocks = 0.25;
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.syncCycles = 200;
   block.l2Bytes = block.storedBytes = 8 * 4096;
   // 500 cycles of start, 900 of a load from DRAM, 50 of instructions, 200 of
@@ -154,7 +153,7 @@ TEST(LatencyStream, BlocksThatReadAgainWaitForEachOther) {
 }
 
 TEST(LatencyStream, AWarpIssuesNoFasterThanItsInstructionsAllow) {
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.l2Bytes = block.storedBytes = 64;
   // A block of 4 warps on an SM: each has a scheduler, and issues 10000
   // instructions in 20000 cycles, behind 800 of start and load.
@@ -173,7 +172,7 @@ TEST(LatencyStream, AWarpIssuesNoFasterThanItsInstructionsAllow) {
 /// Registers for 16 steps of a row, of which it has one: the others'
 /// instructions are executed for nothing.
 TEST(LatencyStream, HeldStepsBeyondTheRowTakeInstructions) {
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.otherInstructions = 4000;
   block.heldSteps = 1;
   double fitting = explain(block, 1600, plainConstants()).smTime;
@@ -188,7 +187,7 @@ TEST(LatencyStream, HeldStepsBeyondTheRowTakeInstructions) {
 
 TEST(LatencyStream, L1ServesWhatRowsShare) {
   // Two rows of a norm whose scale and shift have as many bytes.
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.commonBytes = 32768;
   block.distinctCommonBytes = 16384;
   block.l2Bytes = 4096 + block.commonBytes;
@@ -208,7 +207,7 @@ TEST(LatencyStream, L1ServesWhatRowsShare) {
 }
 
 TEST(LatencyStream, LinesOfAccessesTakeTurns) {
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.globalLines = 1000;
   EXPECT_NEAR(explain(block, 1600, plainConstants()).smTime, 16, 0.1);
 }
@@ -218,7 +217,7 @@ TEST(LatencyStream, RowsBreakSectorsWhereTheyBegin) {
   launch.device = roundDevice();
   launch.constants = plainConstants();
   launch.constants.streamUnaligned = 0.8;
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.runBytes = 128;
   launch.add(block, 1e6, 1);
   launch.grid.outputBytes = 1e6 * 8192;
@@ -242,7 +241,7 @@ TEST(LatencyStream, NoneExceedsTheBestShareOfTheBandwidth) {
 
 TEST(LatencyStream, RowsOneAfterTheOtherAreLoadedAhead) {
   // Eight rows of few bytes, which L2 holds.
-  LatencyBlock block = rowBlock();
+  LatencyStream block = rowBlock();
   block.l2Bytes = block.storedBytes = 512;
   block.syncCycles = 200;
   block.rowLoop = 8;
@@ -272,8 +271,7 @@ TEST(LatencyStream, TermsAddUpAndMoreIsNeverFaster) {
     return drawLogarithmic(random, low, high);
   };
   for (int i = 0; i < 2000; ++i) {
-    LatencyBlock block;
-    block.isStreaming = true;
+    LatencyStream block;
     block.warps = std::floor(draw(1, 33));
     block.registersPerThread = std::floor(draw(16, 128));
     block.fma = draw(1, 1e4);
@@ -289,12 +287,15 @@ TEST(LatencyStream, TermsAddUpAndMoreIsNeverFaster) {
     LatencyPrediction terms = explain(block, count, constants);
     EXPECT_GE(explain(block, count + 1, constants).total,
               terms.total * (1 - 1e-12));
-    for (double LatencyBlock::*field :
-         {&LatencyBlock::fma, &LatencyBlock::otherInstructions,
-          &LatencyBlock::specialOperations, &LatencyBlock::l2Bytes,
-          &LatencyBlock::storedBytes, &LatencyBlock::exposedLoads,
-          &LatencyBlock::laterPasses, &LatencyBlock::syncCycles}) {
-      LatencyBlock more = block;
+    using Field = double LatencyStream::*;
+    for (Field field :
+         {Field(&LatencyStream::fma), Field(&LatencyStream::otherInstructions),
+          Field(&LatencyStream::specialOperations),
+          Field(&LatencyStream::l2Bytes), Field(&LatencyStream::storedBytes),
+          Field(&LatencyStream::exposedLoads),
+          Field(&LatencyStream::laterPasses),
+          Field(&LatencyStream::syncCycles)}) {
+      LatencyStream more = block;
       more.*field *= 1.5;
       EXPECT_GE(explain(more, count, constants).total,
                 terms.total * (1 - 1e-12));

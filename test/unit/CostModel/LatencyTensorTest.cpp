@@ -24,8 +24,8 @@ LatencyDevice deviceOfRates(double f16) {
 }
 
 /// 128 × 128 in steps of 64 by 4 warps.
-LatencyBlock blockOf(double LatencyBlock::*operations) {
-  LatencyBlock block;
+LatencyLoop blockOf(double LatencyLoop::*operations) {
+  LatencyLoop block;
   block.warps = 4;
   block.registersPerThread = 200;
   block.sharedMemoryBytes = 100 << 10;
@@ -54,7 +54,7 @@ LatencyConstants freeMemory() {
 }
 
 /// One block on each SM.
-double timeOf(const LatencyDevice &device, const LatencyBlock &block,
+double timeOf(const LatencyDevice &device, const LatencyLoop &block,
               const LatencyConstants &constants, double blocks = 100,
               double steps = 1000, double lhsBytes = 0) {
   LatencyLaunch launch{device, constants};
@@ -73,10 +73,10 @@ TEST(LatencyTensor, TakesTheRateOfTheType) {
   LatencyConstants constants = freeMemory();
   double operations = 2.0 * 128 * 128 * 64 * 1000;
   for (auto [member, ofType] :
-       {std::pair(&LatencyBlock::tf32Operations, rate / 2),
-        {&LatencyBlock::f16Operations, rate},
-        {&LatencyBlock::i8Operations, 2 * rate}}) {
-    LatencyBlock block = blockOf(member);
+       {std::pair(&LatencyLoop::tf32Operations, rate / 2),
+        {&LatencyLoop::f16Operations, rate},
+        {&LatencyLoop::i8Operations, 2 * rate}}) {
+    LatencyLoop block = blockOf(member);
     // Instructions of single warps reach half of it.
     double cycles = std::max(operations / ofType / 0.5, 1000 * 256.0);
     EXPECT_NEAR(timeOf(device, block, constants), cycles / 1000,
@@ -96,7 +96,7 @@ TEST(LatencyTensor, TheBusiestSchedulerSetsThePace) {
   // 5 warps on 4 schedulers take as long as 8.
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   block.sharedCycles = 0;
   double even = timeOf(device, block, constants);
   block.warps = 5;
@@ -106,7 +106,7 @@ TEST(LatencyTensor, TheBusiestSchedulerSetsThePace) {
 TEST(LatencyTensor, InstructionsTakeIssueSlots) {
   LatencyDevice device = deviceOfRates(1e9);
   LatencyConstants constants = freeMemory();
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   block.sharedCycles = 0;
   // 512 + 400 in 4 slots.
   double cycles = (512 + 400) / 4.0 * 1000;
@@ -118,12 +118,12 @@ TEST(LatencyTensor, InstructionsTakeIssueSlots) {
 TEST(LatencyTensor, HasConstantsOfItsOwn) {
   LatencyDevice device = deviceOfRates(2048);
   device.boardPowerWatts = 100;
-  LatencyBlock tensor = blockOf(&LatencyBlock::f16Operations);
-  LatencyBlock plain = tensor;
+  LatencyLoop tensor = blockOf(&LatencyLoop::f16Operations);
+  LatencyLoop plain = tensor;
   plain.tensorInstructions = plain.f16Operations = 0;
   plain.fma = 8192;
   LatencyConstants constants;
-  auto time = [&](const LatencyBlock &block, const LatencyConstants &by) {
+  auto time = [&](const LatencyLoop &block, const LatencyConstants &by) {
     return timeOf(device, block, by, 100, 1000, /*lhsBytes=*/1e9);
   };
   for (double LatencyConstants::*ofTensor :
@@ -151,7 +151,7 @@ TEST(LatencyTensor, BlocksStoreTheirOutput) {
   LatencyDevice device = deviceOfRates(1e9);
   LatencyConstants constants = freeMemory();
   constants.tensorL2BytesPerCycle = 32;
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   block.l2Bytes = 0;
   auto cycles = [&](double outputBytes, double sumBytes) {
     LatencyLaunch launch{device, constants};
@@ -177,10 +177,9 @@ TEST(LatencyTensor, EnergyIsThatOfTheType) {
   constants.tf32Energy = 4;
   constants.f16Energy = 2;
   constants.i8Energy = 1;
-  for (auto [member, picojoules] :
-       {std::pair(&LatencyBlock::tf32Operations, 4.),
-        {&LatencyBlock::f16Operations, 2.},
-        {&LatencyBlock::i8Operations, 1.}}) {
+  for (auto [member, picojoules] : {std::pair(&LatencyLoop::tf32Operations, 4.),
+                                    {&LatencyLoop::f16Operations, 2.},
+                                    {&LatencyLoop::i8Operations, 1.}}) {
     // 100 blocks of 1000 steps at 50 W.
     double expected = 2.0 * 128 * 128 * 64 * 1e5 * picojoules * 1e-6 / 50;
     EXPECT_NEAR(timeOf(device, blockOf(member), constants), expected,
@@ -194,7 +193,7 @@ TEST(LatencyTensor, StagesWaitForTheCluster) {
   LatencyConstants constants = freeMemory();
   constants.tensorStart = 1e-9;
   constants.tensorLatency = 1e6;
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   block.exposedLoads = 0.25;
   double alone = timeOf(device, block, constants);
   block.clusterCycles = 1e6;
@@ -205,7 +204,7 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
   constants.tensorStart = 5000;
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   double step = timeOf(device, block, constants) - 5;
   EXPECT_NEAR(timeOf(device, block, constants, 300), 3 * step + 15, 0.01);
   block.isPersistent = true;
@@ -227,7 +226,7 @@ TEST(LatencyTensor, PersistentBlocksStartBehindOthers) {
 TEST(LatencyTensor, StoresRunBehindProductsThatTakeAsLong) {
   LatencyDevice device = deviceOfRates(2048);
   LatencyConstants constants = freeMemory();
-  LatencyBlock block = blockOf(&LatencyBlock::f16Operations);
+  LatencyLoop block = blockOf(&LatencyLoop::f16Operations);
   double loops = timeOf(device, block, constants);
   block.isPersistent = block.hidesStores = true;
   // Of each round but the first, main loops or half of all.
@@ -248,14 +247,14 @@ TEST(LatencyTensor, TermsAddUp) {
   for (int i = 0; i < 500; ++i) {
     LatencyDevice device = deviceOfRates(real(200, 9000));
     device.boardPowerWatts = real(30, 900);
-    LatencyBlock tall = blockOf(&LatencyBlock::f16Operations);
+    LatencyLoop tall = blockOf(&LatencyLoop::f16Operations);
     tall.hasPeakRate = random() % 2;
     tall.isPersistent = random() % 2;
     tall.hidesStores = random() % 2;
     tall.clusterCycles = random() % 2 ? 360 : 0;
     tall.sharedMemoryBytes = real(1000, 160000);
     tall.warps = 1 + random() % 8;
-    LatencyBlock low = tall;
+    LatencyLoop low = tall;
     low.f16Operations /= 2;
     low.l2Bytes *= 0.75;
     LatencyLaunch launch{device};

@@ -27,8 +27,8 @@ struct CompiledKernel {
   /// Takes the PTX of all launches from consecutive kernels; returns what is
   /// behind them.
   std::vector<PtxKernel>::iterator take(std::vector<PtxKernel>::iterator next,
-                                        const PtxTarget &of) {
-    target = of;
+                                        const PtxTarget &newTarget) {
+    target = newTarget;
     ptx = std::move(*next++);
     for (PtxKernel &kernel : later)
       kernel = std::move(*next++);

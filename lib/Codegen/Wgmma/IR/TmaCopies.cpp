@@ -9,8 +9,9 @@
 using namespace mlir;
 using namespace ftuner;
 
-TmaCopies::TmaCopies(const WgmmaTile &of)
-    : b(of.b), math(b), of(of), tile(movedInside(of)), layout(of.layout) {
+TmaCopies::TmaCopies(const WgmmaTile &wgmma)
+    : b(wgmma.b), math(b), wgmma(wgmma), tile(movedInside(wgmma)),
+      layout(wgmma.layout) {
   prepareMaps();
   preparePackedRows();
 }
@@ -20,9 +21,9 @@ TmaCopies::TmaCopies(const WgmmaTile &of)
 //===----------------------------------------------------------------------===//
 
 void TmaCopies::prepareMaps() {
-  auto maps = wgmmaModel().tensorMaps(of.workload, tile.family, tile.part);
+  auto maps = wgmmaModel().tensorMaps(wgmma.workload, tile.family, tile.part);
   for (auto [map, given] : llvm::zip_equal(maps, tile.tensorMaps)) {
-    const Operand &operand = of.workload.operands[map.operand];
+    const Operand &operand = wgmma.workload.operands[map.operand];
     unsigned factor = operand.role == OperandRole::Lhs ? 0 : 1;
     Boxes &found = boxes[factor];
     found.map = given.map;
@@ -47,7 +48,7 @@ void TmaCopies::prepareMaps() {
         b.createOrFold<arith::IndexCastOp>(b.getI32Type(), tile.extents[axis]);
     found.isSmall =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, found.extent,
-                              of.constant(layout.sideOf(factor).extent));
+                              wgmma.constant(layout.sideOf(factor).extent));
   }
 }
 
@@ -55,18 +56,19 @@ void TmaCopies::prepareMaps() {
 /// of eight, or its panels.
 Value TmaCopies::bytesOfBoxes(unsigned factor) {
   const SharedTile &shared = layout.tileOf(factor);
-  Value whole = of.constant(layout.stageBytes(shared));
+  Value whole = wgmma.constant(layout.stageBytes(shared));
   const Boxes &source = boxes[factor];
   if (!source.extent)
     return whole;
   bool areRows = shared.reduceContiguous;
   int64_t unit = areRows ? kWgmmaPatternRows : shared.pitch;
   Value units = arith::DivUIOp::create(
-      b, arith::AddIOp::create(b, source.extent, of.constant(unit - 1)),
-      of.constant(unit));
+      b, arith::AddIOp::create(b, source.extent, wgmma.constant(unit - 1)),
+      wgmma.constant(unit));
   Value bytes = arith::MulIOp::create(
       b, units,
-      of.constant(areRows ? kWgmmaPatternBytes : layout.panelStride(shared)));
+      wgmma.constant(areRows ? kWgmmaPatternBytes
+                             : layout.panelStride(shared)));
   return arith::SelectOp::create(b, source.isSmall, bytes, whole);
 }
 
@@ -75,18 +77,18 @@ Value TmaCopies::firstSharedRow(unsigned factor) {
     return {};
   return arith::MulIOp::create(
       b, arith::IndexCastUIOp::create(b, b.getI32Type(), tile.clusterRank),
-      of.constant(layout.copiedRows(factor)));
+      wgmma.constant(layout.copiedRows(factor)));
 }
 
 TmaCopies::Target TmaCopies::targetOf(unsigned factor, Value stage,
                                       Value firstRow) {
-  Value offset =
-      arith::MulIOp::create(b, stage, of.constant(layout.stageStrides[factor]));
+  Value offset = arith::MulIOp::create(
+      b, stage, wgmma.constant(layout.stageStrides[factor]));
   if (firstRow)
     offset = arith::AddIOp::create(
         b, offset,
-        arith::MulIOp::create(b, firstRow, of.constant(kWgmmaRowBytes)));
-  Value memory = of.stagesOf(factor);
+        arith::MulIOp::create(b, firstRow, wgmma.constant(kWgmmaRowBytes)));
+  Value memory = wgmma.stagesOf(factor);
   memory = LLVM::GEPOp::create(b, memory.getType(), b.getI8Type(), memory,
                                ValueRange{offset});
   if (!firstRow)
@@ -101,14 +103,14 @@ TmaCopies::Target TmaCopies::targetOf(unsigned factor, Value stage,
 void TmaCopies::start(StageBarriers &barriers, Value stage, Value step) {
   Value full = barriers.full(stage);
   // What arrives at the block's own barrier, whichever block copies it.
-  Value bytes = of.constant(0);
+  Value bytes = wgmma.constant(0);
   for (unsigned factor : {0, 1})
     if (layout.hasTma(factor))
       bytes = b.createOrFold<arith::AddIOp>(bytes, bytesOfBoxes(factor));
   if (layout.hasBulkCopies(1))
     bytes = b.createOrFold<arith::AddIOp>(
         bytes, b.createOrFold<arith::MulIOp>(packedRows.ofCluster,
-                                             of.constant(kWgmmaRowBytes)));
+                                             wgmma.constant(kWgmmaRowBytes)));
   NVVM::MBarrierArriveExpectTxOp::create(b, /*res=*/Type(), full, bytes,
                                          NVVM::MemScopeKind::CTA,
                                          /*relaxed=*/false,
@@ -128,7 +130,7 @@ void TmaCopies::startBoxes(unsigned factor, Value full, Value stage,
   Values first = source.origin;
   first[source.reduce] = b.createOrFold<arith::AddIOp>(
       first[source.reduce],
-      arith::MulIOp::create(b, step, of.constant(layout.bk)));
+      arith::MulIOp::create(b, step, wgmma.constant(layout.bk)));
   // The block's part of what both need.
   Value firstRow = firstSharedRow(factor);
   if (firstRow) {
@@ -147,7 +149,7 @@ void TmaCopies::startBoxes(unsigned factor, Value full, Value stage,
       Values coordinates = first;
       if (box > 0)
         coordinates[source.space] = arith::AddIOp::create(
-            b, coordinates[source.space], of.constant(box * distance));
+            b, coordinates[source.space], wgmma.constant(box * distance));
       NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
           b, offsetPointer(b, target.memory, box * boxBytes), source.map,
           coordinates, full, /*im2colOffsets=*/ValueRange(), target.blocks,
@@ -172,14 +174,14 @@ Value TmaCopies::isBoxCopied(unsigned factor, int64_t box, Value firstRow) {
     return box == 0 ? Value()
                     : arith::CmpIOp::create(
                           b, arith::CmpIPredicate::sgt, source.extent,
-                          of.constant(box * layout.tileOf(factor).pitch));
+                          wgmma.constant(box * layout.tileOf(factor).pitch));
   if (!firstRow)
     return {};
   Value isFirst = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, firstRow,
-                                        of.constant(0));
+                                        wgmma.constant(0));
   Value isWhole =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sge, source.extent,
-                            of.constant(layout.sideOf(factor).extent));
+                            wgmma.constant(layout.sideOf(factor).extent));
   return arith::OrIOp::create(b, isFirst, isWhole);
 }
 
@@ -193,17 +195,17 @@ Value TmaCopies::isBoxCopied(unsigned factor, int64_t box, Value firstRow) {
 void TmaCopies::preparePackedRows() {
   if (!layout.hasBulkCopies(1))
     return;
-  PackedOrder order = of.workload.packedOrder();
+  PackedOrder order = wgmma.workload.packedOrder();
   int64_t ofCluster = layout.tileOf(1).outer, ofBlock = layout.copiedRows(1);
   Value firstRow = packedRows.firstShared = firstSharedRow(1);
   if (tile.exact[tile.axes.n]) {
-    packedRows.ofCluster = of.constant(ofCluster);
-    packedRows.ofBlock = of.constant(ofBlock);
+    packedRows.ofCluster = wgmma.constant(ofCluster);
+    packedRows.ofBlock = wgmma.constant(ofBlock);
   } else {
     auto rowsFrom = [&](Value first, int64_t most) -> Value {
-      Value left = arith::SubIOp::create(b, of.constant(order.n), first);
-      left = arith::MaxSIOp::create(b, left, of.constant(0));
-      return arith::MinSIOp::create(b, left, of.constant(most));
+      Value left = arith::SubIOp::create(b, wgmma.constant(order.n), first);
+      left = arith::MaxSIOp::create(b, left, wgmma.constant(0));
+      return arith::MinSIOp::create(b, left, wgmma.constant(most));
     };
     Value first =
         b.createOrFold<arith::IndexCastOp>(b.getI32Type(), tile.columnOffset);
@@ -226,7 +228,7 @@ void TmaCopies::startPackedRows(Value full, Value stage, Value step) {
   Value source = offsetPointer(
       b, packedRows.first, math.mul(toIndex(b, step), packedRows.stepBytes));
   Value bytes = b.createOrFold<arith::MulIOp>(packedRows.ofBlock,
-                                              of.constant(kWgmmaRowBytes));
+                                              wgmma.constant(kWgmmaRowBytes));
   auto copy = [&] {
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(b, target.memory, source,
                                                      full, bytes, target.blocks,
@@ -234,8 +236,8 @@ void TmaCopies::startPackedRows(Value full, Value stage, Value step) {
   };
   if (tile.exact[tile.axes.n])
     return copy();
-  emitIf(
-      b,
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bytes, of.constant(0)),
-      copy);
+  emitIf(b,
+         arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bytes,
+                               wgmma.constant(0)),
+         copy);
 }

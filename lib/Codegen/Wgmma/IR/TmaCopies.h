@@ -12,7 +12,7 @@ namespace ftuner {
 class TmaCopies {
 public:
   /// Finds where the copies of the tile begin.
-  explicit TmaCopies(const WgmmaTile &of);
+  explicit TmaCopies(const WgmmaTile &wgmma);
 
   /// Starts the copies of a step into a stage, both i32, whose barrier they
   /// tell how many bytes to expect. By one thread, all of it.
@@ -41,7 +41,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
-  const WgmmaTile &of;
+  const WgmmaTile &wgmma;
   ContractionTile tile;
   const WgmmaLayout &layout;
   /// A tensor map, and the first coordinates of the block's tile in step 0, i32

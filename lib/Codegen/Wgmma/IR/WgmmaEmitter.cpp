@@ -14,19 +14,19 @@ using namespace mlir;
 using namespace ftuner;
 
 /// Multiplies in the threads that copy.
-static void emitBySteps(const WgmmaTile &of) {
-  ImplicitLocOpBuilder &b = of.b;
-  WgmmaProducts products(of);
-  ThreadCopies copies(of, of.tile.threadId);
+static void emitBySteps(const WgmmaTile &wgmma) {
+  ImplicitLocOpBuilder &b = wgmma.b;
+  WgmmaProducts products(wgmma);
+  ThreadCopies copies(wgmma, wgmma.tile.threadId);
   // Products read shared memory through the async proxy.
   auto publish = [&] { fenceAsyncProxy(b); };
   auto await = [&](int64_t newer) { products.wait(newer); };
   AsyncProducts asynchronous{publish, await};
   MainLoop loop{copies.lhs,
                 copies.rhs,
-                of.layout.stages,
-                of.layout.bk,
-                of.tile.extents[of.tile.axes.k],
+                wgmma.layout.stages,
+                wgmma.layout.bk,
+                wgmma.tile.extents[wgmma.tile.axes.k],
                 copies.isAsynchronous,
                 &asynchronous};
   Values sums =

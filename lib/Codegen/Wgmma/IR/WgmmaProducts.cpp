@@ -38,7 +38,7 @@ Value WgmmaProducts::advanced(Value descriptor, Value count, int64_t bytes) {
   else
     units = arith::ExtUIOp::create(
         b, b.getI64Type(),
-        arith::MulIOp::create(b, count, of.constant(bytes / kUnitBytes)));
+        arith::MulIOp::create(b, count, wgmma.constant(bytes / kUnitBytes)));
   return arith::AddIOp::create(b, descriptor, units);
 }
 
@@ -94,16 +94,17 @@ static NVVM::WGMMATypes typeOf(ElementType multiplied, bool isUnsigned) {
 /// One instruction: adds a product of matrices to its sums.
 Value WgmmaProducts::multiplyOnce(Value rows, Value columns, Value sums) {
   auto sideType = [&](const WgmmaSide &side) {
-    return typeOf(of.multiplied, of.multiplied == ElementType::I8 &&
-                                     isUnsignedFactor(of.tile, side.factor));
+    return typeOf(wgmma.multiplied,
+                  wgmma.multiplied == ElementType::I8 &&
+                      isUnsignedFactor(wgmma.tile, side.factor));
   };
   MLIRContext *context = b.getContext();
   auto layoutOf = [&](bool isRow) {
     return NVVM::MMALayoutAttr::get(context, isRow ? NVVM::MMALayout::row
                                                    : NVVM::MMALayout::col);
   };
-  auto type = [&](NVVM::WGMMATypes which) {
-    return NVVM::WGMMATypesAttr::get(context, which);
+  auto type = [&](NVVM::WGMMATypes kind) {
+    return NVVM::WGMMATypesAttr::get(context, kind);
   };
   auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
   return NVVM::WgmmaMmaAsyncOp::create(
@@ -144,7 +145,7 @@ Values WgmmaProducts::multiply(Value stage, Values sums) {
 //===----------------------------------------------------------------------===//
 
 Values WgmmaProducts::initialSums() {
-  Value start = of.tile.scalarStart(b, accumulatorType);
+  Value start = wgmma.tile.scalarStart(b, accumulatorType);
   if (!start)
     start = arith::ConstantOp::create(b, accumulatorType,
                                       b.getZeroAttr(accumulatorType));
@@ -194,15 +195,15 @@ Values WgmmaProducts::pinned(ValueRange sums) {
 // A tile
 //===----------------------------------------------------------------------===//
 
-WgmmaProducts::WgmmaProducts(const WgmmaTile &of)
-    : b(of.b), math(b), of(of), layout(of.layout),
-      accumulatorType(of.multiplied == ElementType::I8 ? Type(b.getI32Type())
-                                                       : b.getF32Type()) {
+WgmmaProducts::WgmmaProducts(const WgmmaTile &wgmma)
+    : b(wgmma.b), math(b), wgmma(wgmma), layout(wgmma.layout),
+      accumulatorType(wgmma.multiplied == ElementType::I8 ? Type(b.getI32Type())
+                                                          : b.getF32Type()) {
   int64_t ofInstruction =
       layout.warpTile().accumulators() / layout.instructions();
   sumsType = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(ofInstruction, accumulatorType));
-  Value warpgroup = math.div(of.thread.warp, kWgmmaWarps);
+  Value warpgroup = math.div(wgmma.thread.warp, kWgmmaWarps);
   if (layout.consumerSets > 1)
     warpgroup = math.rem(warpgroup, layout.warpgroupsOfSet());
   auto along = [&](int64_t warpgroups, Value number) {
@@ -212,8 +213,8 @@ WgmmaProducts::WgmmaProducts(const WgmmaTile &of)
                        math.div(warpgroup, layout.columns.warpgroups));
   columnWarpgroup = along(layout.columns.warpgroups,
                           math.rem(warpgroup, layout.columns.warpgroups));
-  Value rowsShared = of.stagesOf(layout.isSwapped() ? 1 : 0);
-  Value columnsShared = of.stagesOf(layout.isSwapped() ? 0 : 1);
+  Value rowsShared = wgmma.stagesOf(layout.isSwapped() ? 1 : 0);
+  Value columnsShared = wgmma.stagesOf(layout.isSwapped() ? 0 : 1);
   rowsMatrix = descriptorOf(layout.rows, rowsShared, rowWarpgroup);
   columnsMatrix = descriptorOf(layout.columns, columnsShared, columnWarpgroup);
 }
@@ -226,15 +227,15 @@ void WgmmaProducts::store(ValueRange sums, bool hasAsynchronousCopies) {
   Values accumulators = pinned(sums);
   Value row = math.add(
       math.mul(rowWarpgroup, layout.rows.warpgroupExtent()),
-      math.mul(math.rem(of.thread.warp, kWgmmaWarps), FragmentTile::kRows));
+      math.mul(math.rem(wgmma.thread.warp, kWgmmaWarps), FragmentTile::kRows));
   Value column = math.mul(columnWarpgroup, layout.columns.warpgroupExtent());
   if (layout.isSwapped())
     std::swap(row, column);
   FragmentTile fragments = layout.warpTile();
   int64_t threads = layout.producerWarpgroups ? layout.consumerThreads() : 0;
-  ContractionTile tile = movedInside(of);
-  FragmentEpilogue(b, tile, fragments, of.schedule.accessBytes,
-                   {of.thread.warp, of.thread.lane, row, column, threads,
+  ContractionTile tile = movedInside(wgmma);
+  FragmentEpilogue(b, tile, fragments, wgmma.schedule.accessBytes,
+                   {wgmma.thread.warp, wgmma.thread.lane, row, column, threads,
                     layout.stagingOffset(), layout.stagingStride})
       .emit(accumulators, hasAsynchronousCopies);
 }

@@ -12,7 +12,7 @@ namespace ftuner {
 class WgmmaProducts {
 public:
   /// Finds the thread's warpgroup, and what it multiplies in the first stage.
-  explicit WgmmaProducts(const WgmmaTile &of);
+  explicit WgmmaProducts(const WgmmaTile &wgmma);
 
   /// What instructions hold in registers, a struct for each of a warpgroup.
   Values initialSums();
@@ -40,7 +40,7 @@ private:
 
   mlir::ImplicitLocOpBuilder &b;
   IndexMath math;
-  const WgmmaTile &of;
+  const WgmmaTile &wgmma;
   const WgmmaLayout &layout;
   /// Of a sum, and of those of an instruction.
   mlir::Type accumulatorType, sumsType;

@@ -73,17 +73,18 @@ ContractionTile ftuner::movedInside(const WgmmaTile &given) {
   return tile;
 }
 
-static TileCopy copyOf(const WgmmaTile &of, unsigned factor) {
-  return createFactorCopy(of.b, of.tile, factor, of.layout.tileOf(factor),
-                          of.stagesOf(factor), factorType(of.b, of.multiplied),
-                          of.layout.copyingThreads(), of.schedule.accessBytes,
-                          isRoundedFactor(of.tile, factor));
+static TileCopy copyOf(const WgmmaTile &wgmma, unsigned factor) {
+  return createFactorCopy(
+      wgmma.b, wgmma.tile, factor, wgmma.layout.tileOf(factor),
+      wgmma.stagesOf(factor), factorType(wgmma.b, wgmma.multiplied),
+      wgmma.layout.copyingThreads(), wgmma.schedule.accessBytes,
+      isRoundedFactor(wgmma.tile, factor));
 }
 
-ThreadCopies::ThreadCopies(const WgmmaTile &of, Value threadId)
-    : lhs(copyOf(of, 0)), rhs(copyOf(of, 1)),
+ThreadCopies::ThreadCopies(const WgmmaTile &wgmma, Value threadId)
+    : lhs(copyOf(wgmma, 0)), rhs(copyOf(wgmma, 1)),
       isAsynchronous(
-          copiesAsynchronously(of.tile.device, of.schedule.accessBytes,
+          copiesAsynchronously(wgmma.tile.device, wgmma.schedule.accessBytes,
                                lhs.isConverted() || rhs.isConverted())) {
-  prepareCopies(of.tile, lhs, rhs, isAsynchronous, threadId);
+  prepareCopies(wgmma.tile, lhs, rhs, isAsynchronous, threadId);
 }

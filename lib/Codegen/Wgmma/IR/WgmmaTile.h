@@ -71,7 +71,7 @@ ContractionTile movedInside(const WgmmaTile &given);
 /// The copies of both factors into the first stage by threads, which have
 /// numbers below `WgmmaLayout::copyingThreads`.
 struct ThreadCopies {
-  ThreadCopies(const WgmmaTile &of, Value threadId);
+  ThreadCopies(const WgmmaTile &wgmma, Value threadId);
 
   TileCopy lhs, rhs;
   /// No factor is cast on the way, and copies are wide enough.

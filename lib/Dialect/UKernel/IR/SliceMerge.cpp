@@ -29,8 +29,8 @@ public:
   AffineExpr loop(unsigned number) const {
     return getAffineDimExpr(number, context);
   }
-  /// Of an operand that is indexed by axes of the output.
-  AffineMap of(AffineMap operand) const {
+  /// The map of an operand that is indexed by axes of the output.
+  AffineMap operandMap(AffineMap operand) const {
     SmallVector<AffineExpr> results;
     for (AffineExpr position : operand.getResults()) {
       unsigned axis = cast<AffineDimExpr>(position).getPosition();
@@ -79,7 +79,8 @@ ftuner::ukernel::detail::buildSumOfSlices(OperatorOpInterface operation,
     maps.push_back(loops.all(slice));
   auto read = [&](OpOperand &operand) {
     inputs.push_back(operand.get());
-    maps.push_back(loops.of(op.getMapOfOperand(operand.getOperandNumber())));
+    maps.push_back(
+        loops.operandMap(op.getMapOfOperand(operand.getOperandNumber())));
   };
   // Without an init operand the sum continues the output's own value.
   OpOperand &start = op.getStartOperand();

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..model import NO_TENSOR, model
+from ..model import model
 from .rows import MOST_EXTENT, MOST_TILE, Devices, Rows, check_prices, fold_of, read_times
 from .table import Table
 
@@ -149,7 +149,6 @@ def _launch(
         shared_memory_bytes=shared_bytes + 1024,
         k_tile=c["KWG"],
         fma=warps * c["KWG"] * thread_m * thread_n,
-        **NO_TENSOR,
         other_instructions=shared_loads
         + 2 * direct_loads
         + 2 * (loads_a + loads_b + stores_a + stores_b),

@@ -82,7 +82,7 @@ _SOFTMAX, _SOFTMAX_VECTOR, _SOFTMAX_MERGE = 60.0, 112.0, 150.0
 _NORM_VECTOR, _NORM_MERGE = 70.0, 525.0
 # Of the RMS norm for an element of each lane in both passes; of rotary embeddings for a pair.
 _RMS, _PAIR = 20.0, 140.0
-# Cycles of a shuffle and of a barrier (lib/CostModel/Latency.cpp has the same).
+# Cycles of a shuffle and of a barrier (lib/CostModel/Latency/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
 
 # Elements next to each other that a warp accesses at once: a vector of four in each lane.
@@ -329,8 +329,8 @@ def launches_of_blocks(
     `moved` and `touched`: bytes that each launch reads and writes, and those of different addresses;
     `row_bytes`: those of a row, at whose begin accesses begin, or 0.
     """
-    fields: dict[str, Any] = {name: 0.0 for name in model().part_fields}
-    fields.update(part, is_streaming=1, is_pipelined=1, k_tile=1, count=blocks, steps=1)
+    fields: dict[str, Any] = dict(shared_memory_bytes=0, shared_cycles=0, direct_registers=0)
+    fields.update(part, is_streaming=1, k_tile=1, count=blocks, steps=1)
     grid: dict[str, Any] = {name: 1.0 for name in model().grid_fields}
     grid.update(
         lhs_bytes=0.0,

@@ -76,7 +76,7 @@ _BARRIER_CYCLES = 40
 # Instructions of a warp behind the main loop for each element of a lane: Triton 3.9 has 446 for the
 # 128 of a tile of 128 × 128 and four warps, in 16 bits with a bias.
 _EPILOGUE = 3.5
-# A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency.cpp).
+# A cluster's two waits, as FTuner's kernels are priced (lib/CostModel/Latency/Latency.cpp).
 CLUSTER_CYCLES = 360
 # Choices that are this much slower than the best by the first constants cannot become it.
 _HOPELESS = 1.3

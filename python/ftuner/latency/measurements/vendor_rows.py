@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..model import NO_TENSOR, Array, Launches, model
+from ..model import Array, Launches, model
 from .rows import (
     MOST_EXTENT,
     MOST_TILE,
@@ -156,7 +156,6 @@ def launches_of(
         shared_memory_bytes=64 * (tile_m + tile_n) * slices,
         k_tile=STEP,
         fma=warps * STEP * accumulators,
-        **NO_TENSOR,
         other_instructions=warps * STEP * (loads + 0.5),
         loaded_registers=warps * STEP * (thread_m + thread_n),
         shared_cycles=warps * STEP * loads * np.maximum(2, 32 / load_store),

@@ -18,7 +18,7 @@ from ...errors import Error
 from ...latency.measurements.rows import LEAST_TIME, MOST_TIME, Devices
 from ...latency.measurements.table import Table
 from ...latency.model import model
-from ..dataset import DEVICE_FIGURES, Dataset, device_vector, vectors
+from ..dataset import Dataset, device_figures, device_vector, vectors
 
 # Descriptions of devices that are in published rows and not among the compiler's.
 _DESCRIPTIONS = Path(__file__).parent / "devices"
@@ -101,7 +101,7 @@ class Cards:
 
         what = "a built-in device, or one that --map or --device-files explain"
         index = table.choose("device", "", known, what).astype(np.int64)
-        return index, names, np.stack(figures) if figures else np.empty((0, len(DEVICE_FIGURES)), np.float32)
+        return index, names, np.stack(figures) if figures else np.empty((0, len(device_figures())), np.float32)
 
 
 def _description(path: str) -> tuple[str, npt.NDArray[np.float32] | None]:
@@ -118,8 +118,8 @@ def _description(path: str) -> tuple[str, npt.NDArray[np.float32] | None]:
     name, figures = content.get("name"), content["figures"]
     if not isinstance(name, str) or not name.strip():
         raise Error(f"{path}: field 'name': expected the name of a device")
-    if not isinstance(figures, dict) or set(figures) != set(DEVICE_FIGURES):
-        raise Error(f"{path}: field 'figures': expected {', '.join(DEVICE_FIGURES)}")
+    if not isinstance(figures, dict) or set(figures) != set(device_figures()):
+        raise Error(f"{path}: field 'figures': expected {', '.join(device_figures())}")
     for figure, value in figures.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15:
             raise Error(f"{path}: field 'figures.{figure}': expected a number of at least 0, but got {value!r}")
