@@ -173,14 +173,15 @@ void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
 
 static constexpr llvm::StringLiteral kCompileName = "ftuner-compile",
                                      kFrontEndName = "ftuner-front-end",
+                                     kFormName = "ftuner-form",
                                      kBufferizeName = "ftuner-bufferize",
                                      kLowerKernelsName = "ftuner-lower-kernels",
                                      kLowerHostName = "ftuner-lower-host";
 
 ArrayRef<llvm::StringLiteral> getFTunerPipelineNames() {
-  static const llvm::StringLiteral names[] = {kCompileName, kFrontEndName,
-                                              kBufferizeName, kLowerKernelsName,
-                                              kLowerHostName};
+  static const llvm::StringLiteral names[] = {
+      kCompileName,   kFrontEndName,     kFormName,
+      kBufferizeName, kLowerKernelsName, kLowerHostName};
   return names;
 }
 
@@ -194,6 +195,13 @@ void registerFTunerPipelines() {
       kFrontEndName,
       "Form and plan the workloads: the part of ftuner-compile on tensors",
       buildFrontEndPipeline);
+  PassPipelineRegistration<FTunerOptions>(
+      kFormName,
+      "Form the workloads and stop before the search, which tells how many "
+      "kernels a function needs; needs no device",
+      [](OpPassManager &pm, const FTunerOptions &options) {
+        buildFormationPipeline(pm, options);
+      });
   PassPipelineRegistration<>(
       kBufferizeName,
       "Bufferize planned workloads with destinations passed by the caller",

@@ -18,7 +18,7 @@ from .export import ExportedModel, export
 from .inductor import InductorPass, inductor_pass
 from .options import Options
 from .packaging import aoti_compile_and_package
-from .report import Left, Report, report, reset_report
+from .report import RejectedOp, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):
     register_backend(backend, name="ftuner")
@@ -26,8 +26,8 @@ if "ftuner" not in list_backends(exclude_tags=()):
 __all__ = [
     "ExportedModel",
     "InductorPass",
-    "Left",
     "Options",
+    "RejectedOp",
     "Report",
     "aoti_compile_and_package",
     "backend",

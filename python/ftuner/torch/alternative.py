@@ -1,4 +1,4 @@
-"""What PyTorch computes in place of a function: the operators of a region, to be run one by one.
+"""The operators of a region, which PyTorch runs one by one in place of a function.
 
 Graphs that PyTorch keeps outlive the process, so an alternative is a text: the Python that torch.fx
 writes for a graph of ATen operators. It takes what the function takes, and sizes.
@@ -10,14 +10,16 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
 from . import layout as lay
 from .layout import Extent
-from .partition import Region
+
+if TYPE_CHECKING:
+    from .regions.region import Region
 
 aten = torch.ops.aten
 
@@ -27,7 +29,7 @@ _NAMES = {"torch": torch, "device": torch.device, "inf": math.inf, "nan": math.n
 
 @dataclass(frozen=True)
 class Alternative:
-    """A text, and the nodes of the sizes that it takes behind tensors and scalars."""
+    """A text, and the nodes of the sizes that it takes after tensors and scalars."""
 
     code: str
     sizes: list[fx.Node]
@@ -41,11 +43,11 @@ def alternative_of(
 ) -> Alternative:
     """The operators of a region, for arguments of these shapes in the function that replaces it.
 
-    ``find`` makes nodes that compute sizes, where they are to be had. ``replaced`` has the nodes that
-    now stand for results of other regions.
+    ``find`` makes nodes that compute sizes. ``replaced`` has the nodes that now stand for results of
+    other regions.
     """
     graph = fx.Graph()
-    tensors = [graph.placeholder(f"tensor{number}") for number in range(len(region.accesses))]
+    tensors = [graph.placeholder(f"tensor{number}") for number in range(len(region.sources))]
     scalars = [graph.placeholder(f"scalar{number}") for number in range(len(region.scalars))]
     sizes: dict[fx.Node, fx.Node] = {}
     known = {replaced.get(node, node): scalar for node, scalar in zip(region.scalars, scalars)}
@@ -56,12 +58,12 @@ def alternative_of(
                 sizes[node] = graph.placeholder(f"size{len(sizes)}")
         return sizes[node]
 
-    for access, tensor, shape in zip(region.accesses, tensors, argument_shapes):
-        node = replaced.get(access.node, access.node)
+    for source, tensor, shape in zip(region.sources, tensors, argument_shapes):
+        node = replaced.get(source.node, source.node)
         if node in known:
             continue
         known[node] = tensor
-        whole = list(lay.shape_of(access.node))
+        whole = list(lay.shape_of(source.node))
         if whole != shape:
             wanted = [size(s) if isinstance(s, fx.Node) else s for s in find(whole)]
             known[node] = graph.call_function(aten.reshape.default, (tensor, wanted))
@@ -75,7 +77,7 @@ def alternative_of(
         known[node] = graph.create_node(node.op, node.target, args, kwargs)
         return known[node]
 
-    graph.output(copy(region.exit))
+    graph.output(copy(region.exits[0]))
     return Alternative(graph.python_code("self").src, [*sizes])
 
 

@@ -1,9 +1,13 @@
 """Who computes which sizes of a product: FTuner, or PyTorch's own operators.
 
 The dispatch of a function has intervals of sizes, each with the kernels of one family. For each of
-them the predicted times of FTuner's kernel and of what PyTorch would run are compared, at the shapes
+them the predicted times of FTuner's kernel and of PyTorch's operators are compared, at the shapes
 that the search looked at: the vendor's kernel by `ftuner.latency.vendor`, and the pointwise operators
 and copies around it by the bytes that they move. Both are predictions.
+
+PyTorch's time is of two kinds. An interval is PyTorch's if its operators are faster *one by one*, since
+that is how they run beside FTuner's intervals. The product as a whole must be faster than the *host's*
+operators, which Inductor joins to one kernel after the product; reports compare with these.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -23,13 +27,14 @@ from ftuner.latency import vendor
 from ftuner.work import evaluate
 
 from . import alternative, layout as lay
-from .importer import ImportedRegion
 from .library import Settings, check_format
-from .partition import PRODUCTS, aten
-from .row_importer import ImportedRows
+from .nodes import PRODUCTS, aten
+
+if TYPE_CHECKING:
+    from .regions.importing import ImportedRegion
 
 #: The version of the text of a choice.
-FORMAT = 1
+FORMAT = 2
 #: Bytes of an element.
 _BYTES = {"f32": 4, "f16": 2, "bf16": 2}
 _AXES = "mnk"
@@ -50,7 +55,10 @@ class Interval:
 
     Attributes:
         least, most: extents along m, n, k and the axes of batches; None: no limit.
-        ftuner_us, pytorch_us: geometric means over the shapes that the search looked at.
+        ftuner_us, pytorch_us: geometric means over the shapes that the search looked at; PyTorch's
+            operators run one by one.
+        host_us: the same for the operators as the host runs them.
+        joins: whether the host joins the operators after a product to one kernel.
         is_ftuners: whether FTuner computes them.
     """
 
@@ -58,7 +66,14 @@ class Interval:
     most: tuple[int | None, ...]
     ftuner_us: float
     pytorch_us: float
+    host_us: float
+    joins: bool
     is_ftuners: bool
+
+    @property
+    def baseline(self) -> str:
+        """The operators that `host_us` is the time of."""
+        return "the vendor's product and Inductor's joined operators" if self.joins else "PyTorch's operators"
 
     def holds(self, extents: Sequence[float]) -> bool:
         return _holds(self.least, self.most, extents)
@@ -67,7 +82,7 @@ class Interval:
         who = "FTuner" if self.is_ftuners else "PyTorch"
         return (
             f"{_sizes(self.least, self.most)}: {who} ({self.ftuner_us:.1f} us by FTuner,"
-            f" {self.pytorch_us:.1f} us by PyTorch)"
+            f" {self.pytorch_us:.1f} us by PyTorch's operators one by one)"
         )
 
 
@@ -86,7 +101,8 @@ def _sizes(least: Sequence[int], most: Sequence[int | None]) -> str:
 
 
 def describe(intervals: Sequence[Interval]) -> list[str]:
-    """A line for intervals that lie side by side and are of one side, with how it is predicted."""
+    """A line for intervals that lie side by side and are of one side, with the predicted gain over the
+    baseline that the line names."""
     runs: list[list[Interval]] = []
     for interval in dict.fromkeys(intervals):
         if runs and _continues(runs[-1][-1], interval):
@@ -96,13 +112,15 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
     lines = []
     for run in runs:
         sizes = _sizes(run[0].least, run[-1].most)
-        who, other = ("FTuner", "PyTorch") if run[0].is_ftuners else ("PyTorch", "FTuner")
-        ratios = [one.pytorch_us / one.ftuner_us for one in run]
-        if not run[0].is_ftuners:
-            ratios = [1 / ratio for ratio in ratios]
+        if run[0].is_ftuners:
+            who, other = "FTuner", run[0].baseline
+            ratios = [one.host_us / one.ftuner_us for one in run]
+        else:
+            who, other = "PyTorch's operators one by one", "FTuner"
+            ratios = [one.ftuner_us / one.pytorch_us for one in run]
         low, high = (f"{ratio:.2f}" for ratio in (min(ratios), max(ratios)))
         times = low if low == high else f"{low} to {high}"
-        lines.append(f"{sizes}: {who}, whose time is predicted {times} times shorter than {other}'s")
+        lines.append(f"{sizes}: {who}, predicted {times} times as fast as {other}")
     return lines
 
 
@@ -207,42 +225,43 @@ class Selector:
 
 
 @dataclass(frozen=True)
-class _Around:
-    """What PyTorch launches beside the kernel of a product, and the elements that it moves."""
+class SurroundingLaunches:
+    """PyTorch's launches beside the kernel of a product, and the elements that they move."""
 
     #: Copies of operands, and of a summand that is no vector.
     lhs_copies: int
     rhs_copies: int
     summand_copies: int
-    #: Operators behind the product, and the tensors of the result's shape that they read.
+    #: Operators after the product, and the tensors of the result's shape that they read.
     operators: int
     extras: int
     #: Whether the product reads its right factor along K.
     is_transposed: bool
 
 
-def _around(imported: ImportedRegion) -> _Around:
+def _surrounding_launches(imported: ImportedRegion) -> SurroundingLaunches:
     region, function = imported.region, imported.function
-    product = region.product
+    product = region.seed
     lhs, rhs = (lay.operand_of(product, position) for position in PRODUCTS[product.target])
     summand = lay.operand_of(product) if len(product.args) > 2 else None
     is_vector = product.target is aten.addmm.default and summand is not None and (
         len(lay.shape_of(summand)) == 1
     )
     is_summed = summand is not None and product.kwargs.get("beta", 1) != 0
-    whole = len(function.result_loops)
-    return _Around(
-        _copies(lhs, region.lhs.node),
-        _copies(rhs, region.rhs.node),
+    lhs_source, rhs_source = region.sources[:2]
+    whole = len(function.results[0].loops)
+    return SurroundingLaunches(
+        _copies(lhs, lhs_source.node),
+        _copies(rhs, rhs_source.node),
         int(is_summed and not is_vector),
-        len(region.emitted),
-        sum(len(loops) == whole for loops in function.extras),
+        len(region.fused),
+        sum(len(loops) == whole for loops in function.arguments[2:]),
         lay.is_transposed(rhs),
     )
 
 
 def _copies(node: Any, source: Any) -> int:
-    """Copies of an operand between the product and what the function reads in its place."""
+    """The number of copies between a product's operand and the tensor that the function reads."""
     count = 0
     # In place of the source there may be the call of another function already.
     while node is not source and node.target in lay.VIEWS:
@@ -259,15 +278,13 @@ def choose(
     ``joins`` says that the host makes one kernel of pointwise operators. If it would be faster with
     the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.
     """
-    manifest = function.module.manifest
-    work = function.report.data
-    if len(work.get("workloads", ())) != 1:
+    planned = planned_workload(function)
+    if planned is None or 0 in planned.predictions[0]["shape"]:
         return None
-    (use,) = work["workloads"]
-    workload = next(one for one in manifest["workloads"] if one["name"] == use["kernels_of"])
+    use, workload, looked_at = planned.use, planned.workload, planned.predictions
+    work = function.report.data
     boxes = workload["dispatch"] or workload["unaligned_dispatch"]
-    looked_at = [one for one in workload["predictions"] if one["predicted_us"] is not None]
-    if not boxes or not looked_at or 0 in looked_at[0]["shape"]:
+    if not boxes:
         return None
     shapes = [tuple(one["shape"]) for one in looked_at]
     ours = [one["predicted_us"] for one in looked_at]
@@ -290,8 +307,11 @@ def choose(
     for number, (least, most) in enumerate(limits):
         inside = [at for at, box in enumerate(of_shape) if box == number]
         inside = inside or [_nearest(shapes, least)]
-        times = mean([ours[at] for at in inside]), mean([pytorch.alone[at] for at in inside])
-        intervals.append(Interval(least, most, *times, times[0] <= times[1]))
+        ftuner_us, pytorch_us, host_us = (
+            mean([times[at] for at in inside]) for times in (ours, pytorch.alone, pytorch.joined)
+        )
+        is_ftuners = ftuner_us <= pytorch_us
+        intervals.append(Interval(least, most, ftuner_us, pytorch_us, host_us, joins, is_ftuners))
     gain = 0.0
     for at, box in enumerate(of_shape):
         is_ftuners = box is not None and intervals[box].is_ftuners
@@ -302,6 +322,31 @@ def choose(
     return Choice(tuple(intervals), sizes, tuple(use["extents"]))
 
 
+@dataclass(frozen=True)
+class PlannedWorkload:
+    """The only workload that a function has.
+
+    Attributes:
+        use: its part of the function's report, and `workload` its part of the manifest.
+        predictions: the shapes that the search looked at, with their predicted times.
+    """
+
+    use: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    predictions: Sequence[Mapping[str, Any]]
+
+
+def planned_workload(function: Function) -> PlannedWorkload | None:
+    """The workload of a function; None if it has several, or none with a predicted time."""
+    uses = function.report.data.get("workloads", ())
+    if len(uses) != 1:
+        return None
+    workloads = function.module.manifest["workloads"]
+    workload = next(one for one in workloads if one["name"] == uses[0]["kernels_of"])
+    known = [one for one in workload["predictions"] if one["predicted_us"] is not None]
+    return PlannedWorkload(uses[0], workload, known) if known else None
+
+
 def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:
     """The shape that is nearest by the ratios of its extents."""
     return min(
@@ -310,8 +355,8 @@ def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:
     )
 
 
-def place_of(name: str, imported: ImportedRegion | ImportedRows) -> tuple[int, int]:
-    """The argument and the dimension that a size of the manifest is of."""
+def place_of(name: str, imported: ImportedRegion) -> tuple[int, int]:
+    """The argument and the dimension that have a size of the manifest."""
     if match := re.fullmatch(r"arg(\d+)_dim(\d+)", name):
         return int(match[1]), int(match[2])
     return imported.function.source_of(name)
@@ -319,7 +364,7 @@ def place_of(name: str, imported: ImportedRegion | ImportedRows) -> tuple[int, i
 
 @dataclass(frozen=True)
 class _Times:
-    """Of PyTorch at each shape: operators one by one, and pointwise ones as the host runs them."""
+    """PyTorch's times at each shape: operators one by one, and pointwise ones as the host runs them."""
 
     alone: list[float]
     joined: list[float]
@@ -332,7 +377,8 @@ def _pytorch_us(
     shapes: Sequence[Sequence[int]],
     joins: bool,
 ) -> _Times | None:
-    function, around = imported.function, _around(imported)
+    function, around = imported.function, _surrounding_launches(imported)
+    result_type = function.results[0].kind
     dtype = function.types[0]
     if dtype == "f32" and str(settings.options.get("precision", "")).startswith("tf32"):
         dtype = "tf32"
@@ -353,9 +399,9 @@ def _pytorch_us(
         result = batch * m * n
         time += around.lhs_copies * moved(2 * batch * m * k, function.types[0])
         time += around.rhs_copies * moved(2 * batch * k * n, function.types[1])
-        time += around.summand_copies * moved(2 * result, function.result_type)
-        extras = around.extras * transfer(result, function.result_type)
-        one = moved(2 * result, function.result_type)
+        time += around.summand_copies * moved(2 * result, result_type)
+        extras = around.extras * transfer(result, result_type)
+        one = moved(2 * result, result_type)
         alone.append(time + (around.operators * one + extras if around.operators else 0.0))
         joined.append(time + (one + extras if around.operators else 0.0))
     return _Times(alone, joined if joins else alone)

@@ -24,9 +24,9 @@ from ..importing import torch_mlir
 from . import decompositions, effects, empties, refusals, size_checks, sizes, views
 from . import layout as lay
 from .folding import Weights, fold
-from .importer import range_of
 from .linalg import Range
 from .programs import Program, all_sizes, program_of
+from .regions.importing import range_of
 
 #: Constant tensors with more elements are arguments; others are part of kernels.
 _MAX_CONSTANT = 16

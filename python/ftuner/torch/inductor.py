@@ -26,12 +26,12 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 import ftuner
 from ftuner import cache, latency
 
-from .importer import Call
 from .library import Settings
-from .operator import Recipe, key_of, operators_of, remember, rows_operator_of
+from .operator import Recipe, key_of, operator_of, remember
 from .options import Options
 from .packaging import PackagedHost, share_sizes
-from .replacement import Host, Product, Rows, replace_parts
+from .regions.importing import Call
+from .replacement import Host, Part, replace_regions
 from .report import Report, update
 from .vectors import decompositions
 
@@ -48,24 +48,17 @@ class _Inductor(Host):
 
     joins = True
 
-    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
-        recipe = Recipe.of(product.imported.function, product.settings).write()
+    def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
+        recipe = Recipe.of(part.imported.function, part.settings).write()
         key = key_of(recipe, next(self._places))
-        remember(key, product.function)
+        remember(key, part.function)
         tensors, scalars, alternative = arguments.tensors, arguments.scalars, arguments.alternative
-        plain, chosen = operators_of(bool(scalars))
-        if product.choice is None or alternative is None:
-            return graph.call_function(plain, (tensors, scalars, key, recipe))
-        choice = product.choice.write(alternative.code)
+        if part.choice is None or alternative is None:
+            target = operator_of("row_reduction" if part.gives_list else "product", bool(scalars))
+            return graph.call_function(target, (tensors, scalars, key, recipe))
+        choice = part.choice.write(alternative.code)
         of_all = (tensors, scalars, alternative.sizes, key, recipe, choice)
-        return graph.call_function(chosen, of_all)
-
-    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
-        recipe = Recipe.of(rows.imported.function, rows.settings).write()
-        key = key_of(recipe, next(self._places))
-        remember(key, rows.function)
-        target = rows_operator_of(bool(arguments.scalars))
-        return graph.call_function(target, (arguments.tensors, arguments.scalars, key, recipe))
+        return graph.call_function(operator_of("chosen_product", bool(scalars)), of_all)
 
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.inductor_operators
@@ -88,7 +81,7 @@ class InductorPass(CustomGraphPass):
         options = self.options.with_settings()
         if _is_training.get():
             options = options.without_rows()
-        replace_parts(graph, options, host)
+        replace_regions(graph, options, host)
         for node in graph.nodes:
             if node not in before and node.op == "call_function":
                 _set_value(node)
@@ -134,7 +127,7 @@ def _sources() -> str:
     """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
     digest = hashlib.sha256()
     for folder in (Path(__file__).parent, Path(latency.__file__).parent):
-        for file in sorted(folder.glob("*.py")):
+        for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -22,7 +22,7 @@ are equal sizes at run time, which PyTorch's guards ensure.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -325,3 +325,38 @@ def accesses(layout: Layout, node: fx.Node, dims: Dims) -> list[Access]:
         key=lambda access: (-access.copies, access.depth),
     )
     return ranked + ([] if found[0].is_contiguous else [found[0]])
+
+
+def join_loops(layout: Layout, dims: Iterable[Dims]) -> list[tuple[Loop, ...]]:
+    """Groups of loops that every tensor has side by side in one order.
+
+    Each group is one loop of the function. Returned in no particular order.
+    """
+    walks = [
+        [loop for loops in layout.resolve(tensor) for loop in loops] for tensor in dims
+    ]
+    following: dict[Loop, Loop | None] = {}
+    for walk in walks:
+        for loop, next_loop in zip(walk, [*walk[1:], None]):
+            if following.setdefault(loop, next_loop) != next_loop:
+                following[loop] = None
+    preceded: dict[Loop, set[Loop | None]] = {}
+    for walk in walks:
+        for loop, previous in zip(walk, [None, *walk[:-1]]):
+            preceded.setdefault(loop, set()).add(previous)
+    groups: list[tuple[Loop, ...]] = []
+    starts = [
+        loop
+        for loop in following
+        if not (
+            len(preceded[loop]) == 1
+            and (previous := next(iter(preceded[loop]))) is not None
+            and following[previous] == loop
+        )
+    ]
+    for loop in starts:
+        group = [loop]
+        while (next_loop := following[group[-1]]) is not None and len(preceded[next_loop]) == 1:
+            group.append(next_loop)
+        groups.append(tuple(group))
+    return groups

@@ -22,11 +22,11 @@ from ftuner import compiler, processes
 from ftuner.function import Function
 from ftuner.progress import Progress
 
-from .partition import NotTaken
+from .nodes import Unsupported
 from .report import update
 
 #: A function, or why there is none.
-Built = Function | ftuner.CompileError | NotTaken
+Built = Function | ftuner.CompileError | Unsupported
 
 
 class Source(Protocol):
@@ -94,7 +94,7 @@ class _Outcome:
         """The same for a product that has another name."""
         if isinstance(self.built, Function):
             return self.built if self.built.__name__ == name else self.built.renamed(name)
-        if isinstance(self.built, NotTaken) or self.name == name:
+        if isinstance(self.built, Unsupported) or self.name == name:
             return self.built
 
         def rename(text: str) -> str:
@@ -196,7 +196,7 @@ def _compile(function: Source, settings: Settings) -> Built:
     (compiled,) = module.functions.values()
     simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
     if simple:
-        return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
+        return Unsupported("simple kernels beside the uKernels: " + ", ".join(simple))
     return compiled
 
 

@@ -1,35 +1,52 @@
-"""Text of an FTuner function: one product with a pointwise epilogue, as linalg.
+"""Text of an FTuner function: operators that share loops, as linalg.
 
-The product sums over one loop and writes each element of its result once::
+A function is a list of operators, each one `linalg.generic`. Most give one tensor: elementwise from
+tensors of as many or fewer loops, or reduced along the last loop of the function. That loop is the *row*
+of reductions such as softmax, and the summed loop of a product::
 
-    result[p0, p1, ...] = epilogue(sum over r of lhs[...] * rhs[...], extras[...])
+    t0[p0, p1, ...] = sum over r of arg0[...] * arg1[...]
+    t1[p0, p1, ...] = epilogue(t0[...], arg2[...], ...)
 
-Loops p0, p1, ... are the result's dimensions in order, r comes last. A tensor is
-read at one loop for each of its dimensions. All tensors are f32, f16 or bf16,
-contiguous and arguments of the function, so weights are never part of the text.
-Sums and the epilogue are in f32; a narrower result is rounded at the end, and
-where the epilogue says so.
+A tensor is read at one loop for each of its dimensions. Arguments are f32, f16, bf16 or i1, contiguous,
+and arguments of the function, so weights are never part of the text. Arithmetic is in f32, and a narrower
+result is rounded where its operator ends, as PyTorch rounds it, and where instructions say so.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 #: Extent of a loop: an int, or the name of a symbol.
 Size = int | str
-#: A value in the epilogue: ``acc``, ``e0`` (an extra), ``s0`` (a scalar), ``v0``
-#: (the result of an instruction), or a constant.
+#: A value of instructions: ``x0`` (an element of an operand), ``s0`` (a scalar of the function), ``v0``
+#: (the result of an instruction), one of the names below, or a constant.
 Value = str | float
+
+
+#: Values of instructions: the number of elements of a row (f32), the position of an element in its row
+#: (i32), the last position that a kernel knows (i32), a boolean that is false.
+COUNT, POSITION, LAST, FALSE = "count", "position", "last", "false"
+
+_LAST = 2**31 - 1
+
+#: How a reduction joins two values, and what it begins with.
+_START = {
+    "arith.addf": 0.0,
+    "arith.maximumf": float("-inf"),
+    "arith.minimumf": float("inf"),
+    "arith.addi": 0,
+    "arith.minsi": _LAST,
+}
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """``results`` of one operation of arith or math on scalars.
+    """One operation of arith or math on scalars.
 
-    ``operation`` is its name, ``attributes`` what stands between name and
-    operands ("ogt," of arith.cmpf), ``types`` the operand types if not f32.
+    ``operation`` is its name, ``attributes`` the text between name and operands ("ogt," of
+    arith.cmpf), ``suffix`` the type behind the colon.
     """
 
     operation: str
@@ -56,54 +73,51 @@ class Range:
 
 
 @dataclass(frozen=True)
-class ProductFunction:
-    """A function of one product. ``str()`` is its module as MLIR text.
+class Operand:
+    """A tensor that an operator reads: an argument, or the result of an operator before.
 
-    Arguments are lhs, rhs, the extras, then the scalars (f32).
+    ``name`` is ``arg0`` (an argument) or ``t0`` (an operator's result).
+    """
+
+    name: str
+    loops: tuple[int, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One `linalg.generic`.
+
+    Instructions read ``x0``, ``x1``, … (elements of the operands, in f32 or as integers), ``s0`` (a
+    scalar of the function), the values named above and results of instructions before. ``combine``
+    joins what the elements of a row give ("arith.addf", …); "" where nothing is reduced.
+    """
+
+    operands: tuple[Operand, ...]
+    instructions: tuple[Instruction, ...]
+    value: Value
+    loops: tuple[int, ...]
+    kind: str
+    combine: str = ""
+
+
+@dataclass(frozen=True)
+class LinalgFunction:
+    """A function; `str()` is its module as MLIR text.
+
+    Arguments are tensors, then scalars (f32). The last of ``loops`` is the one that is reduced.
     """
 
     name: str
     loops: tuple[Size, ...]
-    lhs: tuple[int, ...]
-    rhs: tuple[int, ...]
-    extras: tuple[tuple[int, ...], ...]
-    num_scalars: int
-    epilogue: tuple[Instruction, ...]
-    result: Value
-    symbols: tuple[tuple[str, Range], ...]
-    #: Types of the elements of lhs, rhs and the extras, and of the result.
+    #: The loops of the dimensions of each tensor argument, and the types of their elements.
+    arguments: tuple[tuple[int, ...], ...]
     types: tuple[str, ...]
-    result_type: str
-
-    @property
-    def arguments(self) -> tuple[tuple[int, ...], ...]:
-        """The loops of the dimensions of each tensor argument."""
-        return (self.lhs, self.rhs, *self.extras)
-
-    @property
-    def result_loops(self) -> tuple[int, ...]:
-        return tuple(range(len(self.loops) - 1))
-
-    @property
-    def result_sizes(self) -> tuple[int | tuple[int, int], ...]:
-        """Each size of the result: a number, or a tensor argument and a dimension that has it."""
-        sizes = (self.loops[loop] for loop in self.result_loops)
-        return tuple(size if isinstance(size, int) else self.source_of(size) for size in sizes)
-
-    @property
-    def rows_of_weight(self) -> int | None:
-        """The loop of the rows, in a product of rows with a weight; else None.
-
-        A weight is a factor whose two sizes are known. The rows are a loop of the result and of
-        the other factor, which has no more loops than this and that of the sum.
-        """
-        reduce = len(self.loops) - 1
-        lhs, rhs = {*self.lhs} - {reduce}, {*self.rhs} - {reduce}
-        if len(self.loops) != 3 or len(lhs) != 1 or lhs & rhs:
-            return None
-        if not all(isinstance(self.loops[loop], int) for loop in self.rhs):
-            return None
-        return lhs.pop()
+    num_scalars: int
+    operators: tuple[Operator, ...]
+    #: The operands that are returned.
+    results: tuple[Operand, ...]
+    symbols: tuple[tuple[str, Range], ...]
 
     def source_of(self, symbol: str) -> tuple[int, int]:
         """The first argument with a dimension of that symbol, and the dimension."""
@@ -114,8 +128,87 @@ class ProductFunction:
             if self.loops[loop] == symbol
         )
 
+    @property
+    def result_sizes(self) -> tuple[tuple[int | tuple[int, int], ...], ...]:
+        """Sizes of each result: numbers, or a tensor argument and a dimension that has it."""
+
+        def size_of(size: Size) -> int | tuple[int, int]:
+            return size if isinstance(size, int) else self.source_of(size)
+
+        return tuple(
+            tuple(size_of(self.loops[loop]) for loop in result.loops) for result in self.results
+        )
+
+    @property
+    def rows_of_weight(self) -> int | None:
+        """The loop of the rows, in a product of rows with a weight; else None.
+
+        A weight is a factor whose two sizes are known. The rows are a loop of the result and of
+        the other factor, which has no more loops than this and that of the sum.
+        """
+        first, reduce = self.operators[0], len(self.loops) - 1
+        if [one.name for one in first.operands] != ["arg0", "arg1"] or not first.combine:
+            return None
+        lhs, rhs = ({*loops} - {reduce} for loops in self.arguments[:2])
+        if len(self.loops) != 3 or len(lhs) != 1 or lhs & rhs:
+            return None
+        if not all(isinstance(self.loops[loop], int) for loop in self.arguments[1]):
+            return None
+        return lhs.pop()
+
+    def with_loops_of(self, argument: int, loops: tuple[int, ...]) -> LinalgFunction:
+        """The function with other loops of an argument."""
+        name = f"arg{argument}"
+
+        def changed(operator: Operator) -> Operator:
+            operands = (
+                replace(one, loops=loops) if one.name == name else one for one in operator.operands
+            )
+            return replace(operator, operands=tuple(operands))
+
+        arguments = [*self.arguments]
+        arguments[argument] = loops
+        operators = tuple(map(changed, self.operators))
+        return replace(self, arguments=tuple(arguments), operators=operators)
+
     def __str__(self) -> str:
         return _Printer(self).text()
+
+
+def product_function(
+    name: str,
+    loops: tuple[Size, ...],
+    lhs: tuple[int, ...],
+    rhs: tuple[int, ...],
+    *,
+    extras: tuple[tuple[int, ...], ...] = (),
+    epilogue: tuple[Instruction, ...] = (),
+    result: Value = "x0",
+    types: tuple[str, ...],
+    result_type: str = "f32",
+    num_scalars: int = 0,
+    symbols: tuple[tuple[str, Range], ...] = (),
+) -> LinalgFunction:
+    """A product of two matrices, or batches of them, and its epilogue.
+
+    Args:
+        epilogue: instructions on the product, ``x0``, and elements of the extras, ``x1``, ….
+        types: types of lhs, rhs and the extras.
+    """
+    space = tuple(range(len(loops) - 1))
+    arguments = (lhs, rhs, *extras)
+    given = [
+        Operand(f"arg{number}", walk, kind)
+        for number, (walk, kind) in enumerate(zip(arguments, types))
+    ]
+    product = Operator(
+        tuple(given[:2]), (Instruction("arith.mulf", ("x0", "x1")),), "v0", space, "f32", "arith.addf"
+    )
+    operators, last = (product,), Operand("t0", space, "f32")
+    if epilogue or result != "x0" or result_type != "f32":
+        operators += (Operator((last, *given[2:]), epilogue, result, space, result_type),)
+        last = Operand("t1", space, result_type)
+    return LinalgFunction(name, loops, arguments, types, num_scalars, operators, (last,), symbols)
 
 
 def tensor_type(sizes: Iterable[Size], element: str) -> str:
@@ -184,155 +277,178 @@ def _round_to_f32(value: float) -> float:
 
 
 class _Printer:
-    def __init__(self, function: ProductFunction) -> None:
+    def __init__(self, function: LinalgFunction) -> None:
         self.function = function
+        self.constants: dict[tuple[str, str], str] = {}
+        self.empties: dict[str, str] = {}
         self.lines: list[str] = []
-        self.constants: dict[str, str] = {}
 
     def text(self) -> str:
         function = self.function
-        result_type = self.tensor_type(function.result_loops, function.result_type)
-        body = self.body(result_type)
-        header = [
-            f"    %{name} = arith.constant {value} : f32" for value, name in self.constants.items()
+        for number, operator in enumerate(function.operators):
+            self.operator(number, operator)
+        types = ", ".join(self.tensor_type(one.loops, one.kind) for one in function.results)
+        results = ", ".join(f"%{one.name}" for one in function.results)
+        constants = [
+            f"    {name} = arith.constant {text} : {kind}"
+            for (text, kind), name in self.constants.items()
         ]
         return module_text(
             function.name,
             function.symbols,
-            [self.argument(number, loops) for number, loops in enumerate(function.arguments)],
+            [self.argument(number) for number in range(len(function.arguments))],
             function.num_scalars,
-            result_type,
-            [*header, *body],
-        )
-
-    def tensor_type(self, loops: Sequence[int], element: str) -> str:
-        return tensor_type([self.function.loops[loop] for loop in loops], element)
-
-    def argument_type(self, number: int) -> str:
-        function = self.function
-        return self.tensor_type(function.arguments[number], function.types[number])
-
-    def argument(self, number: int, loops: Sequence[int]) -> str:
-        function = self.function
-        return argument_text(number, [function.loops[loop] for loop in loops], function.types[number])
-
-    def map(self, loops: Sequence[int], count: int) -> str:
-        names = ", ".join(f"d{loop}" for loop in range(count))
-        return f"affine_map<({names}) -> ({', '.join(f'd{loop}' for loop in loops)})>"
-
-    def constant(self, value: float) -> str:
-        text = format_constant(value)
-        return "%" + self.constants.setdefault(text, f"c{len(self.constants)}")
-
-    def body(self, result_type: str) -> list[str]:
-        function = self.function
-        count = len(function.loops)
-        lines = self.sizes()
-        sizes = ", ".join(
-            f"%{size}" for size in function.loops[:-1] if isinstance(size, str)
-        )
-        zero = self.constant(0.0)
-        sums_type = self.tensor_type(function.result_loops, "f32")
-        lines += [
-            f"    %empty = tensor.empty({sizes}) : {sums_type}",
-            f"    %zeros = linalg.fill ins({zero} : f32) outs(%empty : {sums_type}) -> {sums_type}",
-        ]
-        lines += self.generic(
-            name="%product",
-            maps=[self.map(loops, count) for loops in (*function.arguments[:2],)]
-            + [self.map(function.result_loops, count)],
-            iterators=["parallel"] * (count - 1) + ["reduction"],
-            inputs=[(f"%arg{n}", self.argument_type(n)) for n in range(2)],
-            output=("%zeros", sums_type),
-            block=list(zip(("%a", "%b", "%c"), (*function.types[:2], "f32"))),
-            body=["%x = arith.mulf %a, %b : f32", "%y = arith.addf %c, %x : f32"],
-            value="%y",
-        )
-        if not function.epilogue and function.result == "acc" and function.result_type == "f32":
-            return lines + [f"    return %product : {result_type}"]
-        output = "%empty"
-        if function.result_type != "f32":
-            output = "%narrow"
-            lines.append(f"    %narrow = tensor.empty({sizes}) : {result_type}")
-        identity = self.map(function.result_loops, count - 1)
-        extras = [f"%e{number}" for number in range(len(function.extras))]
-        lines += self.generic(
-            name="%result",
-            maps=[identity]
-            + [self.map(loops, count - 1) for loops in function.extras]
-            + [identity],
-            iterators=["parallel"] * (count - 1),
-            inputs=[("%product", sums_type)]
-            + [(f"%arg{n + 2}", self.argument_type(n + 2)) for n in range(len(function.extras))],
-            output=(output, result_type),
-            block=[
-                ("%acc", "f32"),
-                *zip(extras, function.types[2:]),
-                ("%out", function.result_type),
+            types if len(function.results) == 1 else f"({types})",
+            [
+                *constants,
+                *self.sizes(),
+                *(f"    {name} = {text}" for text, name in self.empties.items()),
+                *self.lines,
+                f"    return {results} : {types}",
             ],
-            body=[self.instruction(n, i) for n, i in enumerate(function.epilogue)],
-            value=self.value(function.result),
         )
-        return lines + [f"    return %result : {result_type}"]
+
+    # Types, sizes and constants
+
+    def tensor_type(self, loops: Sequence[int], kind: str) -> str:
+        return tensor_type([self.function.loops[loop] for loop in loops], kind)
+
+    def argument(self, number: int) -> str:
+        function = self.function
+        sizes = [function.loops[loop] for loop in function.arguments[number]]
+        return argument_text(number, sizes, function.types[number])
 
     def sizes(self) -> list[str]:
-        """Reads each symbol of the result from the first argument that has it."""
+        """Each symbol, from the first argument that has it, and the length of a row."""
         function = self.function
         lines: list[str] = []
-        seen: set[str] = set()
-        for size in function.loops[:-1]:
-            if not isinstance(size, str) or size in seen:
+        for size in dict.fromkeys(function.loops):
+            if not isinstance(size, str):
                 continue
-            seen.add(size)
             number, dim = function.source_of(size)
-            lines += size_lines(size, number, dim, self.argument_type(number))
+            kind = self.tensor_type(function.arguments[number], function.types[number])
+            lines += size_lines(size, number, dim, kind)
+        length = function.loops[-1]
+        if isinstance(length, str) and any(map(self.counts, function.operators)):
+            lines += [
+                f"    %count_i64 = arith.index_cast %{length} : index to i64",
+                f"    %{COUNT} = arith.sitofp %count_i64 : i64 to f32",
+            ]
         return lines
+
+    @staticmethod
+    def counts(operator: Operator, what: str = COUNT) -> bool:
+        """Whether an operator reads such a value."""
+        return any(what in instruction.operands for instruction in operator.instructions)
+
+    def constant(self, value: float, kind: str = "f32") -> str:
+        text = str(int(value)) if kind[0] == "i" else format_constant(value)
+        return self.constants.setdefault((text, kind), f"%c{len(self.constants)}")
+
+    def empty(self, loops: Sequence[int], kind: str) -> tuple[str, str]:
+        """An empty tensor of these loops, and its type."""
+        type_ = self.tensor_type(loops, kind)
+        sizes = (self.function.loops[loop] for loop in loops)
+        dynamic = ", ".join(f"%{size}" for size in sizes if isinstance(size, str))
+        text = f"tensor.empty({dynamic}) : {type_}"
+        return self.empties.setdefault(text, f"%empty{len(self.empties)}"), type_
+
+    def filled(self, name: str, loops: Sequence[int], kind: str, value: float) -> tuple[str, str]:
+        """A tensor of these loops with one value in all elements, and its type."""
+        empty, type_ = self.empty(loops, kind)
+        constant = self.constant(value, kind)
+        self.lines.append(
+            f"    {name} = linalg.fill ins({constant} : {kind}) outs({empty} : {type_}) -> {type_}"
+        )
+        return name, type_
+
+    # Operators
+
+    def operator(self, number: int, operator: Operator) -> None:
+        body: list[str] = []
+        arguments: list[str] = []
+        for place, operand in enumerate(operator.operands):
+            is_narrow = operand.kind in ("f16", "bf16")
+            arguments.append(f"%x{place}{'_narrow' * is_narrow}: {operand.kind}")
+            if is_narrow:
+                body.append(f"%x{place} = arith.extf %x{place}_narrow : {operand.kind} to f32")
+        if self.counts(operator, POSITION):
+            row = self.loops_of(operator).index(len(self.function.loops) - 1)
+            body += [
+                f"%index = linalg.index {row} : index",
+                f"%{POSITION} = arith.index_cast %index : index to i32",
+            ]
+        body += self.instructions(operator.instructions)
+        value, kind = self.value(operator.value), operator.kind
+        if operator.combine:
+            start = _START[operator.combine]
+            out, type_ = self.filled(f"%start{number}", operator.loops, kind, start)
+            body.append(f"%joined = {operator.combine} %acc, {value} : {kind}")
+            value = "%joined"
+        else:
+            out, type_ = self.empty(operator.loops, kind)
+            if kind in ("f16", "bf16"):
+                body.append(f"%rounded = arith.truncf {value} : f32 to {kind}")
+                value = "%rounded"
+        arguments.append(f"%acc: {kind}")
+        body.append(f"linalg.yield {value} : {kind}")
+        self.generic(f"%t{number}", operator, out, type_, arguments, body)
+
+    def loops_of(self, operator: Operator) -> list[int]:
+        """Loops in the order of the operand that has all; without one, those of the result first."""
+        if not operator.combine:
+            return list(operator.loops)
+        longest = max((operand.loops for operand in operator.operands), key=len)
+        if set(operator.loops) <= set(longest):
+            return list(longest)
+        return [*operator.loops, *(loop for loop in longest if loop not in operator.loops)]
 
     def generic(
         self,
-        name: str,
-        maps: list[str],
-        iterators: list[str],
-        inputs: list[tuple[str, str]],
-        output: tuple[str, str],
-        block: list[tuple[str, str]],
+        result: str,
+        operator: Operator,
+        out: str,
+        type_: str,
+        arguments: list[str],
         body: list[str],
-        value: str,
-    ) -> list[str]:
-        """linalg.generic whose body is in f32; the last of ``block`` is the output's element."""
-        kinds = ", ".join(f'"{iterator}"' for iterator in iterators)
-        arguments: list[str] = []
-        casts: list[str] = []
-        for name_, kind in block:
-            narrow = kind != "f32" and name_ != block[-1][0]
-            arguments.append(f"{name_}{'_narrow' if narrow else ''}: {kind}")
-            if narrow:
-                casts.append(f"{name_} = arith.extf {name_}_narrow : {kind} to f32")
-        result = block[-1][1]
-        if result != "f32":
-            body = [*body, f"%rounded = arith.truncf {value} : f32 to {result}"]
-            value = "%rounded"
-        return [
-            f"    {name} = linalg.generic {{",
+    ) -> None:
+        loops = self.loops_of(operator)
+        names = ", ".join(f"d{place}" for place in range(len(loops)))
+
+        def map_of(walk: Sequence[int]) -> str:
+            return f"affine_map<({names}) -> ({', '.join(f'd{loops.index(loop)}' for loop in walk)})>"
+
+        operands = operator.operands
+        maps = [map_of(operand.loops) for operand in operands] + [map_of(operator.loops)]
+        kinds = ", ".join(
+            '"parallel"' if loop in operator.loops else '"reduction"' for loop in loops
+        )
+        types = ", ".join(self.tensor_type(operand.loops, operand.kind) for operand in operands)
+        ins = ", ".join(f"%{operand.name}" for operand in operands)
+        self.lines += [
+            f"    {result} = linalg.generic {{",
             f"        indexing_maps = [{(',' + chr(10) + ' ' * 25).join(maps)}],",
             f"        iterator_types = [{kinds}]}}",
-            f"        ins({', '.join(n for n, _ in inputs)} : {', '.join(t for _, t in inputs)})",
-            f"        outs({output[0]} : {output[1]}) {{",
+            *([f"        ins({ins} : {types})"] if operands else []),
+            f"        outs({out} : {type_}) {{",
             f"      ^bb0({', '.join(arguments)}):",
-            *(f"        {line}" for line in (*casts, *body)),
-            f"        linalg.yield {value} : {result}",
-            f"    }} -> {output[1]}",
+            *(f"        {line}" for line in body),
+            f"    }} -> {type_}",
         ]
 
-    def value(self, value: Value) -> str:
-        if isinstance(value, str):
-            return f"%scalar{value[1:]}" if value[0] == "s" else f"%{value}"
-        return self.constant(value)
+    def instructions(self, instructions: Sequence[Instruction]) -> Iterator[str]:
+        for number, instruction in enumerate(instructions):
+            operands = ", ".join(self.value(operand) for operand in instruction.operands)
+            attributes = f" {instruction.attributes}" if instruction.attributes else ""
+            yield f"%v{number} = {instruction.operation}{attributes} {operands} : {instruction.suffix}"
 
-    def instruction(self, number: int, instruction: Instruction) -> str:
-        operands = ", ".join(self.value(operand) for operand in instruction.operands)
-        attributes = f" {instruction.attributes}" if instruction.attributes else ""
-        return (
-            f"%v{number} = {instruction.operation}{attributes} {operands}"
-            f" : {instruction.suffix}"
-        )
+    def value(self, value: Value) -> str:
+        if not isinstance(value, str):
+            return self.constant(value)
+        if value == LAST:
+            return self.constant(_LAST, "i32")
+        if value == FALSE:
+            return self.constant(0, "i1")
+        if value == COUNT and isinstance(length := self.function.loops[-1], int):
+            return self.constant(float(length))
+        return f"%scalar{value[1:]}" if value[0] == "s" else f"%{value}"

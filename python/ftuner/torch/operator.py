@@ -43,11 +43,10 @@ import ftuner
 from .capture import note
 from .choice import Selector
 from .library import LIBRARY, Settings, check_format
-from .linalg import ProductFunction
-from .partition import NotTaken
+from .linalg import LinalgFunction
+from .nodes import Unsupported
+from .regions.steps import KINDS
 from .report import count_cached, count_cached_rows, count_call, count_pytorch_call
-from .row_function import RowFunction
-from .row_rules import KINDS
 
 #: The version of the text of a recipe.
 FORMAT = 2
@@ -55,23 +54,18 @@ FORMAT = 2
 DTYPES = {name: dtype for dtype, name in KINDS.items()}
 
 
-def call_rows(
-    function: Callable[..., Any], tensors: Sequence[Tensor], scalars: Sequence[Tensor]
-) -> list[Tensor]:
-    """Calls a compiled function of rows; scalars are tensors of one element."""
-    results = call(function, tensors, scalars)
-    return list(results) if isinstance(results, tuple) else [results]
-
-
 def call(
     function: Callable[..., Any],
     tensors: Sequence[Tensor],
     scalars: Sequence[Tensor],
     out: Tensor | None = None,
+    *,
+    gives_list: bool = False,
 ) -> Any:
-    """Calls a compiled function; scalars are tensors of one element. Several results are a tuple.
+    """Calls a compiled function; scalars are tensors of one element.
 
-    `out` is a tensor to write the only result to.
+    `out` is a tensor to write the only result to. Several results are a tuple; with `gives_list` the
+    results are a list, however many there are.
     """
     arguments = list(tensors)
     copied = 0
@@ -91,6 +85,8 @@ def call(
     else:
         result = function(*arguments, *values, **named)
     count_call(copied)
+    if gives_list:
+        return list(result) if isinstance(result, tuple) else [result]
     return result
 
 
@@ -139,14 +135,11 @@ class Recipe:
         return self.mlir
 
     @staticmethod
-    def of(function: ProductFunction | RowFunction, settings: Settings) -> Recipe:
-        if isinstance(function, RowFunction):
-            results = tuple(
-                Result(result.kind, sizes)
-                for result, sizes in zip(function.results, function.result_sizes)
-            )
-        else:
-            results = (Result(function.result_type, function.result_sizes),)
+    def of(function: LinalgFunction, settings: Settings) -> Recipe:
+        results = tuple(
+            Result(result.kind, sizes)
+            for result, sizes in zip(function.results, function.result_sizes)
+        )
         return Recipe(function.name, str(function), settings, results)
 
     def write(self) -> str:
@@ -215,7 +208,7 @@ def _make(recipe: Recipe) -> Callable[..., Any]:
     (built,) = LIBRARY.get([recipe], recipe.settings)
     if isinstance(built, ftuner.CompileError):
         raise built
-    if isinstance(built, NotTaken):
+    if isinstance(built, Unsupported):
         raise ftuner.Error(f"{recipe.name}: {built}, though a compiled graph calls it")
     return built
 
@@ -244,7 +237,9 @@ def _fake_product(tensors: list[Tensor], scalars: list[Tensor], key: str, recipe
 def _row_reduction(
     tensors: list[Tensor], scalars: list[Tensor], key: str, recipe: str
 ) -> list[Tensor]:
-    return call_rows(function_of(key, recipe, count_cached_rows), tensors, scalars)
+    function = function_of(key, recipe, count_cached_rows)
+    results: list[Tensor] = call(function, tensors, scalars, gives_list=True)
+    return results
 
 
 def _fake_row_reduction(
@@ -314,19 +309,8 @@ for _overload, _tags in (("", TAGS), (".scalars", TAGS_OF_SCALARS)):
 #: Names of the operators.
 NAMES = ("product", "chosen_product", "row_reduction")
 
-#: The operators, which graphs call.
-PRODUCT = torch.ops.ftuner.product.default
-CHOSEN_PRODUCT = torch.ops.ftuner.chosen_product.default
 
-
-def operators_of(has_scalars: bool) -> tuple[Any, Any]:
-    """The overloads of both that a call with or without scalars is of."""
-    if has_scalars:
-        return torch.ops.ftuner.product.scalars, torch.ops.ftuner.chosen_product.scalars
-    return PRODUCT, CHOSEN_PRODUCT
-
-
-def rows_operator_of(has_scalars: bool) -> Any:
-    """The overload for functions of rows that a call with or without scalars is of."""
-    packet = torch.ops.ftuner.row_reduction
+def operator_of(name: str, has_scalars: bool) -> Any:
+    """The overload of an operator for calls with or without scalars."""
+    packet = getattr(torch.ops.ftuner, name)
     return packet.scalars if has_scalars else packet.default

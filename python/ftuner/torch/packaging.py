@@ -16,10 +16,10 @@ import ftuner
 
 from . import layout as lay
 from .cpp_library import build_library
-from .importer import Call
 from .options import Options
 from .packaged import PACKAGED_PRODUCT, Interface
-from .replacement import Host, Product
+from .regions.importing import Call
+from .replacement import Host, Part
 from .report import Report
 
 
@@ -47,10 +47,10 @@ class PackagedHost(Host):
     alternates = False
     takes_rows = False
 
-    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
-        library = product.function.module.library_path.read_bytes()
-        sizes = product.imported.function.result_sizes
-        interface = Interface.of(product.function, sizes, library)
+    def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
+        library = part.function.module.library_path.read_bytes()
+        sizes = part.imported.function.result_sizes[0]
+        interface = Interface.of(part.function, sizes, library)
         constant = graph.get_attr(self._constant(interface.sha256, library))
         value = getattr(self._module, str(constant.target))
         constant.meta["val"] = self._mode.from_tensor(value)

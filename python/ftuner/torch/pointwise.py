@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from .linalg import Instruction, Value
+from .nodes import Unsupported
 
 aten = torch.ops.aten
 
@@ -67,10 +68,6 @@ Rule = Callable[..., Value]
 RULES: dict[Any, Rule] = {}
 
 
-class Unsupported(Exception):
-    """These parameters of an operator have no rule."""
-
-
 def rule(*operators: Any) -> Callable[[Rule], Rule]:
     def register(function: Rule) -> Rule:
         for operator in operators:
@@ -113,7 +110,7 @@ for _operator, _operation in {
 
 
 #: Operators that return their operand.
-@rule(aten.clone.default, aten.alias.default, aten.detach.default)
+@rule(aten.clone.default, aten.contiguous.default, aten.alias.default, aten.detach.default)
 def identity(b: Emitter, x: Value, memory_format: Any = None) -> Value:
     return x
 

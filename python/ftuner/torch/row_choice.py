@@ -14,9 +14,9 @@ import math
 from ftuner.function import Function
 from ftuner.latency import looping_rows
 
+from .choice import planned_workload
 from .library import Settings
-from .linalg import Range
-from .row_function import Operand, RowFunction
+from .linalg import LinalgFunction, Operand, Range
 
 #: Inductor's kernels hold rows of at most so many elements, where it knows that
 #: (`InductorChoices.should_use_persistent_reduction`, torch/_inductor/choices.py; of rows that do not
@@ -29,11 +29,11 @@ _BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i1": 1, "i32": 4, "i64": 8}
 
 
 def why_inductors(length: Range) -> str | None:
-    """Why rows of these lengths are Inductor's without a look at their times; None: they are not."""
+    """The reason why rows of these lengths are Inductor's whatever their times; None if they are not."""
     return HELD if length.upper is not None and length.upper <= PERSISTENT else None
 
 
-def traffic(function: RowFunction) -> tuple[int, int, int]:
+def traffic(function: LinalgFunction) -> tuple[int, int, int]:
     """Bytes for each element of a row: read at first, again, and written, by two loops of Inductor's.
 
     The second loop reads at least one tensor that results of whole rows need, if any of these needs a
@@ -44,13 +44,13 @@ def traffic(function: RowFunction) -> tuple[int, int, int]:
     def is_whole(operand: Operand) -> bool:
         return row in operand.loops
 
-    # Of each tensor: the arguments of whole rows that it follows from, and whether it needs a statistic.
+    # For each tensor: the arguments of whole rows that it follows from, and whether it needs a statistic.
     sources = {f"arg{number}": {number} for number in range(len(function.arguments))}
     needs_statistic = dict.fromkeys(sources, False)
-    for number, of in enumerate(function.operators):
-        whole = (sources[one.name] for one in of.operands if is_whole(one))
+    for number, step in enumerate(function.operators):
+        whole = (sources[one.name] for one in step.operands if is_whole(one))
         sources[f"t{number}"] = set().union(*whole)
-        needs = bool(of.combine) or any(needs_statistic[one.name] for one in of.operands)
+        needs = bool(step.combine) or any(needs_statistic[one.name] for one in step.operands)
         needs_statistic[f"t{number}"] = needs
 
     # Operands of reductions and results are all that is read.
@@ -61,7 +61,7 @@ def traffic(function: RowFunction) -> tuple[int, int, int]:
     )
 
     def size(numbers: set[int]) -> list[int]:
-        # What all rows share, such as a weight, is in a cache.
+        # Tensors that all rows share, such as a weight, are in a cache.
         whole = len(function.loops)
         return [
             _BYTES[function.types[number]]
@@ -72,24 +72,20 @@ def traffic(function: RowFunction) -> tuple[int, int, int]:
     return sum(size(every)), min(size(again), default=0), sum(_BYTES[one.kind] for one in of_results)
 
 
-def is_faster(function: RowFunction, compiled: Function, settings: Settings) -> bool:
-    """Whether FTuner's kernel is predicted to be faster than Inductor's.
+def is_faster(function: LinalgFunction, compiled: Function, settings: Settings) -> bool:
+    """Returns whether FTuner's kernel is predicted to be faster than Inductor's.
 
-    Not where nothing is predicted, nor where the function has other kernels, too.
+    False if nothing is predicted, and if the function has several workloads.
     """
-    work = compiled.report.data
-    if len(work.get("workloads", ())) != 1:
+    planned = planned_workload(compiled)
+    if planned is None:
         return False
-    (use,) = work["workloads"]
-    manifest = compiled.module.manifest
-    workload = next(one for one in manifest["workloads"] if one["name"] == use["kernels_of"])
-    looked_at = [one for one in workload["predictions"] if one["predicted_us"] is not None]
-    # Of no elements nothing is to be won.
-    looked_at = [one for one in looked_at if 0 not in one["shape"]]
+    # Nothing is gained for rows without elements.
+    looked_at = [one for one in planned.predictions if 0 not in one["shape"]]
     read, again, written = traffic(function)
     if not looked_at or not again:
         return False
-    place = use["axes"].index("R")
+    place = planned.use["axes"].index("R")
     rows = []
     for one in looked_at:
         *shape, length = one["shape"][:place] + one["shape"][place + 1 :] + [one["shape"][place]]

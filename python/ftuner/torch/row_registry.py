@@ -1,4 +1,4 @@
-"""The registry of ATen's operators on rows: how each one is computed, and what its rows are.
+"""The registry of ATen's operators on rows: how each one is computed, and which dimensions are its rows.
 
 `row_rules` registers the rules.
 """
@@ -11,7 +11,8 @@ from typing import Any
 
 from torch import fx
 
-from .pointwise import Unsupported
+from .layout import Dims, Layout, Loop
+from .nodes import Unsupported
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,6 @@ def operand_of_rows(node: fx.Node) -> fx.Node:
     return operand
 
 
-def reduced_dims(node: fx.Node) -> Reduced:
-    """The dimensions of the first operand that make a row. Raises Unsupported."""
-    return ROW_RULES[node.target].rows(node)
-
-
 @dataclass(frozen=True)
 class RowRule:
     """A rule for a reduction of rows.
@@ -65,21 +61,41 @@ class RowRule:
         compute: gets the surroundings, the node, the operand, and the node's arguments by name. It
             gives a tensor, or one for each result, with all dimensions kept.
         rows: the dimensions of the operand that make a row.
+        split: splits the loops of the operand's dimensions where a row has a part of a dimension, and
+            gives the loops of the row; None: a row has whole dimensions.
+        needs_elements: tells whether PyTorch refuses rows without elements.
+        takes_booleans: whether the operand may be booleans.
     """
 
     compute: Callable[..., Any]
     rows: Callable[[fx.Node], Reduced]
+    split: Callable[[fx.Node, Layout, Dims], tuple[Loop, ...]] | None = None
+    needs_elements: Callable[[fx.Node], bool] = lambda node: False
+    takes_booleans: bool = False
+
+    def loops(self, node: fx.Node, layout: Layout, dims: Dims) -> tuple[Loop, ...]:
+        """The loops of a row of an operand that `dims` walk. Raises Unsupported."""
+        if self.split is not None:
+            return self.split(node, layout, dims)
+        return tuple(loop for dim in self.rows(node).dims for loop in dims[dim])
 
 
 #: Reductions by operator.
 ROW_RULES: dict[Any, RowRule] = {}
 
 
+def is_reduction(node: fx.Node) -> bool:
+    return node.op == "call_function" and node.target in ROW_RULES
+
+
 def _by_dim(node: fx.Node) -> Reduced:
-    """The dimensions that an argument `dim` names, all where it is None."""
+    """The dimensions that an argument `dim` names, all if it is None.
+
+    Operators without an argument `keepdim`, such as softmax, keep all dimensions.
+    """
     given = arguments_of(node)
     dims = _all_or(given["dim"], _rank(operand_of_rows(node)))
-    return Reduced(dims, bool(given.get("keepdim", False)))
+    return Reduced(dims, bool(given.get("keepdim", True)))
 
 
 def _all_dims(node: fx.Node) -> Reduced:
@@ -95,14 +111,26 @@ def channels_of_images(node: fx.Node) -> Reduced:
     return Reduced(tuple(range(1, _rank(operand_of_rows(node)))), True)
 
 
+def split_groups(node: fx.Node, layout: Layout, dims: Dims) -> tuple[Loop, ...]:
+    """The loops of a group of channels, with those of the dimensions behind them."""
+    given = arguments_of(node)
+    channels, groups = (given[name] for name in ("C", "group"))
+    if not isinstance(channels, int) or channels % groups:
+        raise Unsupported("a number of channels that is not known")
+    parts = layout.split(dims[1], [groups, channels // groups])
+    if parts is None:
+        raise Unsupported("groups that no loops describe")
+    return (*parts[1], *(loop for loops in dims[2:] for loop in loops))
+
+
 def channels_of_batches(node: fx.Node) -> Reduced:
     return Reduced((0, *range(2, _rank(operand_of_rows(node)))), True)
 
 
 def row_rule(
-    *operators: Any, rows: Callable[[fx.Node], Reduced] | None = None
+    *operators: Any, rows: Callable[[fx.Node], Reduced] | None = None, **more: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a rule of operators.
+    """Registers a rule of operators; `more` are further attributes of `RowRule`.
 
     `rows` may be left out for operators with an argument `dim`, and for those whose only argument
     is the operand and which reduce all of it.
@@ -116,7 +144,7 @@ def row_rule(
                 found = _all_dims
             if found is None:
                 raise TypeError(f"{operator}: expected rows, as it has no argument 'dim'")
-            ROW_RULES[operator] = RowRule(function, found)
+            ROW_RULES[operator] = RowRule(function, found, **more)
         return function
 
     return register

@@ -1,4 +1,4 @@
-"""What ATen's operators on rows are, as operators of a `RowFunction`.
+"""Lowering rules from ATen's operators on rows to steps of a function.
 
 Formulas are those of PyTorch's kernels (aten/src/ATen/native) and decompositions
 (torch/_decomp/decompositions.py, torch/_refs): statistics in f32, variances as means of squares of
@@ -7,133 +7,26 @@ deviations, one rounding at the end of each operator of PyTorch.
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from .layout import Dims, Extent, Layout, Loop, shape_of
-from .linalg import Instruction, Value
-from .pointwise import RULES, Emitter, Unsupported, emit
-from .row_function import COUNT, FALSE, LAST, POSITION
+from .layout import Dims, Extent, shape_of
+from .linalg import COUNT, LAST, POSITION, Value
+from .nodes import Unsupported
+from .pointwise import Emitter
+from .regions.steps import FLOATS, KINDS, Body, Steps, Tensor
 from .row_registry import (
-    channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
+    arguments_of, channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
+    split_groups,
 )  # fmt: skip
 
 aten = torch.ops.aten
-prims = torch.ops.prims
-
-#: Elements of tensors, and what MLIR calls them.
-KINDS = {
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.bool: "i1",
-    torch.int64: "i64",
-}
-FLOATS = ("f32", "f16", "bf16")
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value of the function: its name there, the loops of its dimensions, its type."""
-
-    name: str
-    dims: Dims
-    kind: str
-
-
-@dataclass
-class Step:
-    """An operator of the function while it grows; see `row_function.Operator`."""
-
-    operands: list[Tensor]
-    instructions: list[Instruction]
-    value: Value
-    dims: Dims
-    kind: str
-    combine: str = ""
-
-
-Body = Callable[..., Value]
-
-
-@dataclass
-class Steps:
-    """Collects the operators of a function.
-
-    Attributes:
-        reduced: the loops of a row, in the order of the dimensions.
-    """
-
-    layout: Layout = field(default_factory=Layout)
-    reduced: tuple[Loop, ...] = ()
-    steps: list[Step] = field(default_factory=list)
-
-    def copy(self) -> Steps:
-        return Steps(self.layout.copy(), self.reduced, [replace(step) for step in self.steps])
-
-    def _emit(self, operands: Sequence[Tensor], body: Body) -> tuple[list[Instruction], Value]:
-        emitter = Emitter()
-        numbers = itertools.count()
-        values = [
-            operand.name if operand.name[0] == "s" else f"x{next(numbers)}" for operand in operands
-        ]
-        value = body(emitter, *values)
-        return emitter.instructions, value
-
-    def map(self, kind: str, dims: Dims, operands: Sequence[Tensor], body: Body) -> Tensor:
-        """An elementwise operator: `body` gets an emitter and an element of each operand.
-
-        Scalars of the function may be among the operands.
-        """
-        instructions, value = self._emit(operands, body)
-        return self._add(Step(_tensors(operands), instructions, value, dims, kind))
-
-    def reduce(
-        self,
-        combine: str,
-        operands: Sequence[Tensor],
-        body: Body = lambda b, x: x,
-        kind: str = "f32",
-    ) -> Tensor:
-        """What the elements of a row give, joined; the first operand has all dimensions."""
-        instructions, value = self._emit(operands, body)
-        dims = self.of_row(operands[0])
-        return self._add(Step(_tensors(operands), instructions, value, dims, kind, combine))
-
-    def _add(self, step: Step) -> Tensor:
-        """The result of an operator, which may be there already."""
-        known = next((n for n, other in enumerate(self.steps) if self._is_same(step, other)), None)
-        if known is None:
-            self.steps.append(step)
-            known = len(self.steps) - 1
-        return Tensor(f"t{known}", step.dims, step.kind)
-
-    def _is_same(self, one: Step, other: Step) -> bool:
-        def walk(step: Step) -> list[Loop]:
-            return [loop for loops in self.layout.resolve(step.dims) for loop in loops]
-
-        def content(step: Step) -> tuple[Any, ...]:
-            names = [operand.name for operand in step.operands]
-            return names, step.instructions, step.value, step.kind, step.combine
-
-        return content(one) == content(other) and walk(one) == walk(other)
-
-    def of_row(self, x: Tensor) -> Dims:
-        """The dimensions of a statistic, each kept: no loop walks those of the row."""
-        reduced = set(self.layout.leaves(self.reduced))
-        dims = self.layout.resolve(x.dims)
-        return tuple(tuple(loop for loop in loops if loop not in reduced) for loops in dims)
-
-
-def _tensors(operands: Sequence[Tensor]) -> list[Tensor]:
-    return [operand for operand in operands if operand.name[0] != "s"]
 
 
 class Surroundings(Protocol):
@@ -233,7 +126,7 @@ def _logsumexp(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     )
 
 
-@row_rule(aten.sum.dim_IntList, aten.sum.default)
+@row_rule(aten.sum.dim_IntList, aten.sum.default, takes_booleans=True)
 def _sum(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     if x.kind == "i1" and _kind(node) == "i64":
         return a.steps.reduce(
@@ -249,12 +142,16 @@ def _mean_rule(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, _mean(a.steps, x), kind)
 
 
-@row_rule(aten.amax.default, aten.max.default)
+def _always(node: fx.Node) -> bool:
+    return True
+
+
+@row_rule(aten.amax.default, aten.max.default, needs_elements=_always)
 def _amax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.maximumf", [x]), x.kind)
 
 
-@row_rule(aten.amin.default, aten.min.default)
+@row_rule(aten.amin.default, aten.min.default, needs_elements=_always)
 def _amin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
     return _rounded(a.steps, a.steps.reduce("arith.minimumf", [x]), x.kind)
 
@@ -274,7 +171,9 @@ def _place(steps: Steps, x: Tensor, extreme: Tensor) -> Tensor:
     )
 
 
-@row_rule(aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default)
+@row_rule(
+    aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default, needs_elements=_always
+)
 def _extreme(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
     is_most = node.target in (aten.max.dim, aten.argmax.default)
     extreme = a.steps.reduce("arith.maximumf" if is_most else "arith.minimumf", [x])
@@ -322,7 +221,12 @@ def _var_mean(
     return _rounded(a.steps, variance, _kind(node, 0)), _rounded(a.steps, mean, _kind(node, 1))
 
 
-@row_rule(aten.linalg_vector_norm.default)
+def _is_norm_of_extreme(node: fx.Node) -> bool:
+    order = arguments_of(node)["ord"]
+    return bool(order < 0 or order == math.inf)
+
+
+@row_rule(aten.linalg_vector_norm.default, needs_elements=_is_norm_of_extreme)
 def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
     steps, kind = a.steps, _accumulates(node, x)
     if not isinstance(ord, (int, float)):
@@ -418,19 +322,10 @@ def _rms_norm(
     return y, _rounded(steps, scale, _kind(node, 1))
 
 
-#: Norms whose statistics are scaled and shifted by channel, and the dimensions that statistics have: of
-#: images and groups, of channels.
-_STATISTICS_OF_CHANNELS: dict[Any, slice] = {
-    aten.native_group_norm.default: slice(2),
-    aten._native_batch_norm_legit.no_stats: slice(1, 2),
-}
-
-
-@row_rule(aten.native_group_norm.default, rows=channels_of_images)
-@row_rule(aten._native_batch_norm_legit.no_stats, rows=channels_of_batches)
 def _norm_of_channels(
-    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
+    kept: slice, a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """A norm that is scaled and shifted by channel, and its statistics, which have the `kept` dimensions."""
     steps = a.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)
@@ -438,117 +333,16 @@ def _norm_of_channels(
         a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
         _kind(node, 0),
     )  # fmt: skip
-    dims = _STATISTICS_OF_CHANNELS[node.target]
     mean, scale = (
-        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[dims])
+        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[kept])
         for number, one in ((1, mean), (2, scale))
     )
     return y, mean, scale
 
 
-# Elementwise operators that products do not take: with booleans, or of several parameters.
-
-#: Operators that convert their operands to one type and compare them.
-COMPARISONS: set[Any] = set()
-#: A rule gets the emitter and the operands, of which booleans are i1.
-BOOLEAN_RULES: dict[Any, Callable[..., Value]] = {}
-#: Of these the operands that may be booleans, by place; all others are made numbers.
-_CONDITIONS: dict[Any, tuple[int, ...]] = {
-    aten.where.self: (0,),
-    aten.masked_fill.Scalar: (1,),
-    aten.masked_fill.Tensor: (1,),
-}
-
-for _name, _predicate in {
-    "gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq", "ne": "une",
-}.items():  # fmt: skip
-    for _overload in ("Scalar", "Tensor"):
-        COMPARISONS.add(getattr(getattr(aten, _name), _overload))
-        BOOLEAN_RULES[getattr(getattr(aten, _name), _overload)] = (
-            lambda b, x, y, predicate=_predicate: b("arith.cmpf", x, y, attributes=f"{predicate},")
-        )
-BOOLEAN_RULES[aten.where.self] = lambda b, c, x, y: b("arith.select", c, x, y)
-BOOLEAN_RULES[aten.masked_fill.Scalar] = lambda b, x, mask, value: b("arith.select", mask, value, x)
-BOOLEAN_RULES[aten.masked_fill.Tensor] = BOOLEAN_RULES[aten.masked_fill.Scalar]
-
-#: Stands for an operand among the arguments of an operator.
-OPERAND = object()
-
-
-def _logical(operation: str) -> Callable[..., Value]:
-    return lambda b, *operands: b(operation, *operands, suffix="i1")
-
-
-for _operator, _operation in {
-    aten.bitwise_and.Tensor: "arith.andi",
-    aten.bitwise_or.Tensor: "arith.ori",
-    aten.bitwise_xor.Tensor: "arith.xori",
-    aten.logical_and.default: "arith.andi",
-    aten.logical_or.default: "arith.ori",
-}.items():
-    BOOLEAN_RULES[_operator] = _logical(_operation)
-    _CONDITIONS[_operator] = (0, 1)
-for _operator in (aten.bitwise_not.default, aten.logical_not.default):
-    BOOLEAN_RULES[_operator] = lambda b, x: b("arith.cmpi", x, FALSE, attributes="eq,", suffix="i1")
-    _CONDITIONS[_operator] = (0,)
-BOOLEAN_RULES[aten.round.default] = lambda b, x: b("math.roundeven", x)
-
-#: Operators whose result is booleans.
-_GIVE_BOOLEANS = set(BOOLEAN_RULES) - {
-    aten.where.self, aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.round.default,
-}  # fmt: skip
-
-
-def is_elementwise(target: Any) -> bool:
-    return target in RULES or target in BOOLEAN_RULES
-
-
-def rounded(value: float, dtype: torch.dtype) -> float:
-    """A number as a tensor of that type has it."""
-    with unset_fake_temporarily():
-        return float(torch.tensor(value, dtype=dtype))
-
-
-def elementwise_body(
-    target: Any,
-    kind: str,
-    places: Sequence[Any],
-    options: Mapping[str, Any],
-    kinds: Sequence[str],
-    compared_in: torch.dtype | None,
-) -> Body:
-    """The body of an elementwise operator. Raises Unsupported, as the body may.
-
-    Args:
-        kind: the type of the result.
-        places: its arguments by position, `OPERAND` for those that are operands.
-        options: its arguments by name, none of them an operand.
-        kinds: types of the operands.
-        compared_in: the narrow type that a comparison converts its operands to, if any.
-    """
-    conditions = _CONDITIONS.get(target, ())
-    if (kind == "i1") != (target in _GIVE_BOOLEANS):
-        raise Unsupported("arithmetic of booleans")
-
-    def body(b: Emitter, *operands: Value) -> Value:
-        given = iter(zip(operands, kinds))
-        values: list[Any] = []
-        for place, argument in enumerate(places):
-            if argument is not OPERAND:
-                if compared_in is not None:
-                    argument = rounded(argument, compared_in)
-                values.append(argument)
-                continue
-            value, kind = next(given)
-            if compared_in is not None and kind == "f32":
-                value = b.round(value, KINDS[compared_in])
-            if kind == "i1" and place not in conditions:
-                value = b("arith.uitofp", value, suffix="i1 to f32")
-            elif kind != "i1" and place in conditions:
-                raise Unsupported("a condition that is no boolean")
-            values.append(value)
-        if target in BOOLEAN_RULES:
-            return BOOLEAN_RULES[target](b, *values)
-        return emit(b, target, values, dict(options))
-
-    return body
+row_rule(aten.native_group_norm.default, rows=channels_of_images, split=split_groups)(
+    functools.partial(_norm_of_channels, slice(2))
+)
+row_rule(aten._native_batch_norm_legit.no_stats, rows=channels_of_batches)(
+    functools.partial(_norm_of_channels, slice(1, 2))
+)

@@ -23,11 +23,12 @@ import ftuner
 import ftuner.torch as ft
 from ftuner import locations, native_libraries
 from ftuner.cli import main
-from ftuner.torch import packaged, replacement
+from ftuner.torch import choice as choices
+from ftuner.torch import packaged
 from ftuner.torch.choice import Choice, Interval
 from ftuner.torch.inductor import joined_passes
 from ftuner.torch.library import LIBRARY, Settings
-from ftuner.torch.linalg import Instruction, ProductFunction, Range
+from ftuner.torch.linalg import Instruction, LinalgFunction, Range, product_function
 from ftuner.torch.operator import Recipe
 from ftuner.torch.packaged import PACKAGED_PRODUCT, Interface
 
@@ -268,14 +269,14 @@ def test_layers_share_a_constant() -> None:
         compiled(x)
 
 
-def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1) -> ProductFunction:
+def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1) -> LinalgFunction:
     """x [d0, 16] by w [16, 24], plus tensors of the result's shape, times three scalars."""
     sums = [
-        Instruction("arith.addf", ("acc" if n == 0 else f"v{n - 1}", f"e{n}"))
+        Instruction("arith.addf", ("x0" if n == 0 else f"v{n - 1}", f"x{n + 1}"))
         for n in range(extras)
     ]
     scales = [Instruction("arith.mulf", (f"v{extras + n - 1}", f"s{n}")) for n in range(3)]
-    return ProductFunction(
+    return product_function(
         name="mm_add_mul",
         loops=("d0", "d1", 16),
         lhs=(0, 2),
@@ -290,7 +291,7 @@ def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1
     )
 
 
-def compile_product(function: ProductFunction) -> tuple[bytes, Interface]:
+def compile_product(function: LinalgFunction) -> tuple[bytes, Interface]:
     recipe = Recipe.of(function, Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
@@ -548,7 +549,7 @@ def test_who_computes_a_product_of_a_package() -> None:
 
     def choice(*times: tuple[float, float]) -> Choice:
         intervals = [
-            Interval((number,), (number,), ours, theirs, ours <= theirs)
+            Interval((number,), (number,), ours, theirs, theirs, True, ours <= theirs)
             for number, (ours, theirs) in enumerate(times)
         ]
         return Choice(tuple(intervals), {}, (0,))
@@ -583,7 +584,7 @@ def test_who_computes_a_product_of_a_package() -> None:
             return choice((1, 3), (2, 1)) if gain > 0 else choice((1, 2), (3, 1))
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Exception, match="enough"):
-            patch.setattr(replacement, "choose", predicted)
+            patch.setattr(choices, "choose", predicted)
             passes = [ft.inductor_pass(packaged=True, **COMPILER), Stop()]
             torch._inductor.aoti_compile_and_package(
                 program, inductor_configs={"post_grad_custom_pre_pass": passes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from ftuner.torch import layout as lay
-from ftuner.torch.partition import join_loops
+from ftuner.torch.layout import join_loops
 
 S, T = sympy.symbols("S T", integer=True, positive=True)
 

@@ -17,23 +17,23 @@ import ftuner.torch as ft
 from ftuner.function import Function
 from ftuner.torch import dynamo
 from ftuner.torch.library import Library, Settings
-from ftuner.torch.linalg import Instruction, ProductFunction, Range
+from ftuner.torch.linalg import Instruction, LinalgFunction, Range, product_function
 
 from checks import COMPILER, check_model, compile_model, relative_error
 
 SETTINGS = Settings("h200", True, COMPILER)
 
 
-def product(name: str, width: int, *, scale: float = 0.5) -> ProductFunction:
+def product(name: str, width: int, *, scale: float = 0.5) -> LinalgFunction:
     """x [d0, 16] by w [16, width], scaled."""
-    return ProductFunction(
+    return product_function(
         name=name,
         loops=("d0", width, 16),
         lhs=(0, 2),
         rhs=(2, 1),
         extras=(),
         num_scalars=0,
-        epilogue=(Instruction("arith.mulf", ("acc", scale)),),
+        epilogue=(Instruction("arith.mulf", ("x0", scale)),),
         result="v0",
         symbols=(("d0", Range(2, 32)),),
         types=("f32", "f32"),

@@ -117,7 +117,7 @@ def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Found(monkeypatch)
     run(Kept(), torch.randn(ROWS, 16), torch.randn(2, 3, 8, 8))
     assert found.prediction is not None and found.prediction.unknown == ft.report().others_unknown == 1
-    assert "without the products in 1 larger operators" in str(ft.report())
+    assert "without 1 larger operators and collectives whose time is not known" in str(ft.report())
 
 
 def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:

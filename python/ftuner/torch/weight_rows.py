@@ -21,13 +21,13 @@ from dataclasses import replace
 from ftuner.function import Function
 
 from .library import Built, Library, Settings, without_name
-from .linalg import ProductFunction, Range
+from .linalg import LinalgFunction, Range
 
 #: Rows that a function is compiled for where only one of them is known.
 OPEN = Range(1, None)
 
 
-def with_rows(function: ProductFunction, rows: Range) -> ProductFunction:
+def with_rows(function: LinalgFunction, rows: Range) -> LinalgFunction:
     """The product of rows with a weight for a range of rows, where it may have known one number."""
     loops = list(function.loops)
     loop = function.rows_of_weight
@@ -37,16 +37,16 @@ def with_rows(function: ProductFunction, rows: Range) -> ProductFunction:
     return replace(function, loops=tuple(loops), symbols=((name, rows),))
 
 
-class Rows:
+class WeightRowFunctions:
     """The functions of weights that a library has compiled for ranges of rows."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, ProductFunction] = {}
+        self._known: dict[Hashable, LinalgFunction] = {}
         self._lock = threading.Lock()
 
     def get(
-        self, functions: Sequence[ProductFunction], settings: Settings, library: Library
-    ) -> list[tuple[ProductFunction, Built]]:
+        self, functions: Sequence[LinalgFunction], settings: Settings, library: Library
+    ) -> list[tuple[LinalgFunction, Built]]:
         """Compiled functions, and for what they were compiled: for each what was asked for, or more.
 
         A number of rows becomes a size of a function that the library has, or has to compile now;
@@ -70,8 +70,8 @@ class Rows:
         return list(zip(chosen, built))
 
     def _choose(
-        self, functions: Sequence[ProductFunction], identity: Hashable
-    ) -> list[ProductFunction]:
+        self, functions: Sequence[LinalgFunction], identity: Hashable
+    ) -> list[LinalgFunction]:
         with self._lock:
             known = dict(self._known)
         # Those of these functions that have a range come before what the library has.
@@ -89,20 +89,20 @@ class Rows:
         return chosen
 
 
-def _has_range(function: ProductFunction) -> bool:
+def _has_range(function: LinalgFunction) -> bool:
     """Whether a weight is multiplied with a number of rows that is a symbol."""
     return function.rows_of_weight is not None and bool(function.symbols)
 
 
-def _key(function: ProductFunction, identity: Hashable) -> Hashable:
+def _key(function: LinalgFunction, identity: Hashable) -> Hashable:
     """Equal where nothing differs but the name and the rows."""
     return without_name(with_rows(function, OPEN)), identity
 
 
-def _holds(function: ProductFunction, rows: int) -> bool:
+def _holds(function: LinalgFunction, rows: int) -> bool:
     ((_, known),) = function.symbols
     return known.lower <= rows and (known.upper is None or rows <= known.upper)
 
 
 #: What this process has compiled for ranges of rows.
-ROWS = Rows()
+WEIGHT_ROWS = WeightRowFunctions()

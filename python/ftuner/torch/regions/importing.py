@@ -1,7 +1,7 @@
 """From a region of an ATen graph to an FTuner function and its call.
 
 The function has one loop for each group of loops that all tensors have side by
-side (see partition.join_loops), so a linear layer of [B, S, K] by [K, N] is a
+side (see layout.join_loops), so a linear layer of [B, S, K] by [K, N] is a
 product of B·S rows. Sizes that are equal expressions of PyTorch's symbols are
 one symbol of the function, with the range that the shape environment knows.
 """
@@ -20,13 +20,15 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from . import layout as lay
-from .alternative import Alternative, alternative_of
-from .hints import MAX_EXTENT
-from .histograms import Histogram, of_extent
-from .layout import Extent, Loop
-from .linalg import ProductFunction, Range, Size
-from .partition import TYPES, NotTaken, Region, join_loops
+from .. import layout as lay
+from ..alternative import Alternative, alternative_of
+from ..hints import MAX_EXTENT
+from ..histograms import Histogram, of_extent
+from ..layout import Dims, Extent, Loop, join_loops
+from ..linalg import LinalgFunction, Operand, Operator, Range, Size
+from ..nodes import Unsupported
+from .region import Region, Source
+from .steps import KINDS, Step, Tensor
 
 aten = torch.ops.aten
 
@@ -36,9 +38,9 @@ class ImportedRegion:
     """A region as a function, and the extents that its tensors must have."""
 
     region: Region
-    function: ProductFunction
+    function: LinalgFunction
     argument_shapes: list[list[Extent]]
-    result_shape: list[Extent]
+    result_shapes: list[list[Extent]]
     #: The loops of the region whose product each extent is.
     parts: dict[Extent, list[Extent]]
 
@@ -135,61 +137,113 @@ def import_region(
     of_symbols: Mapping[str, Histogram] = MappingProxyType({}),
     dynamic: bool = False,
 ) -> ImportedRegion:
-    """The function that computes a region.
+    """The function that computes a region. Raises Unsupported.
 
     Args:
         of_symbols: histograms of PyTorch's symbols.
         dynamic: whether a function of a weight is for one row, too, where PyTorch compiles
-            another graph for that (see rows.py).
+            another graph for that (see weight_rows.py).
     """
     layout = region.layout
-    walks = [
-        [loop for loops in layout.resolve(dims) for loop in loops]
-        for dims in [*(access.dims for access in region.accesses), region.dims]
-    ]
-    groups = {
-        group[0]: group
-        for group in join_loops(
-            layout, [*(access.dims for access in region.accesses), region.dims]
-        )
-    }
-    result_heads = [loop for loop in walks[-1] if loop in groups]
-    heads = [*result_heads, region.reduce]
-    named = NamedLoops.of(layout, groups, heads)
-    function = ProductFunction(
+    steps, results = region.kind.describe(region)
+    steps, results = _needed(steps, results)
+    dims = [source.dims for source in region.sources] + [step.dims for step in steps]
+    groups = {group[0]: group for group in join_loops(layout, dims)}
+    row = layout.leaves(region.steps.reduced)
+    reduced = [head for head in groups if head in row]
+    if len(reduced) != 1:
+        raise Unsupported("reduced dimensions that do not lie side by side")
+    used = {loop for walk in dims for loops in layout.resolve(walk) for loop in loops}
+    outer = [head for head in groups if head not in reduced and head in used]
+    walk = [loop for loops in layout.resolve(results[0].dims) for loop in loops]
+    named = NamedLoops.of(layout, groups, [*region.kind.heads(outer, walk), *reduced])
+    length = range_of(named.extents[reduced[0]], shape_env)
+    region.kind.check(region, length, is_in_order=groups[reduced[0]] == row)
+
+    def numbers(tensor: Dims) -> tuple[int, ...]:
+        return named.numbers(loop for loops in layout.resolve(tensor) for loop in loops)
+
+    def operand(tensor: Tensor) -> Operand:
+        kind, place = tensor.name[0], int(tensor.name.lstrip("argt"))
+        known = region.sources[place].dims if kind == "a" else steps[place].dims
+        return Operand(tensor.name, numbers(known), tensor.kind)
+
+    function = LinalgFunction(
         name=region.name,
         loops=named.sizes,
-        lhs=named.numbers(walks[0]),
-        rhs=named.numbers(walks[1]),
-        extras=tuple(named.numbers(walk) for walk in walks[2:-1]),
+        arguments=tuple(numbers(source.dims) for source in region.sources),
+        types=tuple(KINDS[source.node.meta["val"].dtype] for source in region.sources),
         num_scalars=len(region.scalars),
-        epilogue=tuple(region.emitter.instructions),
-        result=region.result,
-        symbols=named.ranges(shape_env, of_symbols),
-        types=tuple(TYPES[access.node.meta["val"].dtype] for access in region.accesses),
-        result_type=TYPES[region.exit.meta["val"].dtype],
-    )
-    if dynamic and (rows := function.rows_of_weight) is not None:
-        (extent,) = named.shape([rows])
-        if not isinstance(extent, int):
-            # The row that PyTorch compiles another graph for is one of the sizes.
-            name = named.names[extent]
-            sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
-            function = replace(function, symbols=((name, sizes),))
-        if extent == 1:
-            # What has the elements of the one row would have those of each row of more.
-            extras = (
-                (rows, *loops) if rows not in loops and len(lay.shape_of(access.node)) > 1 else loops
-                for loops, access in zip(function.extras, region.extras)
+        operators=tuple(
+            Operator(
+                operands=tuple(map(operand, step.operands)),
+                instructions=tuple(step.instructions),
+                value=step.value,
+                loops=numbers(step.dims),
+                kind=step.kind,
+                combine=step.combine,
             )
-            function = replace(function, extras=tuple(extras))
+            for step in steps
+        ),
+        results=tuple(map(operand, results)),
+        symbols=named.ranges(shape_env, of_symbols),
+    )
+    if len({loop for loops in function.arguments for loop in loops}) < len(named.extents):
+        raise Unsupported("a size that no operand has")
+    if dynamic:
+        function = _with_one_row(function, region, named, shape_env, of_symbols)
     return ImportedRegion(
         region=region,
         function=function,
         argument_shapes=[named.shape(loops) for loops in function.arguments],
-        result_shape=[named.extents[head] for head in result_heads],
+        result_shapes=[named.shape(result.loops) for result in function.results],
         parts=named.parts,
     )
+
+
+def _needed(
+    steps: Sequence[Step], results: Sequence[Tensor]
+) -> tuple[list[Step], list[Tensor]]:
+    """The steps that results need, numbered anew."""
+    needed: set[int] = set()
+    pending = [int(result.name[1:]) for result in results]
+    while pending:
+        place = pending.pop()
+        if place not in needed:
+            needed.add(place)
+            pending += [int(one.name[1:]) for one in steps[place].operands if one.name[0] != "a"]
+    names = {f"t{place}": f"t{count}" for count, place in enumerate(sorted(needed))}
+
+    def renamed(tensors: Sequence[Tensor]) -> list[Tensor]:
+        return [replace(one, name=names.get(one.name, one.name)) for one in tensors]
+
+    kept = (steps[place] for place in sorted(needed))
+    return [replace(step, operands=renamed(step.operands)) for step in kept], renamed(results)
+
+
+def _with_one_row(
+    function: LinalgFunction,
+    region: Region,
+    named: NamedLoops,
+    shape_env: ShapeEnv | None,
+    of_symbols: Mapping[str, Histogram],
+) -> LinalgFunction:
+    """A product of rows with a weight whose number of rows may also be 1; others as they are."""
+    rows = function.rows_of_weight
+    if rows is None:
+        return function
+    (extent,) = named.shape([rows])
+    if not isinstance(extent, int):
+        # The row that PyTorch compiles another graph for is one of the sizes.
+        sizes = weighted(extent, range_of(extent, shape_env, {}), of_symbols)
+        return replace(function, symbols=((named.names[extent], sizes),))
+    if extent == 1:
+        # A tensor with the elements of the one row would have those of each row of more.
+        for number, source in enumerate(region.sources[2:], 2):
+            loops = function.arguments[number]
+            if rows not in loops and len(lay.shape_of(source.node)) > 1:
+                function = function.with_loops_of(number, (rows, *loops))
+    return function
 
 
 class SizeFinder:
@@ -229,7 +283,7 @@ class SizeFinder:
             for factor in rest:
                 node = self.graph.call_function(operator.mul, (node, factor))
         else:
-            raise NotTaken(f"a size of {extent}, which nothing before it has")
+            raise Unsupported(f"a size of {extent}, which nothing before it has")
         self.known[extent] = node
         return node
 
@@ -239,9 +293,9 @@ class Call:
     """The arguments of a function in a graph."""
 
     tensors: list[fx.Node]
-    #: Of one element each.
+    #: Tensors of one element each.
     scalars: list[fx.Node]
-    #: What PyTorch runs instead at some sizes.
+    #: The operators that PyTorch runs instead at some sizes.
     alternative: Alternative | None = None
 
 
@@ -256,49 +310,69 @@ def replace_region(
     replaced: dict[fx.Node, fx.Node],
     with_alternative: bool = False,
 ) -> int:
-    """Replaces a region by a call of its function.
+    """Replaces a region by a call of its function, whose results follow from it.
 
-    ``replaced`` has the nodes that other regions were replaced by, and gets that
+    ``replaced`` has the nodes that other regions were replaced by, and gets those
     of this one. Returns the number of copies that had to be inserted. Raises
-    NotTaken, and leaves the graph as it was, if a size is not to be had.
+    Unsupported, and leaves the graph as it was, if a size is not to be had.
     """
     region = imported.region
-    exit = region.exit
-    with graph.inserting_before(exit):
-        near = [replaced.get(access.node, access.node) for access in region.accesses]
-        sizes = SizeFinder(graph, exit, near)
+    first = region.exits[0]
+    with graph.inserting_before(first):
+        sources = [replaced.get(source.node, source.node) for source in region.sources]
+        sizes = SizeFinder(graph, first, sources)
 
         def find(shape: list[Extent]) -> list[int | fx.Node]:
             return [sizes.find(extent, imported.parts.get(extent, [])) for extent in shape]
 
+        def changed(shape: list[Extent], other: list[Extent]) -> list[int | fx.Node] | None:
+            """Sizes of the other shape, where it is another."""
+            return None if shape == other else find(other)
+
         shapes = [
-            None if list(lay.shape_of(access.node)) == shape else find(shape)
-            for access, shape in zip(region.accesses, imported.argument_shapes)
+            changed(_shape_in_memory(source.node, source.order), shape)
+            for source, shape in zip(region.sources, imported.argument_shapes)
         ]
-        exit_shape = list(lay.shape_of(exit))
-        result_shape = None if exit_shape == imported.result_shape else find(exit_shape)
-        copies = 0
-        arguments: list[fx.Node] = []
-        for access, shape in zip(region.accesses, shapes):
-            node = replaced.get(access.node, access.node)
-            if not access.is_contiguous:
-                copies += 1
-                node = graph.call_function(
-                    aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
-                )
-            if shape is not None:
-                node = graph.call_function(aten.view.default, (node, shape))
-            arguments.append(node)
+        of_results = [
+            changed(shape, _shape_in_memory(node, order))
+            for node, order, shape in zip(region.exits, region.orders, imported.result_shapes)
+        ]
+        arguments = [
+            _argument(graph, source, node, shape)
+            for source, node, shape in zip(region.sources, sources, shapes)
+        ]
         scalars = [replaced.get(node, node) for node in region.scalars]
         alternative = None
         if with_alternative:
             alternative = alternative_of(region, imported.argument_shapes, find, replaced)
-        result = call(Call(arguments, scalars, alternative))
-        if result_shape is not None:
-            result = graph.call_function(aten.view.default, (result, result_shape))
-        result.meta = dict(exit.meta)
-    exit.replace_all_uses_with(result)
-    replaced[exit] = result
-    return copies
+        results = call(Call(arguments, scalars, alternative))
+        for number, (exit, order, whole) in enumerate(zip(region.exits, region.orders, of_results)):
+            result = results
+            if region.kind.gives_list:
+                result = graph.call_function(operator.getitem, (results, number))
+            if whole is not None:
+                result = graph.call_function(aten.view.default, (result, whole))
+            if order is not None:
+                inverse = [order.index(dim) for dim in range(len(order))]
+                result = graph.call_function(aten.permute.default, (result, inverse))
+            result.meta = dict(exit.meta)
+            exit.replace_all_uses_with(result)
+            replaced[exit] = result
+    return sum(not source.is_dense for source in region.sources)
 
 
+def _shape_in_memory(node: fx.Node, order: tuple[int, ...] | None) -> list[Extent]:
+    shape = lay.shape_of(node)
+    return [shape[dim] for dim in (order or range(len(shape)))]
+
+
+def _argument(
+    graph: fx.Graph, source: Source, node: fx.Node, shape: list[int | fx.Node] | None
+) -> fx.Node:
+    """The tensor that a function gets for a source: contiguous, and with this shape if it is another."""
+    if source.order is not None:
+        node = graph.call_function(aten.permute.default, (node, list(source.order)))
+    elif not source.is_dense:
+        options = {"memory_format": torch.contiguous_format}
+        node = graph.call_function(aten.clone.default, (node,), options)
+    return node if shape is None else graph.call_function(aten.view.default, (node, shape))
