@@ -279,12 +279,11 @@ def choose(
     the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.
     """
     planned = planned_workload(function)
-    if planned is None or 0 in planned.predictions[0]["shape"]:
+    if planned is None:
         return None
-    use, workload, looked_at = planned.use, planned.workload, planned.predictions
-    work = function.report.data
+    (use, workload, looked_at), work = planned, function.report.data
     boxes = workload["dispatch"] or workload["unaligned_dispatch"]
-    if not boxes:
+    if not boxes or 0 in looked_at[0]["shape"]:
         return None
     shapes = [tuple(one["shape"]) for one in looked_at]
     ours = [one["predicted_us"] for one in looked_at]
@@ -322,29 +321,23 @@ def choose(
     return Choice(tuple(intervals), sizes, tuple(use["extents"]))
 
 
-@dataclass(frozen=True)
-class PlannedWorkload:
-    """The only workload that a function has.
+#: Parts of a function's report and of its manifest.
+_Parts = tuple[Mapping[str, Any], Mapping[str, Any], Sequence[Mapping[str, Any]]]
 
-    Attributes:
-        use: its part of the function's report, and `workload` its part of the manifest.
-        predictions: the shapes that the search looked at, with their predicted times.
+
+def planned_workload(function: Function) -> _Parts | None:
+    """The only workload of a function; None if it has several, or none with a predicted time.
+
+    That is its part of the function's report, its part of the manifest, and the shapes that the search
+    looked at with their predicted times.
     """
-
-    use: Mapping[str, Any]
-    workload: Mapping[str, Any]
-    predictions: Sequence[Mapping[str, Any]]
-
-
-def planned_workload(function: Function) -> PlannedWorkload | None:
-    """The workload of a function; None if it has several, or none with a predicted time."""
     uses = function.report.data.get("workloads", ())
     if len(uses) != 1:
         return None
     workloads = function.module.manifest["workloads"]
     workload = next(one for one in workloads if one["name"] == uses[0]["kernels_of"])
     known = [one for one in workload["predictions"] if one["predicted_us"] is not None]
-    return PlannedWorkload(uses[0], workload, known) if known else None
+    return (uses[0], workload, known) if known else None
 
 
 def _nearest(shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> int:

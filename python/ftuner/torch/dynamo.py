@@ -20,11 +20,12 @@ from ftuner.memory import torch_calls
 from .choice import Selector
 from .constants import restart_with_constants
 from .histograms import of_symbols
+from .hosts.host import Host, Part
 from .inductor import compile_with_inductor
 from .operator import call, call_pytorch, result_shape
 from .options import Options
 from .regions.importing import Call
-from .replacement import Host, Part, replace_regions
+from .replacement import replace_regions
 from .report import Report
 from .vectors import decompositions
 

@@ -26,12 +26,13 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 import ftuner
 from ftuner import cache, latency
 
+from .hosts.host import Host, Part
 from .library import Settings
 from .operator import Recipe, key_of, operator_of, remember
 from .options import Options
 from .packaging import PackagedHost, share_sizes
 from .regions.importing import Call
-from .replacement import Host, Part, replace_regions
+from .replacement import replace_regions
 from .report import Report, update
 from .vectors import decompositions
 

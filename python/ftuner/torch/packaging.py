@@ -16,10 +16,10 @@ import ftuner
 
 from . import layout as lay
 from .cpp_library import build_library
+from .hosts.host import Host, Part
 from .options import Options
 from .packaged import PACKAGED_PRODUCT, Interface
 from .regions.importing import Call
-from .replacement import Host, Part
 from .report import Report
 
 

@@ -87,37 +87,56 @@ def emit(emitter: Emitter, target: Any, values: list[Any], options: dict[str, An
     return function(emitter, *values, **options)
 
 
-def _unary(operation: str) -> Rule:
-    return lambda b, x: b(operation, x)
+def clamp(b: Emitter, x: Value, min: Value | None = None, max: Value | None = None) -> Value:
+    if min is not None:
+        x = b("arith.maximumf", x, min)
+    return x if max is None else b("arith.minimumf", x, max)
 
 
-for _operator, _operation in {
-    aten.neg.default: "arith.negf",
-    aten.abs.default: "math.absf",
-    aten.exp.default: "math.exp",
-    aten.exp2.default: "math.exp2",
-    aten.expm1.default: "math.expm1",
-    aten.log.default: "math.log",
-    aten.log1p.default: "math.log1p",
-    aten.sqrt.default: "math.sqrt",
-    aten.rsqrt.default: "math.rsqrt",
-    aten.sin.default: "math.sin",
-    aten.cos.default: "math.cos",
-    aten.tanh.default: "math.tanh",
-    aten.erf.default: "math.erf",
-}.items():
-    RULES[_operator] = _unary(_operation)
+def _sigmoid(b: Emitter, x: Value) -> Value:
+    return b.div(1.0, b.add(1.0, b("math.exp", b("arith.negf", x))))
 
 
-#: Operators that return their operand.
+def _subtract(b: Emitter, x: Value, y: Value, alpha: float = 1) -> Value:
+    return b.sub(x, y if alpha == 1 else b.mul(y, float(alpha)))
+
+
+#: Operators of one operand that are one operation.
+_OPERATIONS = {
+    aten.neg: "arith.negf", aten.abs: "math.absf", aten.exp: "math.exp", aten.exp2: "math.exp2",
+    aten.expm1: "math.expm1", aten.log: "math.log", aten.log1p: "math.log1p", aten.sqrt: "math.sqrt",
+    aten.rsqrt: "math.rsqrt", aten.sin: "math.sin", aten.cos: "math.cos", aten.tanh: "math.tanh",
+    aten.erf: "math.erf",
+}  # fmt: skip
+for _packet, _operation in _OPERATIONS.items():
+    RULES[_packet.default] = lambda b, x, operation=_operation: b(operation, x)
+
+RULES |= {
+    # Results are rounded to their types, which is all that a cast does on one device.
+    aten._to_copy.default: lambda b, x, **_: x,
+    torch.ops.prims.convert_element_type.default: lambda b, x, dtype: x,
+    aten.reciprocal.default: lambda b, x: b.div(1.0, x),
+    aten.maximum.default: lambda b, x, y: b("arith.maximumf", x, y),
+    aten.minimum.default: lambda b, x, y: b("arith.minimumf", x, y),
+    aten.relu.default: lambda b, x: b("arith.maximumf", x, 0.0),
+    aten.clamp.default: clamp,
+    aten.hardtanh.default: lambda b, x, min_val=-1.0, max_val=1.0: clamp(b, x, min_val, max_val),
+    aten.clamp_min.default: lambda b, x, min: clamp(b, x, min),
+    aten.clamp_max.default: lambda b, x, max: clamp(b, x, None, max),
+    aten.sigmoid.default: _sigmoid,
+    aten.silu.default: lambda b, x: b.div(x, b.add(1.0, b("math.exp", b("arith.negf", x)))),
+    aten.hardsigmoid.default: lambda b, x: b.div(clamp(b, b.add(x, 3.0), 0.0, 6.0), 6.0),
+    aten.hardswish.default: lambda b, x: b.div(b.mul(x, clamp(b, b.add(x, 3.0), 0.0, 6.0)), 6.0),
+    aten.tanh_backward.default: lambda b, grad, y: b.mul(grad, b.sub(1.0, b.mul(y, y))),
+    aten.sigmoid_backward.default: lambda b, grad, y: b.mul(grad, b.mul(b.sub(1.0, y), y)),
+    aten.threshold_backward.default: (
+        lambda b, grad, x, threshold: b.select("ole", x, threshold, 0.0, grad)
+    ),
+}
+
+
 @rule(aten.clone.default, aten.contiguous.default, aten.alias.default, aten.detach.default)
 def identity(b: Emitter, x: Value, memory_format: Any = None) -> Value:
-    return x
-
-
-#: A cast: what the operator's result is rounded to says the rest.
-@rule(aten._to_copy.default, torch.ops.prims.convert_element_type.default)
-def to_copy(b: Emitter, x: Value, dtype: Any = None, memory_format: Any = None) -> Value:
     return x
 
 
@@ -126,61 +145,10 @@ def add(b: Emitter, x: Value, y: Value, alpha: float = 1) -> Value:
     return b.add(x, y if alpha == 1 else b.mul(y, float(alpha)))
 
 
-@rule(aten.sub.Tensor, aten.sub.Scalar)
-def sub(b: Emitter, x: Value, y: Value, alpha: float = 1) -> Value:
-    return b.sub(x, y if alpha == 1 else b.mul(y, float(alpha)))
-
-
-@rule(aten.rsub.Tensor, aten.rsub.Scalar)
-def rsub(b: Emitter, x: Value, y: Value, alpha: float = 1) -> Value:
-    return sub(b, y, x, alpha)
-
-
-@rule(aten.mul.Tensor, aten.mul.Scalar)
-def mul(b: Emitter, x: Value, y: Value) -> Value:
-    return b.mul(x, y)
-
-
-@rule(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)
-def div(b: Emitter, x: Value, y: Value) -> Value:
-    return b.div(x, y)
-
-
-@rule(aten.reciprocal.default)
-def reciprocal(b: Emitter, x: Value) -> Value:
-    return b.div(1.0, x)
-
-
-@rule(aten.maximum.default)
-def maximum(b: Emitter, x: Value, y: Value) -> Value:
-    return b("arith.maximumf", x, y)
-
-
-@rule(aten.minimum.default)
-def minimum(b: Emitter, x: Value, y: Value) -> Value:
-    return b("arith.minimumf", x, y)
-
-
-@rule(aten.relu.default)
-def relu(b: Emitter, x: Value) -> Value:
-    return b("arith.maximumf", x, 0.0)
-
-
-@rule(aten.clamp.default, aten.hardtanh.default)
-def clamp(b: Emitter, x: Value, min: Value | None = None, max: Value | None = None) -> Value:
-    if min is not None:
-        x = b("arith.maximumf", x, min)
-    return x if max is None else b("arith.minimumf", x, max)
-
-
-@rule(aten.clamp_min.default)
-def clamp_min(b: Emitter, x: Value, min: Value) -> Value:
-    return clamp(b, x, min)
-
-
-@rule(aten.clamp_max.default)
-def clamp_max(b: Emitter, x: Value, max: Value) -> Value:
-    return clamp(b, x, None, max)
+rule(aten.sub.Tensor, aten.sub.Scalar)(_subtract)
+rule(aten.rsub.Tensor, aten.rsub.Scalar)(lambda b, x, y, alpha=1: _subtract(b, y, x, alpha))
+rule(aten.mul.Tensor, aten.mul.Scalar)(lambda b, x, y: b.mul(x, y))
+rule(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)(lambda b, x, y: b.div(x, y))
 
 
 @rule(aten.leaky_relu.default)
@@ -188,30 +156,10 @@ def leaky_relu(b: Emitter, x: Value, negative_slope: float = 0.01) -> Value:
     return b.select("ogt", x, 0.0, x, b.mul(x, float(negative_slope)))
 
 
-@rule(aten.sigmoid.default)
-def sigmoid(b: Emitter, x: Value) -> Value:
-    return b.div(1.0, b.add(1.0, b("math.exp", b("arith.negf", x))))
-
-
-@rule(aten.silu.default)
-def silu(b: Emitter, x: Value) -> Value:
-    return b.div(x, b.add(1.0, b("math.exp", b("arith.negf", x))))
-
-
 @rule(aten.elu.default)
 def elu(b: Emitter, x: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Value:
     grown = b.mul(b("math.expm1", b.mul(x, float(input_scale))), float(alpha * scale))
     return b.select("ogt", x, 0.0, b.mul(x, float(scale)), grown)
-
-
-@rule(aten.hardsigmoid.default)
-def hardsigmoid(b: Emitter, x: Value) -> Value:
-    return b.div(clamp(b, b.add(x, 3.0), 0.0, 6.0), 6.0)
-
-
-@rule(aten.hardswish.default)
-def hardswish(b: Emitter, x: Value) -> Value:
-    return b.div(b.mul(x, clamp(b, b.add(x, 3.0), 0.0, 6.0)), 6.0)
 
 
 @rule(aten.pow.Tensor_Scalar)
@@ -262,22 +210,7 @@ def gelu_backward(b: Emitter, grad: Value, x: Value, approximate: str = "none") 
     return b.mul(grad, b.add(_normal_cdf(b, x), b.mul(x, density)))
 
 
-@rule(aten.threshold_backward.default)
-def threshold_backward(b: Emitter, grad: Value, x: Value, threshold: Value) -> Value:
-    return b.select("ole", x, threshold, 0.0, grad)
-
-
-@rule(aten.tanh_backward.default)
-def tanh_backward(b: Emitter, grad: Value, y: Value) -> Value:
-    return b.mul(grad, b.sub(1.0, b.mul(y, y)))
-
-
-@rule(aten.sigmoid_backward.default)
-def sigmoid_backward(b: Emitter, grad: Value, y: Value) -> Value:
-    return b.mul(grad, b.mul(b.sub(1.0, y), y))
-
-
 @rule(aten.silu_backward.default)
 def silu_backward(b: Emitter, grad: Value, x: Value) -> Value:
-    gate = sigmoid(b, x)
+    gate = _sigmoid(b, x)
     return b.mul(grad, b.mul(gate, b.add(b.mul(x, b.sub(1.0, gate)), 1.0)))

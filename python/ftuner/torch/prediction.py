@@ -26,7 +26,7 @@ from .hints import hint_of, sizes_of
 from .nodes import PRODUCTS, TYPES, flops_of, is_collective, launches_kernel
 
 if TYPE_CHECKING:
-    from .replacement import Part
+    from .hosts.host import Part
 
 aten = torch.ops.aten
 

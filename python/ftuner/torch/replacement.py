@@ -6,9 +6,7 @@ A host runs the rest of the graph: PyTorch's operators one by one, or Inductor.
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,53 +23,19 @@ from . import layout as lay
 from .capture import note
 from .choice import Choice, Interval
 from .elementwise import fold_casts
+from .hosts.host import Host, Part
 from .layout import Extent
 from .library import LIBRARY, Built, Settings
 from .nodes import Unsupported, flops_of, hint, launches_kernel, rejection_reason
 from .options import Options
 from .prediction import kernels_of, launches, layer_of, predict
 from .regions.growth import RegionFinder, constant_of
-from .regions.importing import Call, ImportedRegion, import_region, range_of, replace_region
+from .regions.importing import ImportedRegion, import_region, range_of, replace_region
 from .regions.kernels import KernelOracle, find_regions
 from .regions.kinds import KINDS
-from .regions.region import Region, RegionKind, Rejected
+from .regions.region import Context, Region, RegionKind, Rejected
 from .report import KindCounts, Launches, RejectedOp, Report, layer_order, update
 from .weight_rows import WEIGHT_ROWS
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a graph that became a function, and what that was compiled for."""
-
-    imported: ImportedRegion
-    function: Function
-    settings: Settings
-    #: Who computes which sizes; None: FTuner all of them.
-    choice: Choice | None = None
-
-    @property
-    def gives_list(self) -> bool:
-        """Returns whether calls give a list of tensors."""
-        return self.imported.region.kind.gives_list
-
-
-class Host(ABC):
-    """Who runs a graph: how it calls functions, and what it does with the rest."""
-
-    #: Whether it makes one kernel of pointwise operators that follow each other.
-    joins: bool
-    #: Whether it calls functions of rows.
-    takes_rows: bool = True
-    #: Whether PyTorch may compute some sizes of a product, and FTuner the others.
-    alternates: bool = True
-
-    @abstractmethod
-    def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
-        """A new node that calls the function, where the graph is being written."""
-
-    @abstractmethod
-    def operators(self, counts: Report) -> dict[str, int]:
-        """Where the operators are counted that the host runs."""
 
 
 def _location(node: fx.Node) -> str:
@@ -113,14 +77,14 @@ def replace_regions(graph: fx.Graph, options: Options, host: Host) -> None:
     fold_casts(graph)
     plain = launches(kernels_of(graph, host.joins))
     device, emulate = _device_of(graph, options)
-    settings = Settings(device, emulate, options.compile)
+    context = Context(options, host, Settings(device, emulate, options.compile))
     never = {
         node: reason for node in graph.nodes if (reason := rejection_reason(node)) is not None
     }
-    replacements = [Replacement(kind, graph, options, host, settings) for kind in KINDS]
+    replacements = [Replacement(kind, graph, context) for kind in KINDS]
     replacements[0].reasons.update(never)
     for replacement in replacements:
-        if replacement.kind.is_wanted(options, host):
+        if replacement.kind.is_wanted(context):
             replacement.run()
     graph.lint()
     parts = [part for replacement in replacements for part in replacement.parts]
@@ -153,11 +117,8 @@ class Replacement:
         counts: what the report counts of this kind.
     """
 
-    def __init__(
-        self, kind: RegionKind, graph: fx.Graph, options: Options, host: Host, settings: Settings
-    ) -> None:
-        self.kind, self.graph, self.options = kind, graph, options
-        self.host, self.settings = host, settings
+    def __init__(self, kind: RegionKind, graph: fx.Graph, context: Context) -> None:
+        self.kind, self.graph, self.context = kind, graph, context
         self.parts: list[Part] = []
         self.reasons: dict[fx.Node, str] = {}
         self.counts = KindCounts()
@@ -173,7 +134,7 @@ class Replacement:
             flops = sum(flops_of(node) or 0 for node in region.seeds)
             try:
                 part = self._chosen(item, built)
-                call = partial(self.host.call, self.graph, part)
+                call = partial(self.context.host.call, self.graph, part)
                 self._copies += replace_region(item, self.graph, call, replaced, bool(part.choice))
             except Unsupported as error:
                 self.reasons.update((node, str(error)) for node in region.seeds)
@@ -190,23 +151,23 @@ class Replacement:
         _erase_unused(self.graph, dead)
 
     def _find(self) -> tuple[RegionFinder, list[ImportedRegion]]:
-        options, shape_env = self.options, _shape_env_of(self.graph)
+        options, shape_env = self.context.options, _shape_env_of(self.graph)
 
         def refuse(length: Extent) -> str | None:
-            return self.kind.refuse(range_of(length, shape_env), options, self.host)
+            return self.kind.refuse(range_of(length, shape_env), self.context)
 
         def describe(region: Region) -> ImportedRegion:
             return import_region(region, shape_env, options.symbols, bool(options.dynamic))
 
-        oracle = KernelOracle(self.settings)
+        oracle = KernelOracle(self.context.settings)
         return find_regions(self.kind, self.graph, refuse, describe, oracle)
 
     def _compile(self, imported: list[ImportedRegion]) -> list[Built]:
         """Compiles the functions, of which some then are for more sizes than was asked for."""
-        functions = [item.function for item in imported]
-        if not self.options.dynamic:
-            return LIBRARY.get(functions, self.settings)
-        compiled = WEIGHT_ROWS.get(functions, self.settings, LIBRARY)
+        functions, settings = [item.function for item in imported], self.context.settings
+        if not self.context.options.dynamic:
+            return LIBRARY.get(functions, settings)
+        compiled = WEIGHT_ROWS.get(functions, settings, LIBRARY)
         for item, (function, _) in zip(imported, compiled):
             item.function = function
         return [built for _, built in compiled]
@@ -218,12 +179,12 @@ class Replacement:
         if not isinstance(built, Function):
             raise Unsupported(self._refusal(item.region.seed, built))
         try:
-            choice = self.kind.choose(item, built, self.settings, self.options, self.host)
+            choice = self.kind.choose(item, built, self.context)
         except Rejected as error:
             self._note_choice(item, error.choice)
             raise
         self._note_choice(item, choice)
-        return Part(item, built, self.settings, None if choice and choice.is_all else choice)
+        return Part(item, built, self.context.settings, None if choice and choice.is_all else choice)
 
     def _note_choice(self, item: ImportedRegion, choice: Choice | None) -> None:
         if choice is not None:
@@ -235,7 +196,7 @@ class Replacement:
             return _first_error(error)
         where = seed.meta.get("stack_trace") or ""
         message = f"FTuner could not compile {seed.target} ({seed.name}): {error}"
-        if not self.options.fallback:
+        if not self.context.options.fallback:
             raise ftuner.CompileError(
                 f"{message}\nin the model:\n{where}", error.diagnostics
             ) from error

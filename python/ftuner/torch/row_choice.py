@@ -80,12 +80,13 @@ def is_faster(function: LinalgFunction, compiled: Function, settings: Settings) 
     planned = planned_workload(compiled)
     if planned is None:
         return False
+    use, _, predictions = planned
     # Nothing is gained for rows without elements.
-    looked_at = [one for one in planned.predictions if 0 not in one["shape"]]
+    looked_at = [one for one in predictions if 0 not in one["shape"]]
     read, again, written = traffic(function)
     if not looked_at or not again:
         return False
-    place = planned.use["axes"].index("R")
+    place = use["axes"].index("R")
     rows = []
     for one in looked_at:
         *shape, length = one["shape"][:place] + one["shape"][place + 1 :] + [one["shape"][place]]

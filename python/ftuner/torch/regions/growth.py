@@ -17,7 +17,7 @@ import torch
 from torch import fx
 
 from .. import layout as lay
-from ..elementwise import CASTS, COMPARISONS, OPERAND, elementwise_body, is_elementwise, rounded
+from ..elementwise import COMPARISONS, OPERAND, elementwise_body, is_elementwise, rounded
 from ..layout import Dims, Extent, Loop
 from ..nodes import Unsupported, is_cpu_scalar, is_write
 from .region import PURE_VIEWS, Region, RegionKind, State
@@ -104,7 +104,7 @@ class RegionFinder(ABC):
     def _grow(self, seed: fx.Node) -> list[Candidate]:
         """What the seed grows to, the smallest first. Raises Unsupported."""
         start = self.begin(seed)
-        members = [seed, *self._parts_of(seed)]
+        members = [seed, *_parts_of(seed)]
         before = self.before(seed, start)
         state = self._build(members, start)
         found = [(list(members), state)]
@@ -115,7 +115,7 @@ class RegionFinder(ABC):
             if node in state.values or node in self.taken or not self._follows(node, state):
                 continue
             grown = state.copy()
-            parts = self._parts_of(node) if self.kind.is_seed(node) else []
+            parts = _parts_of(node) if self.kind.is_seed(node) else []
             try:
                 for one in (node, *parts):
                     self._emit(one, grown)
@@ -149,9 +149,6 @@ class RegionFinder(ABC):
                 continue
             members += [*views, node]
         return members, state
-
-    def _parts_of(self, node: fx.Node) -> list[fx.Node]:
-        return [user for user in node.users if user.target is operator.getitem]
 
     def _build(self, members: list[fx.Node], start: State) -> State:
         """The function of these nodes. Raises Unsupported."""
@@ -233,8 +230,6 @@ class RegionFinder(ABC):
         options = dict(node.kwargs)
         if any(isinstance(option, fx.Node) for option in options.values()):
             raise Unsupported("an option that is a value")
-        if node.target in CASTS:
-            options = _only_types(options, value)
         kinds = [operand.kind for operand in operands]
         body = elementwise_body(node.target, kind, places, options, kinds, _compared_in(node))
         state.values[node] = state.steps.map(kind, dims, operands, body)
@@ -296,7 +291,7 @@ class RegionFinder(ABC):
                 node
                 for node in inside
                 if node.target not in PURE_VIEWS
-                and not (self.kind.is_seed(node) and self._parts_of(node))
+                and not (self.kind.is_seed(node) and _parts_of(node))
                 and is_read(node)
             ),
             key=self.order.__getitem__,
@@ -347,6 +342,10 @@ class RegionFinder(ABC):
         )
 
 
+def _parts_of(node: fx.Node) -> list[fx.Node]:
+    return [user for user in node.users if user.target is operator.getitem]
+
+
 def _leads_to(view: fx.Node, node: fx.Node) -> bool:
     """Returns whether a view is one of a node, through others."""
     while view.target in PURE_VIEWS:
@@ -384,16 +383,3 @@ def _compared_in(node: fx.Node) -> torch.dtype | None:
     )
     dtype = torch.result_type(*operands)
     return dtype if dtype in (torch.float16, torch.bfloat16) else None
-
-
-def _only_types(options: dict[str, Any], value: torch.Tensor) -> dict[str, Any]:
-    """Options of a cast without those that change nothing."""
-    options = dict(options)
-    if options.get("layout") in (None, torch.strided):
-        options.pop("layout", None)
-    if options.get("device") is None or torch.device(options["device"]) == value.device:
-        options.pop("device", None)
-    for name in ("pin_memory", "non_blocking"):
-        if not options.get(name):
-            options.pop(name, None)
-    return options

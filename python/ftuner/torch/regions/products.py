@@ -20,16 +20,13 @@ from ..linalg import Instruction, Value
 from ..nodes import PRODUCTS, TAKEN_TYPES, TYPES, Unsupported, is_product
 from ..pointwise import RULES, Emitter
 from .growth import RegionFinder, check_device
-from .region import Refuse, Region, RegionKind, Rejected, Source, State
+from .region import Context, Refuse, Region, RegionKind, Rejected, Source, State
 from .steps import Step, Tensor
 
 if TYPE_CHECKING:
     from ftuner.function import Function
 
     from ..choice import Choice
-    from ..library import Settings
-    from ..options import Options
-    from ..replacement import Host
     from .importing import ImportedRegion
 
 #: Loops that a workload has room for: m, n, k and three batch axes.
@@ -46,9 +43,6 @@ class ProductKind(RegionKind):
 
     def is_seed(self, node: fx.Node) -> bool:
         return is_product(node)
-
-    def is_wanted(self, options: Options, host: Host) -> bool:
-        return True
 
     def find(self, graph: fx.Graph, refuse: Refuse) -> ProductFinder:
         return ProductFinder(graph)
@@ -73,17 +67,12 @@ class ProductKind(RegionKind):
         return [loop for loop in results if loop in groups]
 
     def choose(
-        self,
-        imported: ImportedRegion,
-        function: Function,
-        settings: Settings,
-        options: Options,
-        host: Host,
+        self, imported: ImportedRegion, function: Function, context: Context
     ) -> Choice | None:
-        if options.take == "all":
+        if context.options.take == "all":
             return None
-        choice = choices.choose(imported, function, settings, host.joins)
-        if choice is not None and not host.alternates:
+        choice = choices.choose(imported, function, context.settings, context.host.joins)
+        if choice is not None and not context.host.alternates:
             choice = choice.whole()
         if choice is not None and not any(one.is_ftuners for one in choice.intervals):
             raise Rejected(SLOWER, choice)

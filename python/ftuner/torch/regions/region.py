@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import fx
 from .. import layout as lay
 from ..elementwise import is_elementwise
 from ..layout import Dims, Extent, Layout, Loop
-from ..linalg import LinalgFunction, Range
+from ..linalg import Range
 from ..nodes import Unsupported, is_cpu_scalar
 from .steps import KINDS, Step, Steps, Tensor
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ftuner.function import Function
 
     from ..choice import Choice
+    from ..hosts.host import Host
     from ..library import Settings
     from ..options import Options
-    from ..replacement import Host
     from .growth import RegionFinder
     from .importing import ImportedRegion
 
@@ -109,6 +109,15 @@ class Region:
         return "_".join(names)[:60].rstrip("_")
 
 
+@dataclass(frozen=True)
+class Context:
+    """The options of a graph, the host that runs it, and what its functions are compiled for."""
+
+    options: Options
+    host: Host
+    settings: Settings
+
+
 class RegionKind(ABC):
     """A kind of region: how regions are found, described, written and chosen.
 
@@ -128,9 +137,9 @@ class RegionKind(ABC):
     def is_seed(self, node: fx.Node) -> bool:
         """Returns whether regions of this kind grow from a node."""
 
-    @abstractmethod
-    def is_wanted(self, options: Options, host: Host) -> bool:
+    def is_wanted(self, context: Context) -> bool:
         """Returns whether regions of this kind are looked for in a graph."""
+        return True
 
     @abstractmethod
     def find(self, graph: fx.Graph, refuse: Refuse) -> RegionFinder:
@@ -150,10 +159,6 @@ class RegionKind(ABC):
         """
         return groups
 
-    def text(self, function: LinalgFunction) -> str:
-        """The function in MLIR."""
-        return str(function)
-
     def check(self, region: Region, length: Range, is_in_order: bool) -> None:
         """Raises Unsupported if the function of a region would be wrong.
 
@@ -162,18 +167,13 @@ class RegionKind(ABC):
             is_in_order: whether the reduced dimensions lie in memory in the order of the graph.
         """
 
-    def refuse(self, length: Range, options: Options, host: Host) -> str | None:
+    def refuse(self, length: Range, context: Context) -> str | None:
         """The reason why the host keeps rows of these lengths; None: there is none."""
         return None
 
     @abstractmethod
     def choose(
-        self,
-        imported: ImportedRegion,
-        function: Function,
-        settings: Settings,
-        options: Options,
-        host: Host,
+        self, imported: ImportedRegion, function: Function, context: Context
     ) -> Choice | None:
         """Chooses who computes which sizes; None: FTuner all of them.
 
@@ -216,14 +216,13 @@ class State:
         return self.steps.layout
 
     def copy(self) -> State:
-        return State(
-            self.find_source,
-            self.kinds,
-            self.steps.copy(),
-            dict(self.values),
-            dict(self.known),
-            list(self.sources),
-            list(self.scalars),
+        return replace(
+            self,
+            steps=self.steps.copy(),
+            values=dict(self.values),
+            known=dict(self.known),
+            sources=list(self.sources),
+            scalars=list(self.scalars),
         )
 
     def dims_of(self, node: fx.Node) -> Dims | None:

@@ -23,15 +23,12 @@ from ..nodes import Unsupported
 from ..row_registry import ROW_RULES, Reduced, arguments_of, is_reduction, operand_of_rows
 from .. import row_rules as _  # Registers the rules.
 from .growth import RegionFinder, check_device
-from .region import PURE_VIEWS, Refuse, Region, RegionKind, Rejected, Source, State
+from .region import PURE_VIEWS, Context, Refuse, Region, RegionKind, Rejected, Source, State
 from .steps import FLOATS, KINDS, Step, Tensor
 
 if TYPE_CHECKING:
     from ftuner.function import Function
 
-    from ..library import Settings
-    from ..options import Options
-    from ..replacement import Host
     from .importing import ImportedRegion
 
 #: Results with as many elements as the rows, at most: each is a tensor that a kernel writes.
@@ -46,8 +43,8 @@ class RowKind(RegionKind):
     def is_seed(self, node: fx.Node) -> bool:
         return is_reduction(node)
 
-    def is_wanted(self, options: Options, host: Host) -> bool:
-        return options.rows != "never" and host.takes_rows
+    def is_wanted(self, context: Context) -> bool:
+        return context.options.rows != "never" and context.host.takes_rows
 
     def find(self, graph: fx.Graph, refuse: Refuse) -> RowFinder:
         return RowFinder(graph, refuse)
@@ -64,24 +61,18 @@ class RowKind(RegionKind):
         if length.lower < 1 and any(ROW_RULES[seed.target].needs_elements(seed) for seed in region.seeds):
             raise Unsupported("an extreme of rows that may have no element")
 
-    def refuse(self, length: Range, options: Options, host: Host) -> str | None:
-        return row_choice.why_inductors(length) if _is_chosen(options, host) else None
+    def refuse(self, length: Range, context: Context) -> str | None:
+        return row_choice.why_inductors(length) if _is_chosen(context) else None
 
-    def choose(
-        self,
-        imported: ImportedRegion,
-        function: Function,
-        settings: Settings,
-        options: Options,
-        host: Host,
-    ) -> None:
-        if _is_chosen(options, host) and not row_choice.is_faster(imported.function, function, settings):
+    def choose(self, imported: ImportedRegion, function: Function, context: Context) -> None:
+        is_faster = row_choice.is_faster
+        if _is_chosen(context) and not is_faster(imported.function, function, context.settings):
             raise Rejected(row_choice.INDUCTOR_FASTER)
 
 
-def _is_chosen(options: Options, host: Host) -> bool:
+def _is_chosen(context: Context) -> bool:
     """Returns whether rows are chosen by predicted times, rather than always taken."""
-    return host.joins and options.rows == "auto"
+    return context.host.joins and context.options.rows == "auto"
 
 
 KIND = RowKind()
