@@ -191,7 +191,7 @@ def run(name, form):
     """The outcome of a network in a form, its words, and the seconds that compiling takes."""
     import ftuner
     from ftuner.compiler import SourceText
-    from ftuner.importing.onnx import import_proto
+    from ftuner.frontend.onnx import import_proto
 
     try:
         model = model_of(name, form)

@@ -110,7 +110,7 @@ def run(chosen, options, jobs):
     """The outcomes by the tests' names."""
     # Loaded before the processes split, so that none loads it again.
     import ftuner.onnx_backend  # noqa: F401
-    from ftuner.importing import torch_mlir
+    from ftuner.frontend.importing import torch_mlir
     for module in ("extras.onnx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these tests")
     names = list(chosen)

@@ -32,7 +32,7 @@ def main():
     parser.add_argument("--metrics", action="store_true", help="draw padding, Occ, CMR and score instead of times")
     options = parser.parse_args()
     try:
-        from ftuner import plotting
+        from ftuner.describe import plotting
     except ImportError as error:
         sys.exit(f"error: {error}: use the Python of .venv, where tools/setup.sh installs what is needed")
     from ftuner.errors import Error

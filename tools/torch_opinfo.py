@@ -378,7 +378,7 @@ def load():
     torch.set_num_threads(1)
     import ftuner.torch  # noqa: F401
     import torch.testing._internal.common_methods_invocations  # noqa: F401
-    from ftuner.importing import torch_mlir
+    from ftuner.frontend.importing import torch_mlir
     for module in ("extras.fx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these samples")
 

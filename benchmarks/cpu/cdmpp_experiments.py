@@ -31,13 +31,13 @@ import numpy as np
 import reports
 import torch
 
-from ftuner import charts
 from ftuner.latency import fit
-from ftuner.latency import rows as latency_rows
+from ftuner.latency.measurements import rows as latency_rows
+from ftuner.latency.measurements.rows import Devices
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices
 from ftuner.learned import boosted, network, sampling, sources, training, transfer
 from ftuner.learned.dataset import Dataset
+from ftuner.study import charts
 
 PRODUCTS = ("gemm_latency_train.csv.gz", "gemm_latency_h100.csv.gz")
 TUNED = ("gemm_configs_rtx3090.csv.gz", "conv_configs.csv.gz")

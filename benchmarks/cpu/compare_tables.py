@@ -19,8 +19,8 @@ ROOT = pathlib.Path(workloads.ROOT).resolve()
 os.environ.setdefault("FTUNER_HOME", str(pathlib.Path(workloads.BIN).parent))
 sys.path[:0] = [str(ROOT / "python")]
 
-from ftuner import comparison, comparison_text, growth, paper_comparison, papers  # noqa: E402
 from ftuner.compiler import SourceText  # noqa: E402
+from ftuner.study import comparison, comparison_text, growth, paper_comparison, papers  # noqa: E402
 
 #: Workloads of the paper, by their names in papers.json.
 OPERATORS = ("dense_rows", "dense", "batch_matmul")

@@ -4,7 +4,7 @@
 Operators and lengths T are the paper's: Dense X [M, 768] · W [768, 2304] with M = 16·T (and M = T), BatchMatmul NT
 [192, T, 64] · [192, T, 64]ᵀ and NN [192, T, T] · [192, T, 64], T = 5, 24, 43, 62, 81, 100, 119, 128 of 1…128. Each
 search has the same number of trials; a mode has as many searches as its peer would. Mean µs over the eight lengths, by
-the latency model and by a roofline with waves that shares no constant with it (python/ftuner/judges.py). Nothing runs on
+the latency model and by a roofline with waves that shares no constant with it (python/ftuner/study/judges.py). Nothing runs on
 a GPU: the latency model stands in for the measurer, so it judges its own choices.
 
 Times have the copies of padded operands, which are priced and not emitted. `bucket ends` are searches for the ends of the
@@ -26,7 +26,7 @@ import workloads
 
 sys.path.insert(0, os.path.join(workloads.ROOT, "python"))
 import batches  # noqa: E402
-from ftuner import judges  # noqa: E402
+from ftuner.study import judges  # noqa: E402
 
 LENGTHS = workloads.LENGTHS
 MODES = ("joint", "per-shape", "largest", "loop-partitioning", "bucket", "global-padding")

@@ -10,7 +10,7 @@ V3, average poolings P1 to P3, and three more products of its table V. For each:
 
 Walks are drawn, so those of each shape are planned from several seeds; a figure is the geometric mean over them.
 Each program has its time by three judges. `latency` is FTuner's model, which all but `roller` optimise. The other two
-share no constant with it: `roofline`, waves by the data sheet (python/ftuner/judges.py), where every block moves its
+share no constant with it: `roofline`, waves by the data sheet (python/ftuner/study/judges.py), where every block moves its
 tiles from device memory, as in Roller's own model; and `sharing`, the same where blocks of a wave that have a row or a
 column of tiles in common move it once, as with any L2 that holds a step of a wave. Nothing is measured.
 
@@ -40,8 +40,9 @@ ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path.insert(0, str(ROOT / "python"))
 
 import ftuner  # noqa: E402
-from ftuner import descriptions, judges  # noqa: E402
-from ftuner.explanation import explain_data  # noqa: E402
+from ftuner.describe import descriptions  # noqa: E402
+from ftuner.describe.explanation import explain_data  # noqa: E402
+from ftuner.study import judges  # noqa: E402
 
 PAPER = workloads.papers.load("gensor")
 #: The operator of each of the paper's shapes; M2 stands in its table V, too.

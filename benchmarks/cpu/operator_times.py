@@ -36,7 +36,7 @@ ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch")]
 
 import tables  # noqa: E402
-from ftuner.work import KINDS, inner_operations, kind_of  # noqa: E402
+from ftuner.describe.work import KINDS, inner_operations, kind_of  # noqa: E402
 
 #: Models and the types that they are looked at in.
 CASES = (("bert_base", "f16"), ("bert_base", "bf16"), ("gpt2", "f16"), ("llama", "bf16"), ("t5", "bf16"),
@@ -76,7 +76,7 @@ def explain(exported, device, sizes, paths, options):
     import ftuner
 
     given = {"paths": paths, "max_kernels": options.max_kernels}
-    data = ftuner.explanation.explain_data(
+    data = ftuner.describe.explanation.explain_data(
         exported.text, sizes, device=device, **{name: value for name, value in given.items() if value is not None})
     return data["functions"][0]["work"]
 

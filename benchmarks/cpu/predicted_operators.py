@@ -38,7 +38,7 @@ class Latency:
 
     def __init__(self, device, dtype="f32", attention=None):
         """attention: of fused attention, where there is any."""
-        from ftuner import descriptions
+        from ftuner.describe import descriptions
         from ftuner.latency import vendor
 
         self.device, self.dtype, self.attention = device, dtype, attention
@@ -71,7 +71,7 @@ class Latency:
         return seconds
 
     def memory(self, operator):
-        from ftuner.latency import memory_rows
+        from ftuner.latency.measurements import memory_rows
         from ftuner.latency.model import model
 
         sizes = tuple(np.array([extent], float) for extent in operator.extents)
@@ -92,7 +92,7 @@ def kernels_of(operators, times, seconds=None):
 
 def replayed(durations, gap=0.0, interval=0.0):
     """Microseconds of kernels one behind the other on one stream, issued by a host every `interval`."""
-    from ftuner.learned import replay
+    from ftuner.describe import replay
 
     after = [(i - 1,) if i else () for i in range(len(durations))]
     launches = replay.assign(durations, after, 1, gap, interval)

@@ -32,7 +32,7 @@ from typing import Any, Callable
 import numpy as np
 
 import ftuner
-from ftuner import runtime
+from ftuner.host import runtime
 
 SOURCE = Path(__file__).resolve().parents[2] / "examples" / "dense.mlir"
 DRIVER = Path(os.environ.get("FTUNER_HOME", ""), "test/unit/Runtime/libFTunerFakeDriver.so")

@@ -6,7 +6,7 @@ DATA is the folder of published tables (docs/replay.md), which are not part of t
 * `operators`: models of model_ops_f32 (NeuSight; PyTorch in f32, one stream, every operator a kernel of a library). Beside
   the measured forward pass stand the sum of the measured operators, and the replay of the predicted ones: products by the
   model of the vendor's library (ftuner.latency.vendor), softmax, layer norm and elementwise operators by that of memory-bound
-  kernels (ftuner.latency.memory_rows). The constants of both were fitted to other rows of the same cards, but for that of
+  kernels (ftuner.latency.measurements.memory_rows). The constants of both were fitted to other rows of the same cards, but for that of
   operands that do not lie alike, which these models' rows gave: a column has the errors without it. Models whose measured
   operators do not add up to the forward pass within --consistent are listed apart.
 * `encoder`: the twelve layers of BERT-base of bert_encoder (FasterTransformer's guide), from lists of the operators that
@@ -273,7 +273,7 @@ def operators_part(options, report):
 
 def fitted_attention(options, report):
     """Fused attention; says how good it is."""
-    from ftuner import descriptions
+    from ftuner.describe import descriptions
     from ftuner.latency import vendor
 
     measured_on = vendor.device_of(descriptions.resolve(ATTENTION_CARD).text)
@@ -370,7 +370,7 @@ def compiled_part(options, report):
     """The models of the paper's end-to-end figure, compiled by FTuner."""
     import full_models
 
-    from ftuner import prediction
+    from ftuner.describe import prediction
 
     warnings.simplefilter("ignore")  # Of torch.export, about versions to come.
     published = {}

@@ -14,7 +14,7 @@ Each search strategy plans the same sources, all of them in f32; docs/scenarios.
 
 Seconds are CPU seconds of the compiler on this machine, of planning alone but in `loop`, where they are from linalg to
 PTX. Times of kernels are predictions, by two judges: the cost model `latency`, by which all searches here choose, and
-a roofline with waves, which shares no constant with it (python/ftuner/judges.py); kernels of other operators than
+a roofline with waves, which shares no constant with it (python/ftuner/study/judges.py); kernels of other operators than
 products count by `latency` under both. Nothing runs on a GPU: whom the strategy `dietcode` has measure is a stand-in,
 `--measurer`, and its seconds have no measurement of a device in them.
 
@@ -44,8 +44,9 @@ import workloads
 ROOT = pathlib.Path(workloads.ROOT).resolve()
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/gpu")]
 
-from ftuner import descriptions, judges, plans, work  # noqa: E402
-from ftuner.comparison import LATENCY, ROOFLINE  # noqa: E402
+from ftuner.describe import descriptions, work  # noqa: E402
+from ftuner.study import judges, plans  # noqa: E402
+from ftuner.study.comparison import LATENCY, ROOFLINE  # noqa: E402
 from ftuner_bench.workloads import Workload  # noqa: E402
 
 JUDGES = LATENCY, ROOFLINE

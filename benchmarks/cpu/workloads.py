@@ -18,7 +18,7 @@ def _load(path):
     return module
 
 
-papers = _load(os.path.join(ROOT, "python", "ftuner", "papers.py"))
+papers = _load(os.path.join(ROOT, "python", "ftuner", "study", "papers.py"))
 
 BIN = os.path.join(ROOT, "build", "release", "bin")
 # Lengths T, of 1 to 128, that the papers' searches sample.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import least_squares
 
+from ftuner.latency.measurements.rows import Rows
 from ftuner.latency.model import model
-from ftuner.latency.rows import Rows
 
 SHARED_BYTES = 128  # per cycle and SM
 

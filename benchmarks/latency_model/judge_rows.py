@@ -38,10 +38,10 @@ from ftuner.latency.fit import (
     fit_own,
     fit_timing,
 )
+from ftuner.latency.measurements.memory_rows import host_shares
+from ftuner.latency.measurements.rows import Devices, Rows, concatenate, read
+from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
-from ftuner.latency.memory_rows import host_shares
-from ftuner.latency.rows import Devices, Rows, concatenate, read
-from ftuner.latency.table import Table
 
 FILES = ("memory_ops_f32.csv.gz", "memory_ops_f16.csv.gz")
 # Whole models and their operators, one by one: softmax and layer norms at the sizes of models.

@@ -26,8 +26,8 @@ from reports import Report, percent, say, table
 
 from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
+from ftuner.latency.measurements.rows import Devices, Rows, read
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, Rows, read
 
 FILES = ("gemm_f16_tokens.csv.gz", "gemm_f16_every_m.csv.gz", "gemm_bf16_grid.csv.gz")
 # In the published rows this name means the SXM module with 80 GB.

@@ -23,8 +23,8 @@ import numpy as np
 import reports
 from reports import percent, put_into_docs, read_docs, table
 
+from ftuner.latency.measurements.token_rows import CLUSTER_CYCLES, VendorTile, launches_of
 from ftuner.latency.model import model
-from ftuner.latency.token_rows import CLUSTER_CYCLES, VendorTile, launches_of
 
 DEVICE = "h100"
 ROWS = Path(__file__).with_name("known_kernels.csv")

@@ -41,7 +41,7 @@ from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
 from ftuner.latency.fit import fit_own
-from ftuner.latency.rows import Rows
+from ftuner.latency.measurements.rows import Rows
 
 GOAL = 1.05
 # A shape fills a wave if its output has a tile of this size for each SM.

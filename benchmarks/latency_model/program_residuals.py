@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from reports import ROOT, table
 
+from ftuner.latency.measurements.rows import Devices, read
+from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, read
-from ftuner.latency.table import Table
 
 ROWS = ROOT / "benchmarks" / "results" / "h200-2026-11-26-2" / "programs.csv.xz"
 #: Fewer rows say nothing.

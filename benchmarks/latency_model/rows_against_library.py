@@ -30,7 +30,7 @@ from reports import ROOT, put_into_docs, read_docs, table
 from judge_rows import Judge, read_rows
 
 from ftuner.errors import Error
-from ftuner.latency.memory_rows import OPERATORS
+from ftuner.latency.measurements.memory_rows import OPERATORS
 
 # By operator of FTuner: the library's that moves as many bytes.
 LIBRARY = {

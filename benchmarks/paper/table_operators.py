@@ -211,7 +211,7 @@ def batch_matmul(context):
             "programs of the default. *roofline* is another model, which shares no constant with it: a roofline for "
             "each wave of "
             "blocks, by the data sheet alone, without a launch, caches or latencies (`roofline_us` in "
-            "[judges.py](../python/ftuner/judges.py)). It is a check of the trend, not a better "
+            "[judges.py](../python/ftuner/study/judges.py)). It is a check of the trend, not a better "
             "prediction.", "",
             batch_summary(found, rows), ""]
     plans = context.published_plans("batch_matmul_nt_192xTx64xT", context.lengths or LENGTHS)

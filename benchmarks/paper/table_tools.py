@@ -12,7 +12,7 @@ import sys
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 sys.path[:0] = [os.path.join(ROOT, "benchmarks", "cpu"), os.path.join(ROOT, "python")]
 import workloads  # noqa: E402
-from ftuner.judges import blocks_of, roofline_us  # noqa: E402, F401
+from ftuner.study.judges import blocks_of, roofline_us  # noqa: E402, F401
 # Of test/Integration, whose path workloads adds.
 import batches  # noqa: E402
 import kernel_families  # noqa: E402

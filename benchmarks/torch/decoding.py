@@ -104,8 +104,8 @@ class Weights:
 @contextmanager
 def watch(model):
     """Notes the library and the number of rows of each call of a function that reads a weight."""
-    from ftuner.function import Function
-    from ftuner.memory import torch_calls
+    from ftuner.host.function import Function
+    from ftuner.host.memory import torch_calls
 
     found = Weights({parameter.data_ptr(): name for name, parameter in model.named_parameters() if parameter.dim() == 2})
     original = Function.__call__

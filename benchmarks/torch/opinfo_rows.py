@@ -160,7 +160,7 @@ def main():
     warnings.simplefilter("ignore")
     # Loaded before processes split.
     import ftuner.torch  # noqa: F401
-    from ftuner.importing import torch_mlir
+    from ftuner.frontend.importing import torch_mlir
     for module in ("extras.fx_importer", "ir", "passmanager"):
         torch_mlir.load(module, "these samples")
     return opinfo.tabulate(options, lambda operator, type_name: check(operator, type_name, options.most), Row,

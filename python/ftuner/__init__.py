@@ -8,18 +8,18 @@ Functions take NumPy arrays (in the emulator), PyTorch tensors, or anything that
 
 from __future__ import annotations
 
-from . import cache
 from ._version import version as __version__
 from .api import compile
-from .descriptions import devices, query_device
+from .describe.descriptions import devices, query_device
+from .describe.explanation import Explanation, explain
+from .describe.prediction import predict
+from .describe.timeline import Timeline
 from .errors import CacheError, CompileError, CompileWarning, Error
-from .explanation import Explanation, explain
-from .function import Function
-from .memory.dlpack import DeviceArray
-from .module import Module, load
-from .prediction import predict
-from .signature import Signature, Value
-from .timeline import Timeline
+from .host import cache
+from .host.function import Function
+from .host.memory.dlpack import DeviceArray
+from .host.module import Module, load
+from .host.signature import Signature, Value
 
 __all__ = [
     "CacheError",

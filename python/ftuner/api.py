@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from . import cache as compile_cache
-from . import compiler, descriptions, processes, runtime
+from . import compiler
+from .describe import descriptions
 from .errors import CacheError
-from .memory import torch_calls
-from .module import Module
+from .host import cache as compile_cache
+from .host import processes, runtime
+from .host.memory import torch_calls
+from .host.module import Module
 
 
 def compile(  # noqa: A001

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
-from . import descriptions, inputs, listing, locations, processes
+from . import locations
+from .describe import descriptions, listing
 from .errors import CompileError, CompileWarning, Error
-from .importing import onnx
-from .importing.onnx import Bounds
-from .importing.weights import Weights
-from .progress import Progress, is_told
+from .frontend import onnx
+from .frontend.onnx import Bounds
+from .host import inputs, processes
+from .host.progress import Progress, is_told
+from .host.weights import Weights
 from .proof import verdicts
 
 
@@ -63,7 +65,7 @@ def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> S
 
     A str is a path if a file of that name exists or if it ends in .mlir or .onnx; it is never one
     if it has several lines. A file that ends in .onnx is imported, with the ranges of its sizes
-    (`importing.onnx`). Endings may be in capitals. Raises `Error` if the file cannot be read.
+    (`frontend.onnx`). Endings may be in capitals. Raises `Error` if the file cannot be read.
     """
     if isinstance(source, SourceText):
         return source

@@ -56,8 +56,8 @@ import pathlib, sys
 package = pathlib.Path(ftuner.__file__)
 assert package.is_relative_to(sys.prefix), package
 # What is compiled against PyTorch where users have it.
-assert (package.parent / "torch" / "native" / "ftuner_torch.cpp").is_file()
-assert (package.parent / "native" / "Parameters.h").is_file()
+assert (package.parent / "frontend" / "torch" / "native" / "ftuner_torch.cpp").is_file()
+assert (package.parent / "host" / "native" / "Parameters.h").is_file()
 print("own module: right")
 '''
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ftuner.memory import dlpack
+from ftuner.host.memory import dlpack
 
 
 class Array:

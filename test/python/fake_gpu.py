@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import runtime
-from ftuner.memory import dlpack
+from ftuner.host import runtime
+from ftuner.host.memory import dlpack
 
 from capsules import Array
 

@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from ftuner import api
 from ftuner.compiler import SourceText
-from ftuner.importing.onnx import import_proto
+from ftuner.frontend.onnx import import_proto
 from ftuner.onnx_backend import CompiledModel
 
 OPTIONS: dict[str, Any] = {"max_kernels": 1}

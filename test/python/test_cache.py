@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner import cache, compiler
+from ftuner import compiler
+from ftuner.host import cache
 
 from models import MATMUL
 
@@ -95,7 +96,7 @@ def test_failed_build_leaves_nothing(empty_cache: Path) -> None:
 _WRITER = """
 import os, sys, time
 from pathlib import Path
-from ftuner import cache
+from ftuner.host import cache
 def build(folder):
     (folder / cache.LIBRARY).write_bytes(b"half of it")
     Path({log!r}).open("a").write(f"{{os.getpid()}}\\n")

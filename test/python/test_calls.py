@@ -257,7 +257,7 @@ def test_result_shapes(handmade: Module) -> None:
 
 
 def test_no_copy(handmade: Module) -> None:
-    from ftuner import runtime
+    from ftuner.host import runtime
 
     x = np.ones(9, np.float32)
     expected = [x.ctypes.data, runtime.get().emulator_stream]

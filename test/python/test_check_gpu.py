@@ -16,7 +16,8 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-from ftuner import compiler, descriptions, locations
+from ftuner import compiler, locations
+from ftuner.describe import descriptions
 from ftuner.proof import families, numbers, row_operators, verdicts
 
 from commands import run_command

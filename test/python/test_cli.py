@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import compiler, locations, plotting
-from ftuner.cli.common import parse_shape, parse_shapes
-from ftuner.cli.common import UsageError, print_json
+from ftuner import compiler, locations
+from ftuner.cli.common import UsageError, parse_shape, parse_shapes, print_json
 from ftuner.cli.running import relative_error
-from ftuner.trees import trees
+from ftuner.describe import plotting
+from ftuner.study.trees import trees
 
 from commands import run_command
 from handmade import ROOT

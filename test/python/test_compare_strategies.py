@@ -17,10 +17,19 @@ from xml.etree import ElementTree
 import pytest
 
 import ftuner
-from ftuner import charts, comparison, comparison_page, comparison_text, explanation, judges
-from ftuner import paper_comparison, papers, plans
-from ftuner.comparison import LATENCY, MEASURED, ROOFLINE, WHOLE, Comparison, Entry, Group
-from ftuner.plans import Strategy
+from ftuner.describe import explanation
+from ftuner.study import (
+    charts,
+    comparison,
+    comparison_page,
+    comparison_text,
+    judges,
+    paper_comparison,
+    papers,
+    plans,
+)
+from ftuner.study.comparison import LATENCY, MEASURED, ROOFLINE, WHOLE, Comparison, Entry, Group
+from ftuner.study.plans import Strategy
 
 from commands import run_command
 from models import MATMUL
@@ -271,7 +280,7 @@ def test_what_a_plan_is_kept_by(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text, device = ftuner.compiler.read_source(source), ftuner.descriptions.resolve("v100")  # type: ignore[attr-defined]
+    text, device = ftuner.compiler.read_source(source), ftuner.describe.descriptions.resolve("v100")  # type: ignore[attr-defined]
 
     def key(**options: Any) -> str:
         return plans._key(text, device, "dietcode", LATENCY, options)

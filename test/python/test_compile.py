@@ -209,7 +209,7 @@ def test_devices(tmp_path: Path) -> None:
 
 
 def test_without_gpu() -> None:
-    from ftuner import runtime
+    from ftuner.host import runtime
 
     if runtime.get().has_device():
         pytest.skip("there is a GPU")

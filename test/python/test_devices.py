@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner import comparison, descriptions, nvml, runtime, trees
-from ftuner.descriptions import describe, resolve
-from ftuner.prediction import predict
+from ftuner.describe import descriptions
+from ftuner.describe.descriptions import describe, resolve
+from ftuner.describe.prediction import predict
+from ftuner.host import nvml, runtime
+from ftuner.study import comparison, trees
 
 from handmade import ROOT
 from models import MATMUL

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner.memory import dlpack
+from ftuner.host.memory import dlpack
 
 from capsules import Array
 

@@ -38,7 +38,8 @@ from ftuner_bench import (  # noqa: E402
 )
 from ftuner_bench.parts import CALL_SECONDS, PARTS, Part, of_call, seconds_for  # noqa: E402
 
-from ftuner import compiler, descriptions  # noqa: E402
+from ftuner import compiler  # noqa: E402
+from ftuner.describe import descriptions  # noqa: E402
 from ftuner.proof import check, families  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("FTUNER_HOME", ROOT / "build" / "release"))

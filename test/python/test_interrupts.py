@@ -268,7 +268,7 @@ module {
 
 #: Work that takes longer than a test waits, by the front end.
 _IMPORT = f"""
-from ftuner.importing import torch_mlir, worker
+from ftuner.frontend.importing import torch_mlir, worker
 lower, passes = worker.lower, (torch_mlir.FROM_ONNX, torch_mlir.TO_LINALG)
 worker.lower = lambda *_: lower({ENDLESS.encode()!r}, passes)
 """

@@ -22,7 +22,7 @@ import pytest
 import ftuner
 import ftuner.iree
 from ftuner import locations
-from ftuner.iree import models, toolchain
+from ftuner.frontend.iree import models, toolchain
 
 pytest.importorskip("iree.compiler")
 torch = pytest.importorskip("torch")
@@ -547,7 +547,7 @@ def test_ranges_of_exported_programs(tmp_path: Path) -> None:
 
 def test_least_sizes_of_exported_programs(tmp_path: Path) -> None:
     """Sizes that nobody declared begin at 1, not at PyTorch's 2; what is declared stays."""
-    from ftuner.iree import exported
+    from ftuner.frontend.iree import exported
     from iree.compiler import ir
 
     dim = torch.export.Dim
@@ -908,8 +908,8 @@ def test_versions_of_iree(matmul: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_names_of_targets() -> None:
     """The newest architecture of IREE's that the device runs."""
-    from ftuner import descriptions
-    from ftuner.iree.build import _target_flags
+    from ftuner.describe import descriptions
+    from ftuner.frontend.iree.build import _target_flags
 
     for device, target in (("h200", "sm_89"), ("a100", "sm_80"), ("v100", "sm_70")):
         flags = _target_flags("cuda", None, descriptions.resolve(device))

@@ -15,9 +15,9 @@ import pytest
 
 import ftuner
 from ftuner.latency import Launches, fit, model
-from ftuner.latency.memory_rows import block_of, launches_of_blocks
-from ftuner.latency.rows import Devices, Rows, read
-from ftuner.latency.vendor_rows import parse_kernel_name
+from ftuner.latency.measurements.memory_rows import block_of, launches_of_blocks
+from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.vendor_rows import parse_kernel_name
 
 from commands import run_command
 from handmade import ROOT

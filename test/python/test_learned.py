@@ -21,9 +21,10 @@ import pytest
 import ftuner
 from commands import run_command
 from ftuner.cli import main
+from ftuner.describe import replay
+from ftuner.latency.measurements.rows import Devices
 from ftuner.latency.model import Launches, model
-from ftuner.latency.rows import Devices
-from ftuner.learned import encoding, labels, replay
+from ftuner.learned import encoding, labels
 
 torch = pytest.importorskip("torch")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import ftuner
+from ftuner.describe.measured import read_bandwidths, with_measured
 from ftuner.errors import Error
-from ftuner.measured import read_bandwidths, with_measured
 
 from commands import run_command
 from handmade import ROOT

@@ -11,9 +11,9 @@ import pytest
 
 import ftuner
 from ftuner.latency.fit import MEMORY, error, fit_own, fit_timing
-from ftuner.latency.memory_rows import DEVICE_FLOOR, OPERATORS, launches_of, strided_launches_of
+from ftuner.latency.measurements.memory_rows import DEVICE_FLOOR, OPERATORS, launches_of, strided_launches_of
+from ftuner.latency.measurements.rows import Devices, Rows, read
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, Rows, read
 
 from handmade import ROOT
 

@@ -13,8 +13,8 @@ import pytest
 
 import ftuner
 from ftuner import locations
-from ftuner.elements import ELEMENT_TYPES
-from ftuner.signature import Signature, Value
+from ftuner.host.elements import ELEMENT_TYPES
+from ftuner.host.signature import Signature, Value
 
 from handmade import ROOT
 

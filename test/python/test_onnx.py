@@ -11,7 +11,7 @@ import pytest
 
 import ftuner
 from ftuner.cli import main
-from ftuner.importing import weights
+from ftuner.host import weights
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("iree.compiler")

@@ -16,7 +16,7 @@ pytest.importorskip("iree.compiler")
 
 from onnx import TensorProto, helper  # noqa: E402
 
-from ftuner.importing.onnx import import_proto  # noqa: E402
+from ftuner.frontend.onnx import import_proto  # noqa: E402
 from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E402
 from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
 from scale import SCALE  # noqa: E402

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 import ftuner
-from ftuner import cache, compiler, kept_explanations, prediction, timeline, work
+from ftuner import compiler
+from ftuner.describe import kept_explanations, prediction, replay, timeline, work
+from ftuner.host import cache
 from ftuner.latency import vendor
-from ftuner.learned import replay
 
 from commands import run_command
 from handmade import ROOT

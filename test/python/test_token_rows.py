@@ -25,9 +25,9 @@ from ftuner.latency.fit import (
     fit_global,
     fit_own,
 )
+from ftuner.latency.measurements.rows import Devices, Rows, concatenate, fold_of, read
+from ftuner.latency.measurements.token_rows import VendorTile, launches_of, tiles
 from ftuner.latency.model import model
-from ftuner.latency.rows import Devices, Rows, concatenate, fold_of, read
-from ftuner.latency.token_rows import VendorTile, launches_of, tiles
 
 from handmade import ROOT
 

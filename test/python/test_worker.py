@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("iree.compiler")
 
 from ftuner import CompileError
-from ftuner.importing import torch_mlir, worker
+from ftuner.frontend.importing import torch_mlir, worker
 
 from test_interrupts import ENDLESS
 
@@ -129,7 +129,7 @@ def test_a_program_of_standard_input(tmp_path: Path) -> None:
     script = f"""
 import sys
 sys.path = [path for path in sys.path if path]
-from ftuner.importing import torch_mlir
+from ftuner.frontend.importing import torch_mlir
 print(len(torch_mlir.lower_text({RELU!r}, {PASSES!r})))
 """
     run = subprocess.run(

@@ -130,7 +130,7 @@ def prepare(
 
 
 def _compile_alone(source: pathlib.Path, module: pathlib.Path) -> None:
-    from ftuner.iree.toolchain import find
+    from ftuner.frontend.iree.toolchain import find
 
     command = [
         str(find(None)),

@@ -87,7 +87,7 @@ class Preparation:
 
     def takes_packed(self, options: argparse.Namespace, workload: Workload) -> bool:
         """Whether there are kernels for packed weights on all devices."""
-        from ftuner.descriptions import devices
+        from ftuner.describe.descriptions import devices
 
         capabilities = {
             devices().get(name, {}).get("compute_capability") for name in options.devices
@@ -233,7 +233,7 @@ class Preparation:
         for each program that has slices."""
         every_size = REHEARSAL_SELECTION_SIZES if self.rehearsal else SELECTION_SIZES
         sizes = every_size.get(workload.name, ())
-        from ftuner import descriptions
+        from ftuner.describe import descriptions
 
         sms = int(descriptions.resolve(device).content()["sm_count"])
         families: dict[str, int] = {}

@@ -22,7 +22,7 @@ TIMEOUT = 5.0
 def prepare(folder: pathlib.Path, device: str) -> tuple[int, list[str]]:
     """Compiles the families that a described device runs into `folder`; how many, and what the
     compiler refused."""
-    from ftuner import descriptions
+    from ftuner.describe import descriptions
     from ftuner.proof import check
     from ftuner.proof.families import parse_capability, sets
 

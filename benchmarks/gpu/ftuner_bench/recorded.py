@@ -72,7 +72,7 @@ def replaced(
 ) -> Iterator[None]:
     """`ftuner.compile` is `compile_` inside, predictions of operators are those given, and no times of
     graphs are predicted."""
-    from ftuner.torch import replacement
+    from ftuner.frontend.torch import replacement
 
     modules = {
         kind: importlib.import_module(name) for kind, name in Predictions.MODULES.items()

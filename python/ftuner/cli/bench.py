@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from .. import outputs, plotting, runtime
+from ..describe import plotting
+from ..describe.tables import table
 from ..errors import Error
-from ..function import Function
-from ..tables import table
+from ..host import outputs, runtime
+from ..host.function import Function
 from .common import (
     SIZES,
     Inputs,

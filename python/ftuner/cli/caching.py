@@ -7,8 +7,8 @@ import re
 import time
 from typing import Any
 
-from .. import cache
-from ..tables import table
+from ..describe.tables import table
+from ..host import cache
 from .common import UsageError, print_json
 
 _EPILOG = """\

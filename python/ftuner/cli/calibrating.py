@@ -11,8 +11,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from .. import outputs, plotting
+from ..describe import plotting
 from ..errors import Error
+from ..host import outputs
 from .common import UsageError, parse_pairs
 
 # The compiler reads origins of 4096; the number of rows and the date come behind this.
@@ -99,9 +100,9 @@ def run(options: argparse.Namespace) -> None:
     try:
         from ..latency import calibrate, fit
     except ImportError as error:
-        raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[calibrate]'") from error
+        raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[study]'") from error
+    from ..latency.measurements.rows import Devices, read
     from ..latency.model import model
-    from ..latency.rows import Devices, read
 
     mapping = parse_pairs(options.map, "--map")
     constants = _constants(options.constants, model().constants)

@@ -13,14 +13,16 @@ from typing import Any, Iterable, Iterator, Sequence, TypeVar
 
 import numpy as np
 
-from .. import compiler, descriptions, outputs, progress, runtime
-from ..elements import ElementType
+from .. import compiler
+from ..describe import descriptions
 from ..errors import Error, did_you_mean
-from ..function import Function
-from ..memory.dlpack import DeviceArray
-from ..module import Module
-from ..progress import Progress
-from ..signature import Signature, Value
+from ..host import outputs, progress, runtime
+from ..host.elements import ElementType
+from ..host.function import Function
+from ..host.memory.dlpack import DeviceArray
+from ..host.module import Module
+from ..host.progress import Progress
+from ..host.signature import Signature, Value
 
 T = TypeVar("T")
 

@@ -8,11 +8,21 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from .. import comparison, comparison_page, comparison_text, growth, listing, locations
-from .. import outputs, paper_comparison, papers, plans
-from ..comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
+from .. import locations
+from ..describe import listing
+from ..describe.tables import table
 from ..errors import Error, did_you_mean
-from ..tables import table
+from ..host import outputs
+from ..study import (
+    comparison,
+    comparison_page,
+    comparison_text,
+    growth,
+    paper_comparison,
+    papers,
+    plans,
+)
+from ..study.comparison import FILE_JUDGES, LATENCY, STRATEGIES, Comparison
 from .common import (
     DEFAULT_DEVICE,
     DEVICE_HELP,

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
 
-from .. import compiler, descriptions, outputs, processes
+from .. import compiler
 from ..api import compile
+from ..describe import descriptions
 from ..errors import Error
-from ..importing import weights
-from ..module import Module
-from ..progress import Progress
+from ..host import outputs, processes, weights
+from ..host.module import Module
+from ..host.progress import Progress
 from .common import UsageError, add_source, has_standard_output, print_json
 
 _EPILOG = """\

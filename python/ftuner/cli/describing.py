@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..progress import Progress
-from ..trees import trees_data, trees_text
+from ..host.progress import Progress
+from ..study.trees import trees_data, trees_text
 from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 
 _EPILOG = f"""\

@@ -6,11 +6,11 @@ import argparse
 import json
 from typing import Any
 
-from .. import outputs
-from ..descriptions import devices, query_device, resolve
+from ..describe.descriptions import devices, query_device, resolve
+from ..describe.measured import read_bandwidths, with_measured
+from ..describe.tables import table
 from ..errors import Error
-from ..measured import read_bandwidths, with_measured
-from ..tables import table
+from ..host import outputs
 from .common import UsageError, print_json, write_text
 
 #: What measured rates are checked against.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .. import plotting, timeline
-from ..explanation import check_sizes, explain, explain_data
-from ..progress import Progress
+from ..describe import plotting, timeline
+from ..describe.explanation import check_sizes, explain, explain_data
+from ..host.progress import Progress
 from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 

@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .. import iree, outputs, processes
-from ..iree import build, models
+from ..frontend import iree
+from ..frontend.iree import build, models
+from ..host import outputs, processes
 from .common import UsageError, add_device, print_json, read_source
 
 _EPILOG = """\

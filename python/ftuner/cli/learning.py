@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .. import outputs
+from ..describe.tables import table
 from ..errors import Error
-from ..progress import Progress
-from ..tables import table
+from ..host import outputs
+from ..host.progress import Progress
 from . import tuning_predictors
 from .common import UsageError, parse_pairs, print_json
 from .learning_common import (

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Any, Callable, Sequence
 
+from ..describe.tables import table
 from ..errors import Error
-from ..tables import table
 from .common import UsageError, parse_pairs, print_json
 
 
@@ -70,7 +70,7 @@ def import_learned() -> Any:
 
 
 def devices_of_rows(options: argparse.Namespace) -> Any:
-    from ..latency.rows import Devices
+    from ..latency.measurements.rows import Devices
 
     return Devices(parse_pairs(options.map, "--map"), options.device)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .. import prediction
-from ..progress import Progress
-from ..tables import table
-from ..timeline import Timeline
+from ..describe import prediction
+from ..describe.tables import table
+from ..describe.timeline import Timeline
+from ..host.progress import Progress
 from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
 

@@ -6,8 +6,9 @@ import argparse
 import math
 from typing import Sequence
 
-from .. import outputs, plotting, timeline
+from ..describe import plotting, timeline
 from ..errors import Error
+from ..host import outputs
 from .common import UsageError
 
 

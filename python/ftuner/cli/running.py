@@ -11,12 +11,13 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .. import locations, outputs, processes, runtime
+from .. import locations
 from ..errors import Error
-from ..function import Function
-from ..memory.dlpack import DeviceArray
-from ..progress import Progress
-from ..signature import Signature
+from ..host import outputs, processes, runtime
+from ..host.function import Function
+from ..host.memory.dlpack import DeviceArray
+from ..host.progress import Progress
+from ..host.signature import Signature
 from .common import (
     SIZES,
     Inputs,

@@ -8,10 +8,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-from .. import outputs
-from ..cache import file_checksum
 from ..errors import Error
-from ..progress import Progress
+from ..host import outputs
+from ..host.cache import file_checksum
+from ..host.progress import Progress
 from .common import UsageError
 from .learning_common import (
     add_devices, checkpoint_beside, devices_of_rows, errors_of, import_learned, number_from, print_errors, read_rows,
@@ -177,7 +177,7 @@ def _rows_of(path: str, chosen: Any) -> bytes:
     """Those rows of a CSV file, with its header."""
     import numpy as np
 
-    from ..latency.table import Table
+    from ..latency.measurements.table import Table
 
     table = Table(path)
     text = io.StringIO(newline="")

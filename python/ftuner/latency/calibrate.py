@@ -16,10 +16,11 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .. import descriptions, plotting, processes
+from ..describe import descriptions, plotting
 from ..errors import Error
-from ..outputs import cannot_write, target_of
-from ..progress import is_drawn, is_written
+from ..host import processes
+from ..host.outputs import cannot_write, target_of
+from ..host.progress import is_drawn, is_written
 from .fit import (
     FEWEST_ROWS,
     HOST_OFFSET,
@@ -36,8 +37,8 @@ from .fit import (
     has_compiled,
     shared_names,
 )
+from .measurements.rows import Rows
 from .model import Array, Constants, model
-from .rows import Rows
 
 # Fits of fewer rows than this are refused.
 _LEAST_ROWS = 8

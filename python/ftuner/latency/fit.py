@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from .measurements.rows import Rows
 from .model import Array, Constants, model
-from .rows import Rows
 
 # What differs between devices: fitted for each. The global constants are their geometric
 # means, so that every device counts the same whose rows move the constant clearly.

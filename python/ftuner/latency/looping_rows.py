@@ -13,8 +13,8 @@ from typing import Sequence
 
 import numpy as np
 
-from .. import descriptions
-from .memory_rows import block_of, launches_of_blocks
+from ..describe import descriptions
+from .measurements.memory_rows import block_of, launches_of_blocks
 from .model import Array, model
 from .vendor import device_of
 

@@ -19,10 +19,12 @@ from typing import Any, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .. import descriptions, processes
-from . import token_rows, vendor_gemv
+from ..describe import descriptions
+from ..host import processes
+from . import vendor_gemv
+from .measurements import token_rows
+from .measurements.vendor_rows import FmaKernels, launches_of, usual_threads
 from .model import Array, Constants, Launches, model
-from .vendor_rows import FmaKernels, launches_of, usual_threads
 
 #: A product: how many of them, and their extents M, N and K.
 Product = tuple[int, int, int, int]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .memory_rows import block_of, launches_of_blocks
+from .measurements.memory_rows import block_of, launches_of_blocks
 from .model import Array, Launches
 
 # Of a block: its warps, its outputs of each vector, and those that a warp has.

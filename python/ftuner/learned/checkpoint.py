@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from .. import outputs
 from ..errors import Error
+from ..host import outputs
 from .dataset import Dataset
 
 

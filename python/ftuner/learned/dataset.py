@@ -16,12 +16,12 @@ from typing import Any, BinaryIO, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .. import outputs
 from ..errors import Error
-from ..latency import ftuner_rows
+from ..host import outputs
+from ..latency.measurements import ftuner_rows
+from ..latency.measurements.rows import Devices, read_folds, read_times
+from ..latency.measurements.table import Table
 from ..latency.model import Array, Launches, Model, ProgramTree, model
-from ..latency.rows import Devices, read_folds, read_times
-from ..latency.table import Table
 
 # What a predictor reads of a device, as log₂(1 + figure): one that a card lacks is 0.
 DEVICE_FIGURES = (

@@ -10,8 +10,8 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .. import outputs
 from ..errors import Error
+from ..host import outputs
 from .dataset import DEVICE_FIGURES
 
 VERSION = 2

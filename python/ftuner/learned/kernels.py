@@ -12,8 +12,8 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..latency.measurements.rows import rows_of
 from ..latency.model import ProgramTree
-from ..latency.rows import rows_of
 from .trees import BATCH, K, M, N, Tree, loop
 
 Numbers = npt.NDArray[np.int64]

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from .. import compiler, descriptions, processes, runtime
+from .. import compiler
+from ..describe import descriptions
 from ..errors import CompileError, Error
-from ..progress import Progress
+from ..host import processes, runtime
+from ..host.progress import Progress
 from . import verdicts
 from .families import Family, parse_capability, sets
 from .verdicts import Card, Outcome, PathVerdict

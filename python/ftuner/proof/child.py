@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import runtime
 from ..errors import Error
-from ..function import Function
-from ..memory.dlpack import DeviceArray
-from ..module import load
+from ..host import runtime
+from ..host.function import Function
+from ..host.memory.dlpack import DeviceArray
+from ..host.module import load
 from . import numbers
 from .families import Family, sets
 

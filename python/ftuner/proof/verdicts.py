@@ -20,9 +20,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import cache, descriptions, listing, locations, nvml, outputs, runtime
+from .. import locations
 from .._version import version
+from ..describe import descriptions, listing
 from ..errors import CacheError, CompileWarning, Error
+from ..host import cache, nvml, outputs, runtime
 from .families import parse_capability, sets
 
 FORMAT_VERSION = 1

@@ -136,7 +136,7 @@ def compute(prepared: Sequence[Prepared], seed: int) -> dict[str, list[list[Any]
     """
     import ftuner
     from ftuner.compiler import SourceText
-    from ftuner.importing.onnx import import_proto
+    from ftuner.frontend.onnx import import_proto
 
     parts = [one.trial.part(seed) for one in prepared]
     types = {

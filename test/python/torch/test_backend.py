@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.torch.dynamo import Options, compile_graph
+from ftuner.frontend.torch.dynamo import Options, compile_graph
 
 from checks import OPTIONS, check_model, compile_model, relative_error
 from scale import SCALE
@@ -658,7 +658,7 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     import io
     import sys
 
-    from ftuner.progress import Progress
+    from ftuner.host.progress import Progress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -17,7 +17,7 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.torch import capture, operator
+from ftuner.frontend.torch import capture, operator
 
 from checks import COMPILER, compile_model, relative_error
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
+from ftuner.frontend.torch.choice import Choice, Interval, Selector, describe
 from ftuner.latency import vendor
-from ftuner.torch.choice import Choice, Interval, Selector, describe
 
 from checks import PRICED, relative_error, run_script
 from scale import SCALE
@@ -265,8 +265,8 @@ class TestPrices:
 
     def test_they_are_those_of_measured_rows(self, tmp_path: Path) -> None:
         """The same as for rows of such a product, on tensor cores and CUDA cores."""
+        from ftuner.latency.measurements.rows import Devices, read
         from ftuner.latency.model import model
-        from ftuner.latency.rows import Devices, read
 
         file = tmp_path / "rows.csv"
         file.write_text(

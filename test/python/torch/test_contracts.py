@@ -12,9 +12,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.torch.library import Settings
-from ftuner.torch.regions import kernels
-from ftuner.torch.row_registry import ROW_RULES, row_rule
+from ftuner.frontend.torch.library import Settings
+from ftuner.frontend.torch.regions import kernels
+from ftuner.frontend.torch.row_registry import ROW_RULES, row_rule
 
 from checks import OPTIONS
 

@@ -9,9 +9,9 @@ import pytest
 import sympy
 import torch
 
-from ftuner.torch import decompositions
-from ftuner.torch.decompose import scans, special
-from ftuner.torch.views import Group, group_dimensions
+from ftuner.frontend.torch import decompositions
+from ftuner.frontend.torch.decompose import scans, special
+from ftuner.frontend.torch.views import Group, group_dimensions
 
 attention = torch.nn.functional.scaled_dot_product_attention
 B, T, H = (sympy.Symbol(name, integer=True, positive=True) for name in "BTH")

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import ftuner.torch as ft
-from ftuner.torch import replacement
-from ftuner.torch.histograms import of_extent, of_symbols
-from ftuner.torch.linalg import Range
+from ftuner.frontend.torch import replacement
+from ftuner.frontend.torch.histograms import of_extent, of_symbols
+from ftuner.frontend.torch.linalg import Range
 
 from checks import OPTIONS, relative_error
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.importing.onnx import import_proto
+from ftuner.frontend.onnx import import_proto
 
 pytest.importorskip("iree.compiler")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 import ftuner.torch as ft
+from ftuner.frontend.torch import replacement
+from ftuner.frontend.torch.prediction import Prediction
+from ftuner.frontend.torch.report import Launches
 from ftuner.latency import vendor
-from ftuner.torch import replacement
-from ftuner.torch.prediction import Prediction
-from ftuner.torch.report import Launches
 
 from checks import compile_model
 

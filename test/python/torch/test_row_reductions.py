@@ -17,13 +17,13 @@ from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
+from ftuner.frontend.torch import operator
+from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.linalg import COUNT, Instruction, LinalgFunction, Operand, Operator, Range
+from ftuner.frontend.torch.regions.growth import constant_of
+from ftuner.frontend.torch.regions.rows import RowFinder
+from ftuner.frontend.torch.row_choice import traffic, why_inductors
 from ftuner.latency import looping_rows
-from ftuner.torch import operator
-from ftuner.torch.library import Library, Settings
-from ftuner.torch.row_choice import traffic, why_inductors
-from ftuner.torch.linalg import COUNT, Instruction, LinalgFunction, Operand, Operator, Range
-from ftuner.torch.regions.growth import constant_of
-from ftuner.torch.regions.rows import RowFinder
 
 from checks import COMPILER, check_gradients, run_script
 from scale import SCALE

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.function import Function
-from ftuner.memory import torch_calls
+from ftuner.host.function import Function
+from ftuner.host.memory import torch_calls
 
 from checks import OPTIONS, relative_error
 from handmade import SCALAR_TYPES
@@ -311,7 +311,7 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
     """With sizes that are PyTorch's, and others, in one graph."""
     from dataclasses import replace
 
-    from ftuner.torch import choice as choices
+    from ftuner.frontend.torch import choice as choices
 
     choose = choices.choose
 
@@ -419,7 +419,7 @@ def test_threads_of_a_graph() -> None:
 INTERRUPT = """
 import os, signal, sys, threading
 import torch, ftuner
-from ftuner.memory import torch_calls
+from ftuner.host.memory import torch_calls
 assert torch_calls.build() is not None
 class Stop(Exception): pass
 def stop(*_): raise Stop

@@ -11,8 +11,8 @@ from torch._dynamo.utils import counters
 from torch.fx.experimental.dynamic_spec import ParamsSpec, ShapesSpec, ShapeVar, TensorSpec
 
 import ftuner.torch as ft
+from ftuner.frontend.torch.hints import hint_of
 from ftuner.latency import vendor
-from ftuner.torch.hints import hint_of
 
 from checks import COMPILER
 

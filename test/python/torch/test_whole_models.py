@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ftuner
-from ftuner.work import evaluate
+from ftuner.describe.work import evaluate
 
 from checks import ROOT, load_script
 from scale import SCALE

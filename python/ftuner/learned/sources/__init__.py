@@ -13,11 +13,11 @@ from typing import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ... import descriptions
+from ...describe import descriptions
 from ...errors import Error
+from ...latency.measurements.rows import LEAST_TIME, MOST_TIME, Devices
+from ...latency.measurements.table import Table
 from ...latency.model import model
-from ...latency.rows import LEAST_TIME, MOST_TIME, Devices
-from ...latency.table import Table
 from ..dataset import DEVICE_FIGURES, Dataset, device_vector, vectors
 
 # Descriptions of devices that are in published rows and not among the compiler's.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...latency import configuration_rows
+from ...latency.measurements import configuration_rows
+from ...latency.measurements.rows import MOST_TILE, fold_of
+from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
-from ...latency.rows import MOST_TILE, fold_of
-from ...latency.table import Table
 from ..dataset import Dataset, vectors
 from ..kernels import ceil_div, trees_of
 from ..trees import K, M, N, Tree, loop

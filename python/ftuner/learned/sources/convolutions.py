@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...latency.measurements.rows import FLOOR_ROWS, MOST_EXTENT, read_folds, read_times
+from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
-from ...latency.rows import FLOOR_ROWS, MOST_EXTENT, read_folds, read_times
-from ...latency.table import Table
 from ..dataset import KNOWN, PROXY, Dataset
 from ..kernels import Numbers, ceil_div, copy_loops, trees_of
 from ..trees import Tree, loop

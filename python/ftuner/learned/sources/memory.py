@@ -7,9 +7,9 @@ from typing import Any, Callable
 import numpy as np
 import numpy.typing as npt
 
-from ...latency import memory_rows
+from ...latency.measurements import memory_rows
+from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree
-from ...latency.table import Table
 from ..dataset import Dataset, vectors
 from ..kernels import Numbers, ceil_div, trees_of
 from ..trees import Tree, loop

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...latency import memory_rows
+from ...latency.measurements import memory_rows
+from ...latency.measurements.rows import fold_of, read_times
+from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree, model
-from ...latency.rows import fold_of, read_times
-from ...latency.table import Table
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers
 from . import Cards, Found, Source, memory, stem

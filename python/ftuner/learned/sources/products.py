@@ -8,13 +8,14 @@ from typing import Any, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ... import descriptions
-from ...latency import token_rows, vendor, vendor_rows
+from ...describe import descriptions
+from ...latency import vendor
 from ...latency.fit import fit_timing
+from ...latency.measurements import token_rows, vendor_rows
+from ...latency.measurements.rows import MOST_EXTENT, Rows, read_folds, read_times, rows_of
+from ...latency.measurements.table import Table
+from ...latency.measurements.vendor_rows import STEP, FmaKernels
 from ...latency.model import Array, Launches, ProgramTree, model
-from ...latency.rows import MOST_EXTENT, Rows, read_folds, read_times, rows_of
-from ...latency.table import Table
-from ...latency.vendor_rows import STEP, FmaKernels
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers, Products, TensorProducts
 from . import Cards, Found, Source, pieces, stem

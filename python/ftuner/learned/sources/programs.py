@@ -12,11 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import Error
-from ...latency.ftuner_rows import COLUMNS
+from ...latency.measurements.ftuner_rows import COLUMNS
+from ...latency.measurements.rows import LEAST_TIME, MOST_EXTENT, MOST_TIME, fold_of
+from ...latency.measurements.table import Table
 from ...latency.model import Launches, ProgramTree, model
-from ...latency.rows import LEAST_TIME, MOST_EXTENT, MOST_TIME, fold_of
-from ...latency.table import Table
-from ..dataset import KNOWN, MEASURED, PROXY, SYNTHETIC, Dataset, program_keys, read_programs, vectors
+from ..dataset import (
+    KNOWN,
+    MEASURED,
+    PROXY,
+    SYNTHETIC,
+    Dataset,
+    program_keys,
+    read_programs,
+    vectors,
+)
 from . import Cards, Found, Source, stem
 
 _FORMATS = (2, 3)

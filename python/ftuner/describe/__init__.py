@@ -1,0 +1,1 @@
+"""Descriptions for a reader: devices, explained plans, predicted times, work of functions."""

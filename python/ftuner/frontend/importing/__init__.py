@@ -1,0 +1,1 @@
+"""Lowering of models by torch-mlir, for `ftuner.frontend.torch` and `ftuner.frontend.onnx`."""

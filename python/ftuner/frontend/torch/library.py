@@ -1,0 +1,205 @@
+"""Functions that this process has compiled: each content once, whoever asks for it.
+
+Two products are one function where their texts differ in the function's name alone, and device and
+options are the same. Files that those name count by what they hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import ftuner
+from ftuner import compiler
+from ftuner.host import processes
+from ftuner.host.function import Function
+from ftuner.host.progress import Progress
+
+from .nodes import Unsupported
+from .report import update
+
+#: A function, or why there is none.
+Built = Function | ftuner.CompileError | Unsupported
+
+
+class Source(Protocol):
+    """One function, whose module in MLIR is its ``str()``."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def check_format(what: str, known: int, found: int) -> None:
+    """Raises `Error` for a text of another version than the known one, in what graphs keep."""
+    if found != known:
+        raise ftuner.Error(
+            f"expected {what} of format {known}, but got one of format {found}, which another"
+            " version of FTuner has written"
+        )
+
+
+def without_name(source: Source) -> str:
+    """The module's text, equal where nothing but the names of the functions differ."""
+    return str(source).replace(f"func.func @{source.name}(", "func.func @function(", 1)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What functions are compiled for: arguments of `ftuner.compile`."""
+
+    device: Any
+    emulate: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def identity(self) -> Hashable:
+        """Equal where the same text becomes the same function."""
+        # Where a library is kept does not change it.
+        options = {name: value for name, value in self.options.items() if name != "cache"}
+        return (
+            _content(self.device),
+            self.emulate,
+            tuple((name, _content(options[name])) for name in sorted(options)),
+            tuple(compiler.hash_files(options)),
+        )
+
+
+def _content(value: Any) -> Hashable:
+    """A value for comparison. What may be the path of a file counts with what the file holds."""
+    if isinstance(value, Mapping):
+        return json.dumps(value, sort_keys=True, default=repr)
+    if isinstance(value, (str, os.PathLike)):
+        try:
+            with open(value, "rb") as file:
+                return os.fspath(value), hashlib.sha256(file.read()).hexdigest()
+        except (OSError, ValueError):  # No file: a name, or an error that the compiler has words for.
+            return os.fspath(value)
+    return type(value).__name__, repr(value)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of a function, under the name that it was compiled with."""
+
+    name: str
+    built: Built
+
+    def named(self, name: str) -> Built:
+        """The same for a product that has another name."""
+        if isinstance(self.built, Function):
+            return self.built if self.built.__name__ == name else self.built.renamed(name)
+        if isinstance(self.built, Unsupported) or self.name == name:
+            return self.built
+
+        def rename(text: str) -> str:
+            return re.sub(rf"@{re.escape(self.name)}\b", f"@{name}", text)
+
+        return ftuner.CompileError(rename(str(self.built)), rename(self.built.diagnostics))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A function that a thread has undertaken to compile."""
+
+    function: Source
+    future: Future[_Outcome] = field(default_factory=Future)
+
+
+class Library:
+    """Compiles functions that are new, several at once, and keeps them.
+
+    Safe to call from many threads: what one of them compiles, others wait for. Errors are not kept,
+    so that whoever asks again gets the reason again.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[Hashable, _Task] = {}
+        self._lock = threading.Lock()
+
+    def get(self, functions: Sequence[Source], settings: Settings) -> list[Built]:
+        """The compiled functions, each under its own name.
+
+        Raises whatever `ftuner.compile` raises, other than `CompileError`.
+        """
+        identity = settings.identity()
+        keys = [(without_name(function), identity) for function in functions]
+        while True:
+            wanted: list[_Task] = []
+            mine: dict[Hashable, _Task] = {}
+            with self._lock:
+                for key, function in zip(keys, functions):
+                    if key not in self._tasks:
+                        self._tasks[key] = mine[key] = _Task(function)
+                    wanted.append(self._tasks[key])
+            if mine:
+                self._run(mine, settings)
+            try:
+                outcomes = [task.future.result() for task in wanted]
+            except CancelledError:
+                continue  # Another thread was interrupted before it had compiled this.
+            return [outcome.named(f.name) for outcome, f in zip(outcomes, functions)]
+
+    def _run(self, tasks: Mapping[Hashable, _Task], settings: Settings) -> None:
+        """Compiles what nobody else does, and tells how far it is."""
+
+        def work(key: Hashable) -> None:
+            task = tasks[key]
+            built = _compile(task.function, settings)
+            if isinstance(built, Function):
+                with update() as counts:
+                    counts.compiled += 1
+            if isinstance(built, ftuner.CompileError):
+                self._forget(key)
+            task.future.set_result(_Outcome(task.function.name, built))
+            progress.advance()
+
+        begin = time.monotonic()
+        what = f"compiling {len(tasks)} functions for torch.compile"
+        workers = min(len(tasks), _processors())
+        try:
+            with Progress(what, len(tasks)) as progress:
+                processes.for_each(work, tasks, workers)
+        finally:
+            with update() as counts:
+                counts.compile_seconds += time.monotonic() - begin
+            # What was not reached is for whoever asks next.
+            for key, task in tasks.items():
+                if not task.future.done():
+                    self._forget(key)
+                    task.future.cancel()
+
+    def _forget(self, key: Hashable) -> None:
+        with self._lock:
+            del self._tasks[key]
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _compile(function: Source, settings: Settings) -> Built:
+    try:
+        module = ftuner.compile(
+            str(function), device=settings.device, emulate=settings.emulate, **settings.options
+        )
+    except ftuner.CompileError as error:
+        return error
+    (compiled,) = module.functions.values()
+    simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
+    if simple:
+        return Unsupported("simple kernels beside the uKernels: " + ", ".join(simple))
+    return compiled
+
+
+#: What this process has compiled.
+LIBRARY = Library()
