@@ -23,14 +23,14 @@ import ftuner
 import ftuner.torch as ft
 from ftuner import locations
 from ftuner.cli import main
-from ftuner.frontend.torch import choice as choices
-from ftuner.frontend.torch import packaged
-from ftuner.frontend.torch.choice import Choice, Interval
-from ftuner.frontend.torch.inductor import joined_passes
+from ftuner.frontend.torch.hosts import packaged
+from ftuner.frontend.torch.hosts.inductor import joined_passes
+from ftuner.frontend.torch.hosts.operator import Recipe
+from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT, Interface
 from ftuner.frontend.torch.library import LIBRARY, Settings
-from ftuner.frontend.torch.linalg import Instruction, LinalgFunction, Range, product_function
-from ftuner.frontend.torch.operator import Recipe
-from ftuner.frontend.torch.packaged import PACKAGED_PRODUCT, Interface
+from ftuner.frontend.torch.regions import choice as choices
+from ftuner.frontend.torch.regions.choice import Choice, Interval
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
 
 from checks import COMPILER, relative_error
 
@@ -456,7 +456,7 @@ import sys
 import torch
 torch.ops.load_library(sys.argv[1])
 import ftuner.torch as ft
-from ftuner.frontend.torch.packaged import PACKAGED_PRODUCT
+from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT
 case = torch.load(sys.argv[2])
 print(float((PACKAGED_PRODUCT(*case[:3]) - case[3]).abs().max()), ft.report().calls)
 with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):

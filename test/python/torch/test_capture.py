@@ -17,7 +17,8 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch import capture, operator
+from ftuner.frontend.torch import capture
+from ftuner.frontend.torch.hosts import operator
 
 from checks import COMPILER, compile_model, relative_error
 

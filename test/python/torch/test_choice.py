@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.choice import Choice, Interval, Selector, describe
+from ftuner.frontend.torch.regions.choice import Choice, Interval, Selector, describe
 from ftuner.latency import vendor
 
 from checks import PRICED, relative_error, run_script

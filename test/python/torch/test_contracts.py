@@ -14,7 +14,7 @@ import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.library import Settings
 from ftuner.frontend.torch.regions import kernels
-from ftuner.frontend.torch.row_registry import ROW_RULES, row_rule
+from ftuner.frontend.torch.regions.row_registry import ROW_RULES, row_rule
 
 from checks import OPTIONS
 

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.host.function import Function
 from ftuner.frontend.torch import dynamo
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.host.function import Function
 
 from checks import COMPILER, check_model, compile_model, relative_error
 

@@ -311,7 +311,7 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
     """With sizes that are PyTorch's, and others, in one graph."""
     from dataclasses import replace
 
-    from ftuner.frontend.torch import choice as choices
+    from ftuner.frontend.torch.regions import choice as choices
 
     choose = choices.choose
 

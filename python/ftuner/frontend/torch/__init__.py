@@ -9,12 +9,12 @@ from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
 from .capture import capture_sizes
-from .cpp_library import build_library
 from .dynamo import backend
-from .export import ExportedModel, export
-from .inductor import InductorPass, inductor_pass
+from .exporting.export import ExportedModel, export
+from .hosts.cpp_library import build_library
+from .hosts.inductor import InductorPass, inductor_pass
+from .hosts.packaging import aoti_compile_and_package
 from .options import Options
-from .packaging import aoti_compile_and_package
 from .report import RejectedOp, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):

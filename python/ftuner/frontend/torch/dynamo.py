@@ -17,17 +17,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
 
-from .choice import Selector
-from .constants import restart_with_constants
 from .histograms import of_symbols
+from .hosts.constants import restart_with_constants
 from .hosts.host import Host, Part
-from .inductor import compile_with_inductor
-from .operator import call, call_pytorch, result_shape
+from .hosts.inductor import compile_with_inductor
+from .hosts.operator import call, call_pytorch, result_shape
+from .hosts.vectors import decompositions
 from .options import Options
+from .regions.choice import Selector
 from .regions.importing import Call
 from .replacement import replace_regions
 from .report import Report
-from .vectors import decompositions
 
 
 def _native(function: Any) -> Any:

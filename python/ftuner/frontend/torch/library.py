@@ -23,7 +23,7 @@ from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.progress import Progress
 
-from .nodes import Unsupported
+from .graph.nodes import Unsupported
 from .report import update
 
 #: A function, or why there is none.

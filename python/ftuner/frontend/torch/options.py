@@ -29,7 +29,7 @@ class Options:
     take: str = "faster"
     #: Reductions of rows, such as softmax, norms and sums, that FTuner computes: "always" all that it
     #: can, "never" none. "auto": with host "eager" all that it can, with "inductor" those that are
-    #: predicted to be faster than Inductor's kernel (`ftuner.frontend.torch.row_choice`).
+    #: predicted to be faster than Inductor's kernel (`ftuner.frontend.torch.regions.row_choice`).
     rows: str = "auto"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: that of `ftuner.compile` for tensors on the CPU, which run in the emulator.

@@ -20,10 +20,10 @@ from torch import fx
 
 from ftuner.latency import vendor
 
-from . import layout as lay
-from .choice import place_of
-from .hints import hint_of, sizes_of
-from .nodes import PRODUCTS, TYPES, flops_of, is_collective, launches_kernel
+from .graph import layout as lay
+from .graph.hints import hint_of, sizes_of
+from .graph.nodes import PRODUCTS, TYPES, flops_of, is_collective, launches_kernel
+from .regions.choice import place_of
 
 if TYPE_CHECKING:
     from .hosts.host import Part

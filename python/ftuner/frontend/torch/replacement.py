@@ -19,16 +19,16 @@ import ftuner
 from ftuner.describe import descriptions
 from ftuner.host.function import Function
 
-from . import layout as lay
 from .capture import note
-from .choice import Choice, Interval
-from .elementwise import fold_casts
+from .graph import layout as lay
+from .graph.layout import Extent
+from .graph.nodes import Unsupported, flops_of, hint, launches_kernel, rejection_reason
 from .hosts.host import Host, Part
-from .layout import Extent
 from .library import LIBRARY, Built, Settings
-from .nodes import Unsupported, flops_of, hint, launches_kernel, rejection_reason
 from .options import Options
 from .prediction import kernels_of, launches, layer_of, predict
+from .regions.choice import Choice, Interval
+from .regions.elementwise import fold_casts
 from .regions.growth import RegionFinder, constant_of
 from .regions.importing import ImportedRegion, import_region, range_of, replace_region
 from .regions.kernels import KernelOracle, find_regions

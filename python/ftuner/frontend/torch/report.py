@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ftuner.host.memory import torch_calls
 
 if TYPE_CHECKING:
-    from .choice import Interval
+    from .regions.choice import Interval
 
 
 @dataclass
@@ -228,7 +228,7 @@ class Report:
 
     def __str__(self) -> str:
         # That module counts, too.
-        from .choice import describe
+        from .regions.choice import describe
 
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"

@@ -21,7 +21,7 @@ from dataclasses import replace
 from ftuner.host.function import Function
 
 from .library import Built, Library, Settings, without_name
-from .linalg import LinalgFunction, Range
+from .regions.linalg import LinalgFunction, Range
 
 #: Rows that a function is compiled for where only one of them is known.
 OPEN = Range(1, None)

@@ -24,7 +24,7 @@ _WRITES = {
 
 def place_of(node: fx.Node) -> str | None:
     """`FILE:LINE` of the innermost line of a node that belongs to neither PyTorch nor FTuner."""
-    own = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
     frames = re.findall(r'File "([^"]+)", line (\d+), in', node.meta.get("stack_trace") or "")
     lines = [f"{file}:{line}" for file, line in frames if not file.startswith((*own, "<"))]
     return lines[-1] if lines else None

@@ -20,13 +20,13 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec
 
 import ftuner
 
-from ..importing import torch_mlir
+from ...importing import torch_mlir
+from ..graph import layout as lay
+from ..regions.importing import range_of
+from ..regions.linalg import Range
 from . import decompositions, effects, empties, refusals, size_checks, sizes, views
-from . import layout as lay
 from .folding import Weights, fold
-from .linalg import Range
 from .programs import Program, all_sizes, program_of
-from .regions.importing import range_of
 
 #: Constant tensors with more elements are arguments; others are part of kernels.
 _MAX_CONSTANT = 16
@@ -232,7 +232,7 @@ def _keep_model_line(node: fx.Node) -> None:
     if not trace:
         return
     frames = re.findall(r'File "([^"]+)", line (\d+), in (.*)', trace)
-    own = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
     lines = [frame for frame in frames if not frame[0].startswith(own)] or frames
     if lines:
         file, line, function = lines[-1]

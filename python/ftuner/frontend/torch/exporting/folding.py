@@ -21,7 +21,7 @@ from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 
-from . import layout as lay
+from ..graph import layout as lay
 
 #: Maximum bytes of a folded value that is larger than its weights.
 _FREE_BYTES = 2**16

@@ -27,8 +27,8 @@ from torch.fx.experimental import _config as size_options
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
-from ...errors import CompileError, Error
-from . import layout as lay
+from ....errors import CompileError, Error
+from ..graph import layout as lay
 
 #: A model's submodule in the module that is exported; a prefix of names of parameters.
 _MODEL = "model"

@@ -12,8 +12,8 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from ...errors import CompileError
-from ..importing.torch_mlir import NotLowered
+from ....errors import CompileError
+from ...importing.torch_mlir import NotLowered
 from .effects import place_of
 
 _BY_HAND = "write it in other operators, or compute it outside of the model and pass it as an argument"

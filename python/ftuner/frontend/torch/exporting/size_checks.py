@@ -23,7 +23,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 import ftuner
 
-from . import layout as lay
+from ..graph import layout as lay
 from .programs import Program
 from .sizes import Formulas, NotSupported, Number
 
@@ -252,7 +252,7 @@ def _tells_from_one(expression: Any) -> bool:
 
 def _place(stack: Any) -> str | None:
     """`FILE:LINE` of the innermost frame that belongs to neither PyTorch nor FTuner."""
-    own = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    own = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
     frames = getattr(stack, "_raw_tb", None) if not hasattr(stack, "summary") else stack.summary()
     for frame in reversed(frames or []):
         if not frame.filename.startswith(own) and not frame.filename.startswith("<"):

@@ -17,7 +17,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from . import layout as lay
+from ..graph import layout as lay
 
 aten = torch.ops.aten
 

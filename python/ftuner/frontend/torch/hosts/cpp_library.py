@@ -22,7 +22,7 @@ NAME = "libftuner_torch.so"
 #: The oldest PyTorch whose stable ABI has what the library needs: lists and texts.
 OLDEST = (2, 10)
 
-_SOURCES = Path(__file__).parent / "native"
+_SOURCES = Path(__file__).parents[1] / "native"
 _HEADER = "include/FTuner/Runtime/ftrt.h"
 
 

@@ -4,7 +4,7 @@ PyTorch calls an operator by a dispatch that takes longer than a launch, and wit
 as arguments. So Inductor's lowering of FTuner's operators writes the texts where its code is loaded,
 and calls what `bind` makes of them::
 
-    from ftuner.frontend.torch.graph_calls import bind as ftuner_bind
+    from ftuner.frontend.torch.hosts.graph_calls import bind as ftuner_bind
     ftuner_product_0 = ftuner_bind('product', (2, 0, 0), KEY, RECIPE)
     ...
     ftuner_product_0(arg0, arg1, out=buf0)
@@ -31,9 +31,9 @@ from torch.utils import _pytree as pytree
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
 
+from ..regions.choice import Selector
+from ..report import count_cached, count_cached_rows
 from . import operator
-from .choice import Selector
-from .report import count_cached, count_cached_rows
 
 
 def bind(
@@ -115,7 +115,7 @@ class _Call(ir.ExternKernel):
         while (parent := getattr(wrapper, "parent_wrapper", None)) is not None:
             wrapper = parent
         self.bound = self.python_kernel_name = "ftuner_" + re.sub(r"\W", "_", f"{name}_{texts[0]}")
-        wrapper.add_import_once("from ftuner.frontend.torch.graph_calls import bind as ftuner_bind")
+        wrapper.add_import_once("from ftuner.frontend.torch.hosts.graph_calls import bind as ftuner_bind")
         parts = (name, (len(tensors), len(scalars), sizes), *texts)
         wrapper.header.writeline(f"{self.bound} = ftuner_bind({', '.join(map(repr, parts))})")
 

@@ -9,8 +9,8 @@ from torch import fx
 
 from ftuner.host.function import Function
 
-from ..choice import Choice
 from ..library import Settings
+from ..regions.choice import Choice
 from ..regions.importing import Call, ImportedRegion
 from ..report import Report
 

@@ -27,14 +27,14 @@ import ftuner
 from ftuner import latency
 from ftuner.host import cache
 
-from .hosts.host import Host, Part
-from .library import Settings
+from ..library import Settings
+from ..options import Options
+from ..regions.importing import Call
+from ..replacement import replace_regions
+from ..report import Report, update
+from .host import Host, Part
 from .operator import Recipe, key_of, operator_of, remember
-from .options import Options
 from .packaging import PackagedHost, share_sizes
-from .regions.importing import Call
-from .replacement import replace_regions
-from .report import Report, update
 from .vectors import decompositions
 
 
@@ -128,7 +128,7 @@ def _set_value(node: fx.Node) -> None:
 def _sources() -> str:
     """Hash of the modules that decide what becomes of a graph: these, and those of the prices."""
     digest = hashlib.sha256()
-    for folder in (Path(__file__).parent, Path(latency.__file__).parent):
+    for folder in (Path(__file__).parents[1], Path(latency.__file__).parent):
         for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()

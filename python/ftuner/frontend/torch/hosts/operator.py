@@ -40,13 +40,13 @@ from torch import Tensor
 
 import ftuner
 
-from .capture import note
-from .choice import Selector
-from .library import LIBRARY, Settings, check_format
-from .linalg import LinalgFunction
-from .nodes import Unsupported
-from .regions.steps import KINDS
-from .report import count_cached, count_cached_rows, count_call, count_pytorch_call
+from ..capture import note
+from ..graph.nodes import Unsupported
+from ..library import LIBRARY, Settings, check_format
+from ..regions.choice import Selector
+from ..regions.linalg import LinalgFunction
+from ..regions.steps import KINDS
+from ..report import count_cached, count_cached_rows, count_call, count_pytorch_call
 
 #: The version of the text of a recipe.
 FORMAT = 2

@@ -30,9 +30,9 @@ from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.signature import Value
 
-from .library import check_format
+from ..library import check_format
+from ..report import count_cached
 from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape
-from .report import count_cached
 
 #: The version of the text of an interface.
 FORMAT = 1

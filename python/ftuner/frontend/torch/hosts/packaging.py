@@ -14,13 +14,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import ftuner
 
-from . import layout as lay
+from ..graph import layout as lay
+from ..options import Options
+from ..regions.importing import Call
+from ..report import Report
 from .cpp_library import build_library
-from .hosts.host import Host, Part
-from .options import Options
+from .host import Host, Part
 from .packaged import PACKAGED_PRODUCT, Interface
-from .regions.importing import Call
-from .report import Report
 
 
 class PackagedHost(Host):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from .nodes import TYPES
+from ..graph.nodes import TYPES
 
 aten = torch.ops.aten
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from . import layout as lay
-from .layout import Extent
+from ..graph import layout as lay
+from ..graph.layout import Extent
 
 if TYPE_CHECKING:
-    from .regions.region import Region
+    from .region import Region
 
 aten = torch.ops.aten
 

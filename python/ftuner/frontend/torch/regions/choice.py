@@ -26,12 +26,13 @@ from ftuner.describe.work import evaluate
 from ftuner.host.function import Function
 from ftuner.latency import vendor
 
-from . import alternative, layout as lay
-from .library import Settings, check_format
-from .nodes import PRODUCTS, aten
+from ..graph import layout as lay
+from ..graph.nodes import PRODUCTS, aten
+from ..library import Settings, check_format
+from . import alternative
 
 if TYPE_CHECKING:
-    from .regions.importing import ImportedRegion
+    from .importing import ImportedRegion
 
 #: The version of the text of a choice.
 FORMAT = 2

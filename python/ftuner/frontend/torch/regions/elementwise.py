@@ -9,11 +9,11 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from .layout import COPIES, VIEWS, stride_of
+from ..graph.layout import COPIES, VIEWS, stride_of
+from ..graph.nodes import Unsupported, is_write
 from .linalg import FALSE, Value
-from .nodes import Unsupported, is_write
 from .pointwise import RULES, Emitter, emit
-from .regions.steps import KINDS, Body
+from .steps import KINDS, Body
 
 aten = torch.ops.aten
 prims = torch.ops.prims

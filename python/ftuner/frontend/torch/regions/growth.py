@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from .. import layout as lay
-from ..elementwise import COMPARISONS, OPERAND, elementwise_body, is_elementwise, rounded
-from ..layout import Dims, Extent, Loop
-from ..nodes import Unsupported, is_cpu_scalar, is_write
+from ..graph import layout as lay
+from ..graph.layout import Dims, Extent, Loop
+from ..graph.nodes import Unsupported, is_cpu_scalar, is_write
+from .elementwise import COMPARISONS, OPERAND, elementwise_body, is_elementwise, rounded
 from .region import PURE_VIEWS, Region, RegionKind, State
 from .steps import Tensor
 

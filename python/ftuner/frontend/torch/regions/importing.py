@@ -20,13 +20,13 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from .. import layout as lay
-from ..alternative import Alternative, alternative_of
-from ..hints import MAX_EXTENT
+from ..graph import layout as lay
+from ..graph.hints import MAX_EXTENT
+from ..graph.layout import Dims, Extent, Loop, join_loops
+from ..graph.nodes import Unsupported
 from ..histograms import Histogram, of_extent
-from ..layout import Dims, Extent, Loop, join_loops
-from ..linalg import LinalgFunction, Operand, Operator, Range, Size
-from ..nodes import Unsupported
+from .alternative import Alternative, alternative_of
+from .linalg import LinalgFunction, Operand, Operator, Range, Size
 from .region import Region, Source
 from .steps import KINDS, Step, Tensor
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
+from ..graph.nodes import Unsupported
 from .linalg import Instruction, Value
-from .nodes import Unsupported
 
 aten = torch.ops.aten
 

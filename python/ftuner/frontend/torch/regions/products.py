@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from torch import fx
 
-from .. import choice as choices
-from .. import layout as lay
-from ..layout import Access, Dims, Layout, Loop, join_loops
-from ..linalg import Instruction, Value
-from ..nodes import PRODUCTS, TAKEN_TYPES, TYPES, Unsupported, is_product
-from ..pointwise import RULES, Emitter
+from ..graph import layout as lay
+from ..graph.layout import Access, Dims, Layout, Loop, join_loops
+from ..graph.nodes import PRODUCTS, TAKEN_TYPES, TYPES, Unsupported, is_product
+from . import choice as choices
 from .growth import RegionFinder, check_device
+from .linalg import Instruction, Value
+from .pointwise import RULES, Emitter
 from .region import Context, Refuse, Region, RegionKind, Rejected, Source, State
 from .steps import Step, Tensor
 
 if TYPE_CHECKING:
     from ftuner.host.function import Function
 
-    from ..choice import Choice
+    from .choice import Choice
     from .importing import ImportedRegion
 
 #: Loops that a workload has room for: m, n, k and three batch axes.

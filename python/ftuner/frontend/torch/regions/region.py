@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
-from .. import layout as lay
-from ..elementwise import is_elementwise
-from ..layout import Dims, Extent, Layout, Loop
-from ..linalg import Range
-from ..nodes import Unsupported, is_cpu_scalar
+from ..graph import layout as lay
+from ..graph.layout import Dims, Extent, Layout, Loop
+from ..graph.nodes import Unsupported, is_cpu_scalar
+from .elementwise import is_elementwise
+from .linalg import Range
 from .steps import KINDS, Step, Steps, Tensor
 
 if TYPE_CHECKING:
     from ftuner.host.function import Function
 
-    from ..choice import Choice
+    from .choice import Choice
     from ..hosts.host import Host
     from ..library import Settings
     from ..options import Options

@@ -14,8 +14,8 @@ import math
 from ftuner.host.function import Function
 from ftuner.latency import looping_rows
 
+from ..library import Settings
 from .choice import planned_workload
-from .library import Settings
 from .linalg import LinalgFunction, Operand, Range
 
 #: Inductor's kernels hold rows of at most so many elements, where it knows that

@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import fx
 
-from .layout import Dims, Layout, Loop
-from .nodes import Unsupported
+from ..graph.layout import Dims, Layout, Loop
+from ..graph.nodes import Unsupported
 
 
 @dataclass(frozen=True)

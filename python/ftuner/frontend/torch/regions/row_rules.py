@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from .layout import Dims, Extent, shape_of
+from ..graph.layout import Dims, Extent, shape_of
+from ..graph.nodes import Unsupported
 from .linalg import COUNT, LAST, POSITION, Value
-from .nodes import Unsupported
 from .pointwise import Emitter
-from .regions.steps import FLOATS, KINDS, Body, Steps, Tensor
 from .row_registry import (
     arguments_of, channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
     split_groups,
 )  # fmt: skip
+from .steps import FLOATS, KINDS, Body, Steps, Tensor
 
 aten = torch.ops.aten
 

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import fx
 
-from .. import layout as lay
-from .. import row_choice
-from ..elementwise import is_elementwise
-from ..layout import Access, Dims, Extent, Layout
-from ..linalg import Range
-from ..nodes import Unsupported
-from ..row_registry import ROW_RULES, Reduced, arguments_of, is_reduction, operand_of_rows
-from .. import row_rules as _  # Registers the rules.
+from ..graph import layout as lay
+from ..graph.layout import Access, Dims, Extent, Layout
+from ..graph.nodes import Unsupported
+from . import row_choice, row_rules  # noqa: F401: that module registers the rules.
+from .elementwise import is_elementwise
 from .growth import RegionFinder, check_device
+from .linalg import Range
 from .region import PURE_VIEWS, Context, Refuse, Region, RegionKind, Rejected, Source, State
+from .row_registry import ROW_RULES, Reduced, arguments_of, is_reduction, operand_of_rows
 from .steps import FLOATS, KINDS, Step, Tensor
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from ..layout import Dims, Layout, Loop
-from ..linalg import Instruction, Value
-from ..pointwise import Emitter
+from ..graph.layout import Dims, Layout, Loop
+from .linalg import Instruction, Value
+from .pointwise import Emitter
 
 #: Elements of tensors, and what MLIR calls them.
 KINDS = {
