@@ -120,7 +120,7 @@ def test_without_a_compiler_regions_stay_whole(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_functions_that_the_compiler_refuses() -> None:
-    """They count as one kernel, so that their compilation says why."""
+    """They count as one kernel, so that their compilation says why; others are asked about alone."""
     oracle = kernels.KernelOracle(Settings("h200", True))
     oracle.note(["module {", "module { func.func @function() { return } }"])
     oracle.ask()

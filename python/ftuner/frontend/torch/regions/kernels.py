@@ -109,7 +109,8 @@ def _formation_options(settings: Settings) -> str | None:
 
 
 def _form(texts: Sequence[str], options: str) -> list[bool]:
-    """Whether each function is one kernel. The compilation tells the errors of those that are refused."""
+    """Returns for each function whether it is one kernel; true for those that the compiler refuses, whose
+    compilation says why."""
     named = (
         text.replace("func.func @function(", f"func.func @region_{number}(", 1)
         for number, text in enumerate(texts)
@@ -120,6 +121,8 @@ def _form(texts: Sequence[str], options: str) -> list[bool]:
         with open(path, "w", encoding="utf-8") as file:
             file.write(_SEPARATOR.join(named))
         done = processes.run([str(tool), path, "--split-input-file", f"--ftuner-form={options}"])
+    if done.returncode != 0 and len(texts) > 1:
+        return [answer for text in texts for answer in _form([text], options)]
     answers = [True] * len(texts)
     for part in done.stdout.decode().split("func.func @region_")[1:]:
         number, launching = int(part[: part.index("(")]), _LAUNCHING.findall(part)
