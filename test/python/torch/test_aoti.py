@@ -30,9 +30,10 @@ from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT, Interface
 from ftuner.frontend.torch.library import LIBRARY, Settings
 from ftuner.frontend.torch.regions import choice as choices
 from ftuner.frontend.torch.regions.choice import Choice, Interval
-from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 
 from checks import COMPILER, relative_error
+from product_functions import product_function
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "torch"
 sys.path.insert(0, str(EXAMPLE))

@@ -14,12 +14,13 @@ from torch._dynamo.utils import counters
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.frontend.torch.weight_rows import WeightRowFunctions
 from ftuner.host.memory import torch_calls
 
 from checks import OPTIONS, compile_model, load_script, relative_error
 from scale import SCALE
+from functions import product_function
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -24,9 +24,10 @@ import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.hosts import operator
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 
 from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script
+from product_functions import product_function
 
 INDUCTOR = {**OPTIONS, "host": "inductor"}
 

@@ -16,10 +16,11 @@ import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import dynamo
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.host.function import Function
 
 from checks import COMPILER, check_model, compile_model, relative_error
+from product_functions import product_function
 
 SETTINGS = Settings("h200", True, COMPILER)
 

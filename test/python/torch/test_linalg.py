@@ -7,7 +7,9 @@ import struct
 
 import pytest
 
-from ftuner.frontend.torch.regions.linalg import Instruction, Range, format_constant, product_function
+from ftuner.frontend.torch.regions.linalg import Instruction, Range, format_constant
+
+from product_functions import product_function
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, math.pi, 1e-45, 3.4028234663852886e38, 1e-7])

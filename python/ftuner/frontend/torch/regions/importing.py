@@ -373,6 +373,7 @@ def _argument(
     if source.order is not None:
         node = graph.call_function(aten.permute.default, (node, list(source.order)))
     elif not source.is_dense:
-        options = {"memory_format": torch.contiguous_format}
-        node = graph.call_function(aten.clone.default, (node,), options)
+        node = graph.call_function(
+            aten.clone.default, (node,), {"memory_format": torch.contiguous_format}
+        )
     return node if shape is None else graph.call_function(aten.view.default, (node, shape))

@@ -175,42 +175,6 @@ class LinalgFunction:
         return _Printer(self).text()
 
 
-def product_function(
-    name: str,
-    loops: tuple[Size, ...],
-    lhs: tuple[int, ...],
-    rhs: tuple[int, ...],
-    *,
-    extras: tuple[tuple[int, ...], ...] = (),
-    epilogue: tuple[Instruction, ...] = (),
-    result: Value = "x0",
-    types: tuple[str, ...],
-    result_type: str = "f32",
-    num_scalars: int = 0,
-    symbols: tuple[tuple[str, Range], ...] = (),
-) -> LinalgFunction:
-    """A product of two matrices, or batches of them, and its epilogue.
-
-    Args:
-        epilogue: instructions on the product, ``x0``, and elements of the extras, ``x1``, ….
-        types: types of lhs, rhs and the extras.
-    """
-    space = tuple(range(len(loops) - 1))
-    arguments = (lhs, rhs, *extras)
-    given = [
-        Operand(f"arg{number}", walk, kind)
-        for number, (walk, kind) in enumerate(zip(arguments, types))
-    ]
-    product = Operator(
-        tuple(given[:2]), (Instruction("arith.mulf", ("x0", "x1")),), "v0", space, "f32", "arith.addf"
-    )
-    operators, last = (product,), Operand("t0", space, "f32")
-    if epilogue or result != "x0" or result_type != "f32":
-        operators += (Operator((last, *given[2:]), epilogue, result, space, result_type),)
-        last = Operand("t1", space, result_type)
-    return LinalgFunction(name, loops, arguments, types, num_scalars, operators, (last,), symbols)
-
-
 def tensor_type(sizes: Iterable[Size], element: str) -> str:
     """The type of a tensor; sizes that have names are dynamic."""
     return "tensor<" + "".join(f"{s if isinstance(s, int) else '?'}x" for s in sizes) + f"{element}>"
