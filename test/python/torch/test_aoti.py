@@ -31,6 +31,7 @@ from ftuner.frontend.torch.library import LIBRARY, Settings
 from ftuner.frontend.torch.regions import choice as choices
 from ftuner.frontend.torch.regions.choice import Choice, Interval
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.host import native_libraries
 
 from checks import COMPILER, relative_error
 from product_functions import product_function
@@ -297,7 +298,7 @@ def compile_product(function: LinalgFunction) -> tuple[bytes, Interface]:
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
     data = built.module.library_path.read_bytes()
-    return data, Interface.of(built, function.result_sizes, data)
+    return data, Interface.of(built, function.result_sizes[0], data)
 
 
 def as_tensor(data: bytes) -> Tensor:
@@ -616,8 +617,8 @@ def test_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(built, ftuner.Function)
     for name, least in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
         monkeypatch.setattr(packaged, name, least)
-        Interface.of(built, product().result_sizes, data)
+        Interface.of(built, product().result_sizes[0], data)
         monkeypatch.setattr(packaged, name, least - 1)
         with pytest.raises(ftuner.Error, match="expected at most"):
-            Interface.of(built, product().result_sizes, data)
+            Interface.of(built, product().result_sizes[0], data)
         monkeypatch.undo()

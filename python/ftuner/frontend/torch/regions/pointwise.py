@@ -135,7 +135,7 @@ RULES |= {
 }
 
 
-@rule(aten.clone.default, aten.contiguous.default, aten.alias.default, aten.detach.default)
+@rule(aten.clone.default, aten.alias.default, aten.detach.default)
 def identity(b: Emitter, x: Value, memory_format: Any = None) -> Value:
     return x
 
