@@ -20,7 +20,7 @@ from ftuner.host.memory import torch_calls
 
 from checks import OPTIONS, compile_model, load_script, relative_error
 from scale import SCALE
-from functions import product_function
+from product_functions import product_function
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")

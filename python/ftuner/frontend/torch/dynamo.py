@@ -51,12 +51,12 @@ class Kernel(torch.nn.Module):
         self.selector = selector
 
     def forward(self, *arguments: Any) -> Any:
-        behind = self.num_tensors + self.num_scalars
-        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : behind]
+        num_inputs = self.num_tensors + self.num_scalars
+        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : num_inputs]
         if self.selector is None or self.selector.is_ftuners(tensors):
             return call(self.function, tensors, scalars, gives_list=self.gives_list)
         shape = result_shape(self.sizes, tensors)
-        return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
+        return call_pytorch(self.selector, tensors, scalars, arguments[num_inputs:], shape)
 
     def bind(self, argument_count: int) -> Callable[..., Any]:
         """Makes the same call without Python in common calls."""

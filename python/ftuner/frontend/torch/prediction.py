@@ -94,7 +94,7 @@ def predict(
 
 
 def launches(kernels: Iterable[Kernel]) -> Counter[str]:
-    """How many of the kernels each layer of a model launches.
+    """The number of kernels that each layer of a model launches.
 
     A layer is named by the path of its module up to the first number, such as `encoder.layer.3`; kernels
     in none, and those of gradients, have the name "".

@@ -22,7 +22,7 @@ class RejectedOp:
 
     operator: str
     reason: str
-    #: Where the model computes it: the last line of its stack, if known.
+    #: The place in the model: the last line of the stack, if known.
     location: str
     #: Advice that brings it to FTuner, if there is any that the reason does not tell.
     hint: str = ""
@@ -112,7 +112,7 @@ class Report:
     #: Operators that stay with PyTorch, products among them, and how many of each. Each launches a
     #: kernel or more; views, which launch none, do not count.
     operators: dict[str, int] = field(default_factory=dict)
-    #: The same for graphs that Inductor compiles. It joins them to kernels of its own, which are
+    #: Operators in graphs that Inductor compiles. It joins them to kernels of its own, which are
     #: fewer.
     inductor_operators: dict[str, int] = field(default_factory=dict)
     #: Kernels that Inductor made, in graphs from PyTorch's caches, too.
@@ -134,7 +134,7 @@ class Report:
     #: Calls where PyTorch's operators ran instead, since they are predicted to be faster.
     pytorch_calls: int = 0
     copied_arguments: int = 0
-    #: Why Python's code runs in calls, such as the lack of a C++ compiler; empty where it does not.
+    #: The reason why Python's code runs in calls, such as the lack of a C++ compiler; else empty.
     python_calls: str = ""
 
     def kind(self, name: str) -> KindCounts:
@@ -182,7 +182,7 @@ class Report:
 
     @property
     def pytorch_kernels(self) -> int:
-        """How many kernels stay with PyTorch, one for each operator."""
+        """The number of kernels that stay with PyTorch, one for each operator."""
         return sum(self.operators.values())
 
     @property
@@ -204,7 +204,7 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What is said where FTuner computes little; empty elsewhere."""
+        """A warning if FTuner computes little; else empty."""
         if self.breaks and not self.products:
             return "FTuner was given no product"
         share = self.flops_share
@@ -318,10 +318,10 @@ def _times(count: int) -> str:
 #: Below this share of the FLOPs of products there is a warning.
 SMALL_SHARE = 0.5
 
-#: What PyTorch's compiler says of parts of a model that it cannot take.
+#: Counters of PyTorch's compiler for parts of a model that it cannot take.
 _BREAKS = ("unimplemented", "graph_break")
 _report = Report()
-#: What had been said when the counts began.
+#: Breaks that were known when the counts began.
 _breaks_before: dict[str, int] = {}
 _lock = threading.Lock()
 
@@ -361,7 +361,7 @@ def count_cached_rows(name: str) -> None:
 
 
 def _breaks() -> dict[str, int]:
-    """What was said since the process began: what was met, and hints of what to do."""
+    """Breaks since the process began, with PyTorch's explanations and hints, and their numbers."""
     from torch._dynamo.utils import counters
 
     found: dict[str, int] = {}

@@ -74,7 +74,7 @@ class WeightRowFunctions:
     ) -> list[LinalgFunction]:
         with self._lock:
             known = dict(self._known)
-        # Those of these functions that have a range come before what the library has.
+        # Functions of this request that have a range come before the library's.
         known |= {_key(function, identity): function for function in functions if _has_range(function)}
         chosen = list(functions)
         for position, function in enumerate(functions):
@@ -90,12 +90,12 @@ class WeightRowFunctions:
 
 
 def _has_range(function: LinalgFunction) -> bool:
-    """Whether a weight is multiplied with a number of rows that is a symbol."""
+    """Returns whether a weight is multiplied with a number of rows that is a symbol."""
     return function.rows_of_weight is not None and bool(function.symbols)
 
 
 def _key(function: LinalgFunction, identity: Hashable) -> Hashable:
-    """Equal where nothing differs but the name and the rows."""
+    """A key that is equal if only the name and the rows differ."""
     return without_name(with_rows(function, OPEN)), identity
 
 
@@ -104,5 +104,5 @@ def _holds(function: LinalgFunction, rows: int) -> bool:
     return known.lower <= rows and (known.upper is None or rows <= known.upper)
 
 
-#: What this process has compiled for ranges of rows.
+#: The functions that this process has compiled for ranges of rows.
 WEIGHT_ROWS = WeightRowFunctions()

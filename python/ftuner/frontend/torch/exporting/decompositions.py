@@ -1,4 +1,4 @@
-"""What PyTorch's operators become before torch-mlir's importer sees them.
+"""Decompositions of PyTorch's operators for torch-mlir's importer.
 
 torch-mlir lowers most operators of ATen itself, and some of them better than PyTorch
 decomposes them: `linear` keeps its batch, `layer_norm` and `softmax` have lowerings of
@@ -182,7 +182,7 @@ def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Any:
 
 
 def _normalized(x: Tensor, dims: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """What has mean 0 and variance 1 over some dimensions, in f32; mean and 1 / deviation."""
+    """A tensor scaled to mean 0 and variance 1 over some dimensions, in f32; mean and 1 / deviation."""
     wide = x.float() if x.element_size() < 4 else x
     variance, mean = _var_mean(wide, dims, correction=0, keepdim=True)
     scale = torch.rsqrt(variance + eps)
@@ -239,7 +239,7 @@ def _norm_of_batch(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of one image alone, as in instance norm, statistics are over its last dimensions."""
+    """The norm of a batch; statistics of a single image, as in instance norm, are over its last dimensions."""
     dims = [*([] if x.shape[0] == 1 else [0]), *range(2, x.dim())]
     y, mean, scale = _normalized(x, dims, eps)
     return _affine(y, weight, bias).to(x.dtype), mean.flatten(), scale.flatten()

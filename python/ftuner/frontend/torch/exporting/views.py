@@ -85,7 +85,7 @@ def rewrite_views(program: ExportedProgram) -> None:
 
 
 def _rewrite(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """What a view becomes; nodes have their values as `meta["val"]`."""
+    """The replacement of a view; nodes have their values as `meta["val"]`."""
     source: Any = node.args[0]
     sizes: Any = node.args[1]
     shape, result = lay.shape_of(source), lay.shape_of(node)

@@ -90,7 +90,7 @@ def operand_of(node: fx.Node, position: int = 0) -> fx.Node:
 
 
 def is_transposed(rhs: fx.Node) -> bool:
-    """Whether the right factor of a product is contiguous along K in memory. Adds no guard."""
+    """Returns whether the right factor of a product is contiguous along K in memory. Adds no guard."""
     return stride_of(rhs.meta["val"].stride()[-2]) == 1
 
 
@@ -267,7 +267,7 @@ def step_forward(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
 
 
 def is_contiguous(node: fx.Node) -> bool:
-    """Whether a tensor is surely row-major and without gaps. Adds no guard."""
+    """Returns whether a tensor is surely row-major and without gaps. Adds no guard."""
     step: Extent = 1
     extents = shape_of(node)
     for extent, stride in reversed(list(zip(extents, node.meta["val"].stride()))):
@@ -313,7 +313,7 @@ def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
 
 
 def accesses(layout: Layout, node: fx.Node, dims: Dims) -> list[Access]:
-    """Where to read an operand, best first.
+    """The tensors to read an operand from, best first.
 
     Best is a tensor that lies contiguous before as many copies as possible, then
     the one with the fewest views in between. The last is the operand itself, of

@@ -47,14 +47,14 @@ def bind(
     packet = getattr(torch.ops.ftuner, name)
     tensor_count, scalar_count, _ = counts
     overload = packet.scalars if scalar_count else packet.default
-    behind = tensor_count + scalar_count
+    num_inputs = tensor_count + scalar_count
     selector = Selector.read(choice[0]) if choice else None
     is_rows = name == "row_reduction"
     count = count_cached_rows if is_rows else count_cached
 
     def call_operator(*arguments: Any, out: torch.Tensor | None = None) -> Any:
-        sizes = [[*arguments[behind:]]] if choice else []
-        tensors, scalars = [*arguments[:tensor_count]], [*arguments[tensor_count:behind]]
+        sizes = [[*arguments[num_inputs:]]] if choice else []
+        tensors, scalars = [*arguments[:tensor_count]], [*arguments[tensor_count:num_inputs]]
         if out is None:
             return overload(tensors, scalars, *sizes, key, recipe, *choice)
         if torch._C._len_torch_dispatch_stack():

@@ -1,4 +1,4 @@
-"""What replacement needs of a host, and what it gives it."""
+"""The interface between replacement and hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part:
     imported: ImportedRegion
     function: Function
     settings: Settings
-    #: Who computes which sizes; None: FTuner all of them.
+    #: The choice of who computes which sizes; None: FTuner all of them.
     choice: Choice | None = None
 
     @property
@@ -32,13 +32,13 @@ class Part:
 
 
 class Host(ABC):
-    """Who runs a graph: how it calls functions, and what it does with the rest."""
+    """The runner of a graph, which calls functions and computes the rest."""
 
-    #: Whether it makes one kernel of pointwise operators that follow each other.
+    #: True if it makes one kernel of pointwise operators that follow each other.
     joins: bool
-    #: Whether it calls functions of rows.
+    #: True if it calls functions of rows.
     takes_rows: bool = True
-    #: Whether PyTorch may compute some sizes of a product, and FTuner the others.
+    #: True if PyTorch may compute some sizes of a product, and FTuner the others.
     alternates: bool = True
 
     @abstractmethod
@@ -47,4 +47,4 @@ class Host(ABC):
 
     @abstractmethod
     def operators(self, counts: Report) -> dict[str, int]:
-        """Where the operators are counted that the host runs."""
+        """The part of the report that counts the operators that the host runs."""

@@ -38,7 +38,7 @@ from .packaging import PackagedHost, share_sizes
 from .vectors import decompositions
 
 
-#: Whether a graph is one of training, as far as who compiles it says so.
+#: Training graphs set this, as far as the compilation says that they are.
 _is_training = contextvars.ContextVar("is_training", default=False)
 
 
@@ -206,7 +206,7 @@ def compile_with_inductor(
 ) -> Callable[..., Any]:
     """A graph of Dynamo, compiled by Inductor with its products computed by FTuner.
 
-    Inductor's configuration is another one for this graph alone.
+    Inductor's configuration differs for this graph only.
     """
     from torch._inductor import config
     from torch._inductor.compile_fx import compile_fx

@@ -124,7 +124,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a function is compiled from, and its results."""
+    """Source and settings of a function, and its results."""
 
     name: str
     mlir: str
@@ -275,13 +275,13 @@ def _fake_chosen_product(
     return _fake_product(tensors, scalars, key, recipe)
 
 
-#: What compilers of PyTorch know of the operator, as far as this version of it has names for that.
+#: Tags for PyTorch's compilers, as far as this version of PyTorch has them.
 TAGS = (
     "pt2_compliant_tag",
     # Tensors come as the graph says that they lie, so that none is copied at calls.
     "needs_exact_strides",
 )
-#: Of calls with scalars: the host reads these when it launches.
+#: Tags of calls with scalars, which the host reads when it launches.
 TAGS_OF_SCALARS = (*TAGS, "cudagraph_unsafe")
 
 _definitions = torch.library.Library("ftuner", "DEF")  # type: ignore[no-untyped-call]

@@ -5,8 +5,8 @@ themselves. Each is one constant tensor with the bytes of its library, however m
 
     ftuner::packaged_product(Tensor[] arguments, Tensor library, str interface) -> Tensor
 
-The arguments are tensors, and behind them scalars as tensors of one element. `interface` is the text of an `Interface`: how the function is called, and what the library's bytes
-are. Programs without Python have the same operator from libftuner_torch.so
+The arguments are tensors, and after them scalars as tensors of one element. `interface` is the text of an
+`Interface`, which says how the function is called and has the size and the hash of the library. Programs without Python have the same operator from libftuner_torch.so
 (native/ftuner_torch.cpp), which reads the same text.
 """
 
@@ -37,13 +37,13 @@ from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape
 #: The version of the text of an interface.
 FORMAT = 1
 
-#: What libftuner_torch.so passes to functions at most: scalars, and pointers and sizes.
+#: Maximum numbers of scalars, and of pointers and sizes, that libftuner_torch.so passes to functions.
 MAX_SCALARS, MAX_INTEGERS = 8, 128
 
 
 @dataclass(frozen=True)
 class Interface:
-    """How a packaged function is called.
+    """The interface of a packaged function.
 
     Its text is one line of `key=value`, separated by spaces::
 
@@ -81,7 +81,7 @@ class Interface:
     def of(
         function: Function, sizes: tuple[int | tuple[int, int], ...], library: builtins.bytes
     ) -> Interface:
-        """Of a function in a library. Raises `Error` where the interface has no words for it."""
+        """The interface of a function in a library. Raises `Error` if no text can express it."""
         signature = function.full_signature
         tensors = [value for value in signature.arguments if value.is_tensor]
         scalars = [value for value in signature.arguments if not value.is_tensor]

@@ -1,4 +1,4 @@
-"""Who computes which sizes of a product: FTuner, or PyTorch's own operators.
+"""The choice between FTuner and PyTorch's own operators for each size of a product.
 
 The dispatch of a function has intervals of sizes, each with the kernels of one family. For each of
 them the predicted times of FTuner's kernel and of PyTorch's operators are compared, at the shapes
@@ -126,7 +126,7 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
 
 
 def _continues(one: Interval, other: Interval) -> bool:
-    """Whether the other has the next sizes along one axis, and those of one along all others."""
+    """Returns whether the other interval has the next sizes along one axis, and equal ones along the rest."""
     limits = list(zip(one.least, one.most, other.least, other.most))
     return one.is_ftuners == other.is_ftuners and (
         [high + 1 == next_low for low, high, next_low, _ in limits if high is not None].count(True)
@@ -137,7 +137,7 @@ def _continues(one: Interval, other: Interval) -> bool:
 
 @dataclass(frozen=True)
 class Choice:
-    """Who computes which sizes, and how the extents follow from the arguments.
+    """The choice of who computes which sizes, and how extents follow from the arguments.
 
     Attributes:
         intervals: the first that holds the extents decides; without one it is PyTorch.
@@ -151,11 +151,11 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether FTuner computes all intervals."""
+        """Returns whether FTuner computes all intervals."""
         return all(interval.is_ftuners for interval in self.intervals)
 
     def whole(self) -> Choice:
-        """The same for those who cannot take turns: all sizes are of one side.
+        """The choice for hosts that cannot take turns: all sizes are of one side.
 
         It is FTuner's where the geometric mean of its times is at most PyTorch's, and FTuner has an
         interval.
@@ -166,7 +166,7 @@ class Choice:
         return replace(self, intervals=tuple(intervals))
 
     def is_ftuners(self, sizes: Sequence[int]) -> bool:
-        """Whether FTuner computes these `sizes`, which are in their order."""
+        """Returns whether FTuner computes these `sizes`, which are in their order."""
         interval = self.interval_at(sizes)
         return interval is not None and interval.is_ftuners
 
@@ -218,7 +218,7 @@ class Selector:
         return self.decide(tuple(tensors[argument].shape[dim] for argument, dim in self._places))
 
     def decide(self, sizes: tuple[int, ...]) -> bool:
-        """Whether FTuner computes these sizes of the places."""
+        """Returns whether FTuner computes these sizes of the places."""
         known = self._known.get(sizes)
         if known is None:
             known = self._known[sizes] = self._choice.is_ftuners(sizes)
@@ -229,14 +229,14 @@ class Selector:
 class SurroundingLaunches:
     """PyTorch's launches beside the kernel of a product, and the elements that they move."""
 
-    #: Copies of operands, and of a summand that is no vector.
+    #: Copies of operands, and of a summand that is not a vector.
     lhs_copies: int
     rhs_copies: int
     summand_copies: int
     #: Operators after the product, and the tensors of the result's shape that they read.
     operators: int
     extras: int
-    #: Whether the product reads its right factor along K.
+    #: True if the product reads its right factor along K.
     is_transposed: bool
 
 
@@ -274,7 +274,7 @@ def _copies(node: Any, source: Any) -> int:
 def choose(
     imported: ImportedRegion, function: Function, settings: Settings, joins: bool
 ) -> Choice | None:
-    """Who computes which sizes of a region; None where nothing is known of PyTorch's time.
+    """Chooses who computes which sizes of a region; None if nothing is known of PyTorch's time.
 
     ``joins`` says that the host makes one kernel of pointwise operators. If it would be faster with
     the whole region than FTuner and single operators of PyTorch taking turns, FTuner has no interval.

@@ -22,7 +22,7 @@ prims = torch.ops.prims
 COMPARISONS: set[Any] = set()
 #: A rule gets the emitter and the operands, of which booleans are i1.
 BOOLEAN_RULES: dict[Any, Callable[..., Value]] = {}
-#: Of these the operands that may be booleans, by place; all others are made numbers.
+#: Positions of operands that may be booleans, by operator; all others are made numbers.
 _CONDITIONS: dict[Any, tuple[int, ...]] = {
     aten.where.self: (0,),
     aten.masked_fill.Scalar: (1,),
@@ -157,7 +157,7 @@ def elementwise_body(
             if kind == "i1" and place not in conditions:
                 value = b("arith.uitofp", value, suffix="i1 to f32")
             elif kind != "i1" and place in conditions:
-                raise Unsupported("a condition that is no boolean")
+                raise Unsupported("a condition that is not a boolean")
             values.append(value)
         if target in BOOLEAN_RULES:
             return BOOLEAN_RULES[target](b, *values)

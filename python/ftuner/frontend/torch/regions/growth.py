@@ -1,4 +1,4 @@
-"""How regions grow: from a seed through elementwise operators, views and other seeds around it.
+"""Growth of regions: from a seed through elementwise operators, views and other seeds around it.
 
 Growth is greedy. It asks whether the function of the grown nodes would be right, and says nothing of
 kernels: every step that leaves a function is a candidate, and `kernels` asks the compiler which of
@@ -42,7 +42,7 @@ class RegionFinder(ABC):
     """
 
     kind: RegionKind
-    #: Whether a region may grow through nodes whose function would have too many results.
+    #: True if a region may grow through nodes whose function would have too many results.
     grows_through = False
 
     def __init__(self, graph: fx.Graph) -> None:
@@ -102,7 +102,7 @@ class RegionFinder(ABC):
     # Growth
 
     def _grow(self, seed: fx.Node) -> list[Candidate]:
-        """What the seed grows to, the smallest first. Raises Unsupported."""
+        """The regions that the seed grows to, the smallest first. Raises Unsupported."""
         start = self.begin(seed)
         members = [seed, *_parts_of(seed)]
         before = self.before(seed, start)

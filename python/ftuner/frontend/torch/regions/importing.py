@@ -89,7 +89,7 @@ class NamedLoops:
     extents: dict[Loop, Extent]
     #: The loops of the region whose product each extent is.
     parts: dict[Extent, list[Extent]]
-    #: Names of extents that are no numbers.
+    #: Names of extents that are not numbers.
     names: dict[Extent, str]
 
     @classmethod

@@ -31,7 +31,7 @@ COUNT, POSITION, LAST, FALSE = "count", "position", "last", "false"
 
 _LAST = 2**31 - 1
 
-#: How a reduction joins two values, and what it begins with.
+#: Operations that join two values of a reduction, and their neutral elements.
 _START = {
     "arith.addf": 0.0,
     "arith.maximumf": float("-inf"),
@@ -46,7 +46,7 @@ class Instruction:
     """One operation of arith or math on scalars.
 
     ``operation`` is its name, ``attributes`` the text between name and operands ("ogt," of
-    arith.cmpf), ``suffix`` the type behind the colon.
+    arith.cmpf), ``suffix`` the type after the colon.
     """
 
     operation: str
@@ -302,7 +302,7 @@ class _Printer:
 
     @staticmethod
     def counts(operator: Operator, what: str = COUNT) -> bool:
-        """Whether an operator reads such a value."""
+        """Returns whether an operator reads such a value."""
         return any(what in instruction.operands for instruction in operator.instructions)
 
     def constant(self, value: float, kind: str = "f32") -> str:

@@ -169,7 +169,7 @@ class ProductFinder(RegionFinder):
 
 
 def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
-    """Where an operand of the epilogue is read: not before a copy, where another region's inside may lie."""
+    """The source of an operand of the epilogue; not one before a copy, which may be inside another region."""
     access = next(one for one in lay.accesses(layout, node, dims) if one.copies == 0)
     return Source(access.node, access.dims), access.layout
 
@@ -178,7 +178,7 @@ def _join(
     steps: Sequence[Step], last: int, num_sources: int
 ) -> tuple[list[Instruction], Value]:
     """The elementwise steps after the first one as one, whose operands are the first one's result and
-    all sources behind the factors; each result is rounded as its own step would round it."""
+    all sources after the factors; each result is rounded as its own step would round it."""
     emitter = Emitter()
     elements: dict[str, Value] = {"t0": "x0"}
     elements |= {f"arg{number}": f"x{number - 1}" for number in range(2, num_sources)}
@@ -230,7 +230,7 @@ def _operands(node: fx.Node) -> tuple[Layout, Loop, Access, Access, Dims]:
 def _readable(
     layout: Layout, operands: tuple[fx.Node, fx.Node], batches: Dims, loops: tuple[Loop, Loop, Loop]
 ) -> Iterator[tuple[Access, Access, Layout]]:
-    """Where both factors can be read, and the loops then, best first."""
+    """Places where both factors can be read, and the loops then, best first."""
     m, n, k = loops
     rhs_dims: Dims = (*batches, (k,), (n,))
     for lhs in lay.accesses(layout, operands[0], (*batches, (m,), (k,))):

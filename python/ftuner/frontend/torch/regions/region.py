@@ -126,11 +126,11 @@ class RegionKind(ABC):
 
     #: The kind's name in reports.
     name: str
-    #: Whether calls give a list of tensors, rather than one tensor.
+    #: True if calls give a list of tensors, rather than one tensor.
     gives_list: bool
-    #: Whether a compilation that fails is an error, unless the option `fallback` is set.
+    #: True if a compilation that fails is an error, unless the option `fallback` is set.
     must_compile: bool
-    #: Whether reports list the functions by name.
+    #: True if reports list the functions by name.
     is_listed: bool = False
 
     @abstractmethod

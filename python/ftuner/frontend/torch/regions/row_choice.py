@@ -1,4 +1,4 @@
-"""Which rows FTuner computes under Inductor, which makes kernels of them itself.
+"""The choice between FTuner and Inductor, which makes kernels itself, for rows.
 
 Inductor holds a row in registers where it knows that the row has few elements. All others it reads in
 a loop for the statistics, and in a second one for what follows from them. There FTuner's kernel, which

@@ -49,7 +49,7 @@ def operand_of_rows(node: fx.Node) -> fx.Node:
     """The tensor that a reduction reduces."""
     operand = node.args[0]
     if not isinstance(operand, fx.Node):
-        raise Unsupported("an operand that is no tensor")
+        raise Unsupported("an operand that is not a tensor")
     return operand
 
 
@@ -112,7 +112,7 @@ def channels_of_images(node: fx.Node) -> Reduced:
 
 
 def split_groups(node: fx.Node, layout: Layout, dims: Dims) -> tuple[Loop, ...]:
-    """The loops of a group of channels, with those of the dimensions behind them."""
+    """The loops of a group of channels, with those of the dimensions after them."""
     given = arguments_of(node)
     channels, groups = (given[name] for name in ("C", "group"))
     if not isinstance(channels, int) or channels % groups:

@@ -30,7 +30,7 @@ aten = torch.ops.aten
 
 
 class Surroundings(Protocol):
-    """What a rule asks of the graph around its operator."""
+    """The state of the region around an operator, as rules need it."""
 
     steps: Steps
 
@@ -187,7 +187,7 @@ def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]
     """Variance and mean in f32."""
     correction = 1 if correction is None else correction
     if not isinstance(correction, (int, float)):
-        raise Unsupported("a correction that is no constant")
+        raise Unsupported("a correction that is not a constant")
     mean = _mean(steps, x)
     squares = _squares(steps, x, mean)
 
@@ -230,7 +230,7 @@ def _is_norm_of_extreme(node: fx.Node) -> bool:
 def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
     steps, kind = a.steps, _accumulates(node, x)
     if not isinstance(ord, (int, float)):
-        raise Unsupported("a norm whose order is no constant")
+        raise Unsupported("a norm whose order is not a constant")
     if ord == math.inf or ord == -math.inf:
         combine = "arith.maximumf" if ord > 0 else "arith.minimumf"
         return _rounded(steps, steps.reduce(combine, [x], lambda b, v: b("math.absf", v)), kind)

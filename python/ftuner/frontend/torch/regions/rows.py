@@ -100,7 +100,7 @@ def memory_order(node: fx.Node) -> tuple[int, ...] | None:
 
 
 def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
-    """Where a tensor is read, and the loops then. Raises Unsupported if that needs a copy."""
+    """The source of a tensor, and the loops then. Raises Unsupported if that needs a copy."""
     candidates: list[Access] = lay.accesses(layout, node, layout.resolve(dims))
     for access in [*candidates, *lay.walk_back(layout, node, dims)]:
         if access.is_contiguous:
