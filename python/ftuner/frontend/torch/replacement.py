@@ -1,4 +1,4 @@
-"""Replaces regions of a graph by calls of functions, one kind of regions after the other, for every host.
+"""Replaces regions of a graph by calls of functions, one kind after the other, for every host.
 
 A host runs the rest of the graph: PyTorch's operators one by one, or Inductor.
 """

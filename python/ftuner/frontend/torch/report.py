@@ -250,7 +250,8 @@ class Report:
                 f"at most {self.time_share:.1%} of the time by FTuner: {self.ftuner_us:.1f} us, others"
                 f" {self.others_us:.1f} us or more, predicted at the sizes compiled for"
                 + (
-                    f", without {self.others_unknown} larger operators and collectives whose time is not known"
+                    f", without {self.others_unknown} larger operators and collectives whose time is"
+                    " not known"
                     if self.others_unknown
                     else ""
                 )

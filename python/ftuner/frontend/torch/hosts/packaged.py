@@ -5,9 +5,10 @@ themselves. Each is one constant tensor with the bytes of its library, however m
 
     ftuner::packaged_product(Tensor[] arguments, Tensor library, str interface) -> Tensor
 
-The arguments are tensors, and after them scalars as tensors of one element. `interface` is the text of an
-`Interface`, which says how the function is called and has the size and the hash of the library. Programs without Python have the same operator from libftuner_torch.so
-(native/ftuner_torch.cpp), which reads the same text.
+The arguments are tensors, and after them scalars as tensors of one element. `interface` is the text
+of an `Interface`, which says how the function is called and has the size and hash of the library.
+Programs without Python have the same operator from libftuner_torch.so (native/ftuner_torch.cpp), which
+reads the same text.
 """
 
 from __future__ import annotations

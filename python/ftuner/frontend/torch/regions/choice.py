@@ -74,7 +74,8 @@ class Interval:
     @property
     def baseline(self) -> str:
         """The operators that `host_us` is the time of."""
-        return "the vendor's product and Inductor's joined operators" if self.joins else "PyTorch's operators"
+        joined = "the vendor's product and Inductor's joined operators"
+        return joined if self.joins else "PyTorch's operators"
 
     def holds(self, extents: Sequence[float]) -> bool:
         return _holds(self.least, self.most, extents)
@@ -126,7 +127,8 @@ def describe(intervals: Sequence[Interval]) -> list[str]:
 
 
 def _continues(one: Interval, other: Interval) -> bool:
-    """Returns whether the other interval has the next sizes along one axis, and equal ones along the rest."""
+    """Returns whether the other interval has the next sizes along one axis, and equal ones along
+    the rest."""
     limits = list(zip(one.least, one.most, other.least, other.most))
     return one.is_ftuners == other.is_ftuners and (
         [high + 1 == next_low for low, high, next_low, _ in limits if high is not None].count(True)

@@ -97,7 +97,7 @@ def find_regions(
 
 
 def _formation_options(settings: Settings) -> str | None:
-    """The options of a compilation, as the pipeline `ftuner-form` reads them; None without a compiler."""
+    """The options of a compilation, as `ftuner-form` reads them; None without a compiler."""
     given = {k: v for k, v in settings.options.items() if k not in ("cache", "cubins")}
     try:
         locations.tool("ftuner-opt")
@@ -109,8 +109,8 @@ def _formation_options(settings: Settings) -> str | None:
 
 
 def _form(texts: Sequence[str], options: str) -> list[bool]:
-    """Returns for each function whether it is one kernel; true for those that the compiler refuses, whose
-    compilation says why."""
+    """Returns for each function whether it is one kernel; true for those that the compiler refuses,
+    whose compilation says why."""
     named = (
         text.replace("func.func @function(", f"func.func @region_{number}(", 1)
         for number, text in enumerate(texts)

@@ -1,15 +1,16 @@
 """Text of an FTuner function: operators that share loops, as linalg.
 
-A function is a list of operators, each one `linalg.generic`. Most give one tensor: elementwise from
-tensors of as many or fewer loops, or reduced along the last loop of the function. That loop is the *row*
-of reductions such as softmax, and the summed loop of a product::
+A function is a list of operators, each one `linalg.generic`. Each gives one tensor: elementwise
+from tensors of as many or fewer loops, or reduced along the last loop of the function. That loop is
+the *row* of reductions such as softmax, and the summed loop of a product::
 
     t0[p0, p1, ...] = sum over r of arg0[...] * arg1[...]
     t1[p0, p1, ...] = epilogue(t0[...], arg2[...], ...)
 
-A tensor is read at one loop for each of its dimensions. Arguments are f32, f16, bf16 or i1, contiguous,
-and arguments of the function, so weights are never part of the text. Arithmetic is in f32, and a narrower
-result is rounded where its operator ends, as PyTorch rounds it, and where instructions say so.
+A tensor is read at one loop for each of its dimensions. Arguments are f32, f16, bf16 or i1, and
+contiguous. Weights are arguments, so they are never part of the text. Arithmetic is in f32, and a
+narrower result is rounded where its operator ends, as PyTorch rounds it, and where instructions
+say so.
 """
 
 from __future__ import annotations

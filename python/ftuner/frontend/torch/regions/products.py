@@ -169,7 +169,8 @@ class ProductFinder(RegionFinder):
 
 
 def _source(layout: Layout, node: fx.Node, dims: Dims) -> tuple[Source, Layout]:
-    """The source of an operand of the epilogue; not one before a copy, which may be inside another region."""
+    """The source of an operand of the epilogue; not one before a copy, which may be inside another
+    region."""
     access = next(one for one in lay.accesses(layout, node, dims) if one.copies == 0)
     return Source(access.node, access.dims), access.layout
 

@@ -189,7 +189,8 @@ class Rejected(Unsupported):
         self.choice = choice
 
 
-#: Finds where a tensor is read whose dimensions these loops walk, and the loops then. Raises Unsupported.
+#: Finds the source of a tensor whose dimensions these loops walk, and the loops then. Raises
+#: Unsupported.
 FindSource = Callable[[Layout, fx.Node, Dims], "tuple[Source, Layout]"]
 
 

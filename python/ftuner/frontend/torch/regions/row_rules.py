@@ -325,7 +325,7 @@ def _rms_norm(
 def _norm_of_channels(
     kept: slice, a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A norm that is scaled and shifted by channel, and its statistics, which have the `kept` dimensions."""
+    """A norm that is scaled and shifted by channel, and its statistics of the `kept` dimensions."""
     steps = a.steps
     variance, mean = _variance(steps, x, 0)
     scale = _scale_of(steps, variance, eps)

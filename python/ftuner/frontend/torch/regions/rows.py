@@ -1,13 +1,12 @@
 """Reductions of rows as regions: softmax, norms, sums, with what surrounds them.
 
-A region is one reduction with elementwise operators before and after it, and other reductions of the same
-rows, all of which one kernel computes that reads a row once (docs/rows.md). It may have several results.
-Products of the graph have been taken before, with the elementwise operators after them.
+A region is one reduction with elementwise operators before and after it, and other reductions of
+the same rows, all of which one kernel computes that reads a row once (docs/rows.md). It may have
+several results. Products of the graph have been taken before, with the operators after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -57,7 +56,8 @@ class RowKind(RegionKind):
     def check(self, region: Region, length: Range, is_in_order: bool) -> None:
         if any(step.combine == "arith.minsi" for step in region.steps.steps) and not is_in_order:
             raise Unsupported("a position among dimensions that lie in another order")
-        if length.lower < 1 and any(ROW_RULES[seed.target].needs_elements(seed) for seed in region.seeds):
+        needs_elements = (ROW_RULES[seed.target].needs_elements(seed) for seed in region.seeds)
+        if length.lower < 1 and any(needs_elements):
             raise Unsupported("an extreme of rows that may have no element")
 
     def refuse(self, length: Range, context: Context) -> str | None:
