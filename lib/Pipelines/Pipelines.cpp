@@ -171,16 +171,28 @@ void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
   buildBackEndPipeline(pm, options.settings());
 }
 
+/// Builds `ftuner-form` from a text of options.
+static LogicalResult
+buildFromText(OpPassManager &pm, StringRef text,
+              function_ref<LogicalResult(const Twine &)> /*emitError*/) {
+  FTunerOptions options;
+  if (failed(options.parseFromString(text)))
+    return failure();
+  buildFormationPipeline(pm, options);
+  return success();
+}
+
 static constexpr llvm::StringLiteral kCompileName = "ftuner-compile",
                                      kFrontEndName = "ftuner-front-end",
+                                     kFormName = "ftuner-form",
                                      kBufferizeName = "ftuner-bufferize",
                                      kLowerKernelsName = "ftuner-lower-kernels",
                                      kLowerHostName = "ftuner-lower-host";
 
 ArrayRef<llvm::StringLiteral> getFTunerPipelineNames() {
-  static const llvm::StringLiteral names[] = {kCompileName, kFrontEndName,
-                                              kBufferizeName, kLowerKernelsName,
-                                              kLowerHostName};
+  static const llvm::StringLiteral names[] = {
+      kCompileName,   kFrontEndName,     kFormName,
+      kBufferizeName, kLowerKernelsName, kLowerHostName};
   return names;
 }
 
@@ -194,6 +206,13 @@ void registerFTunerPipelines() {
       kFrontEndName,
       "Form and plan the workloads: the part of ftuner-compile on tensors",
       buildFrontEndPipeline);
+  // Help lists the same options for the pipelines above.
+  registerPassPipeline(
+      kFormName,
+      "Form the workloads, which tells the kernels of a function without a "
+      "search or a device; takes the options of ftuner-compile",
+      buildFromText,
+      [](function_ref<void(const mlir::detail::PassOptions &)>) {});
   PassPipelineRegistration<>(
       kBufferizeName,
       "Bufferize planned workloads with destinations passed by the caller",

@@ -11,8 +11,8 @@ from __future__ import annotations
 from .frontend.torch import (
     ExportedModel,
     InductorPass,
-    Left,
     Options,
+    RejectedOp,
     Report,
     aoti_compile_and_package,
     backend,
@@ -27,8 +27,8 @@ from .frontend.torch import (
 __all__ = [
     "ExportedModel",
     "InductorPass",
-    "Left",
     "Options",
+    "RejectedOp",
     "Report",
     "aoti_compile_and_package",
     "backend",

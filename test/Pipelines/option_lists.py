@@ -46,7 +46,7 @@ for path in (translate, run):
 with open(opt, encoding="utf-8") as file:
     text = file.read()
 check("ftuner-compile", section(text, "--ftuner-compile  ", "--ftuner-front-end  "), options)
-check("ftuner-front-end", section(text, "--ftuner-front-end  ", "--ftuner-bufferize  "), options)
+check("ftuner-front-end", section(text, "--ftuner-front-end  ", "--ftuner-form  "), options)
 of_search = [option for option in options if {"kind": "pipeline"} not in option["read_by"]]
 assert len(of_search) == len(options) - 5
 of_pass = section(text, "--ukernel-plan-workloads  ", "--ukernel-plan-workspace  ")

@@ -123,7 +123,7 @@ def test_refusals_are_sentences() -> None:
     "cannot import 'm.onnx': FIX ME: Unimplemented call_function: target=<function sym_float at 0x7f12345678>",
     "the operator Pad (node Pad p) is not supported: 'tensor.expand_shape' op expected dimension 2; write it otherwise",
     "the operator Pad (node Pad p) is not supported: torch-mlir does not lower aten.fmod.int; write it otherwise",
-    "the operator Pad (node Pad p) fails at python/ftuner/frontend/torch/export.py:70",
+    "the operator Pad (node Pad p) fails at python/ftuner/frontend/torch/exporting/export.py:70",
     "the operator Pad (node Pad p) is wrong. It is bad.", "nothing in a kernel", "",
 ])  # fmt: skip
 def test_faults_of_refusals_are_seen(words: str) -> None:

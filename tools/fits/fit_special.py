@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives the coefficients of special functions in python/ftuner/frontend/torch/decompose/special.py.
+"""Derives the coefficients of special functions in python/ftuner/frontend/torch/exporting/decompose/special.py.
 
 Each is a Chebyshev series of a smooth, scaled form of the function, cut off where its terms fall below the error of
 f32. Prints the table of the file; --check fails if the file has another one.

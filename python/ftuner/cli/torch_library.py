@@ -27,6 +27,6 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from ..frontend.torch.cpp_library import build_library
+    from ..frontend.torch.hosts.cpp_library import build_library
 
     print(build_library(options.output, cache=options.output is None))

@@ -23,16 +23,18 @@ import ftuner
 import ftuner.torch as ft
 from ftuner import locations
 from ftuner.cli import main
-from ftuner.frontend.torch import packaged, replacement
-from ftuner.frontend.torch.choice import Choice, Interval
-from ftuner.frontend.torch.inductor import joined_passes
+from ftuner.frontend.torch.hosts import packaged
+from ftuner.frontend.torch.hosts.inductor import joined_passes
+from ftuner.frontend.torch.hosts.operator import Recipe
+from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT, Interface
 from ftuner.frontend.torch.library import LIBRARY, Settings
-from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
-from ftuner.frontend.torch.operator import Recipe
-from ftuner.frontend.torch.packaged import PACKAGED_PRODUCT, Interface
+from ftuner.frontend.torch.regions import choice as choices
+from ftuner.frontend.torch.regions.choice import Choice, Interval
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.host import native_libraries
 
 from checks import COMPILER, relative_error
+from product_functions import product_function
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "torch"
 sys.path.insert(0, str(EXAMPLE))
@@ -269,14 +271,14 @@ def test_layers_share_a_constant() -> None:
         compiled(x)
 
 
-def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1) -> ProductFunction:
+def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1) -> LinalgFunction:
     """x [d0, 16] by w [16, 24], plus tensors of the result's shape, times three scalars."""
     sums = [
-        Instruction("arith.addf", ("acc" if n == 0 else f"v{n - 1}", f"e{n}"))
+        Instruction("arith.addf", ("x0" if n == 0 else f"v{n - 1}", f"x{n + 1}"))
         for n in range(extras)
     ]
     scales = [Instruction("arith.mulf", (f"v{extras + n - 1}", f"s{n}")) for n in range(3)]
-    return ProductFunction(
+    return product_function(
         name="mm_add_mul",
         loops=("d0", "d1", 16),
         lhs=(0, 2),
@@ -291,12 +293,12 @@ def product(types: tuple[str, str, str] = ("f32", "f32", "f32"), extras: int = 1
     )
 
 
-def compile_product(function: ProductFunction) -> tuple[bytes, Interface]:
+def compile_product(function: LinalgFunction) -> tuple[bytes, Interface]:
     recipe = Recipe.of(function, Settings("h200", True, COMPILER))
     (built,) = LIBRARY.get([recipe], recipe.settings)
     assert isinstance(built, ftuner.Function)
     data = built.module.library_path.read_bytes()
-    return data, Interface.of(built, function.result_sizes, data)
+    return data, Interface.of(built, function.result_sizes[0], data)
 
 
 def as_tensor(data: bytes) -> Tensor:
@@ -456,7 +458,7 @@ import sys
 import torch
 torch.ops.load_library(sys.argv[1])
 import ftuner.torch as ft
-from ftuner.frontend.torch.packaged import PACKAGED_PRODUCT
+from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT
 case = torch.load(sys.argv[2])
 print(float((PACKAGED_PRODUCT(*case[:3]) - case[3]).abs().max()), ft.report().calls)
 with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
@@ -549,7 +551,7 @@ def test_who_computes_a_product_of_a_package() -> None:
 
     def choice(*times: tuple[float, float]) -> Choice:
         intervals = [
-            Interval((number,), (number,), ours, theirs, ours <= theirs)
+            Interval((number,), (number,), ours, theirs, theirs, True, ours <= theirs)
             for number, (ours, theirs) in enumerate(times)
         ]
         return Choice(tuple(intervals), {}, (0,))
@@ -584,7 +586,7 @@ def test_who_computes_a_product_of_a_package() -> None:
             return choice((1, 3), (2, 1)) if gain > 0 else choice((1, 2), (3, 1))
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(Exception, match="enough"):
-            patch.setattr(replacement, "choose", predicted)
+            patch.setattr(choices, "choose", predicted)
             passes = [ft.inductor_pass(packaged=True, **COMPILER), Stop()]
             torch._inductor.aoti_compile_and_package(
                 program, inductor_configs={"post_grad_custom_pre_pass": passes}
@@ -615,8 +617,8 @@ def test_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(built, ftuner.Function)
     for name, least in (("MAX_SCALARS", 3), ("MAX_INTEGERS", 3 + 4 + 2 + 1)):
         monkeypatch.setattr(packaged, name, least)
-        Interface.of(built, product().result_sizes, data)
+        Interface.of(built, product().result_sizes[0], data)
         monkeypatch.setattr(packaged, name, least - 1)
         with pytest.raises(ftuner.Error, match="expected at most"):
-            Interface.of(built, product().result_sizes, data)
+            Interface.of(built, product().result_sizes[0], data)
         monkeypatch.undo()

@@ -481,7 +481,7 @@ def test_factors_that_are_no_constants_stay() -> None:
     for factor in (2, 3, 7):
         torch.testing.assert_close(compiled(s, a, b, factor), model(s, a, b, factor))
     reasons = {left.reason for left in ft.report().left}
-    assert reasons == {"a factor of the sum that is no constant"}
+    assert reasons == {"a factor of the sum that is not a constant"}
 
 
 def test_products_with_vectors() -> None:

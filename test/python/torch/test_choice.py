@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.choice import Choice, Interval, Selector, describe
+from ftuner.frontend.torch.regions.choice import Choice, Interval, Selector, describe
 from ftuner.latency import vendor
 
 from checks import PRICED, relative_error, run_script
@@ -208,8 +208,8 @@ def test_a_second_process_chooses_alike(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_first_interval_that_holds_decides() -> None:
     choice = Choice(
         (
-            Interval((1, 8, 8), (63, 8, 8), 1.0, 2.0, True),
-            Interval((1, 8, 8), (None, 8, 8), 2.0, 1.0, False),
+            Interval((1, 8, 8), (63, 8, 8), 1.0, 2.0, 1.5, True, True),
+            Interval((1, 8, 8), (None, 8, 8), 2.0, 1.0, 1.0, True, False),
         ),
         {"d0": (0, 0), "d1": (0, 1)},
         ("d0 * d1", 8, 8),
@@ -225,16 +225,20 @@ def test_the_first_interval_that_holds_decides() -> None:
 
 
 def test_intervals_of_one_side_are_told_together() -> None:
-    def interval(low: int, high: int | None, ours: float, batch: int = 1) -> Interval:
-        return Interval((low, 8, batch), (high, 8, batch), ours, 6.0, ours <= 6.0)
+    def interval(
+        low: int, high: int | None, ours: float, batch: int = 1, joins: bool = True
+    ) -> Interval:
+        host = 4.5 if joins else 6.0
+        return Interval((low, 8, batch), (high, 8, batch), ours, 6.0, host, joins, ours <= 6.0)
 
     intervals = [interval(1, 9, 2.0), interval(10, 20, 3.0), interval(21, None, 9.0)]
-    intervals += [interval(1, None, 2.0, batch=2)]
+    intervals += [interval(1, None, 2.0, batch=2, joins=False)]
     assert describe([*intervals, *intervals]) == [
-        "m = 1 to 20, n = 8, k = 1: FTuner, whose time is predicted 2.00 to 3.00 times shorter"
-        " than PyTorch's",
-        "m from 21, n = 8, k = 1: PyTorch, whose time is predicted 1.50 times shorter than FTuner's",
-        "m from 1, n = 8, k = 2: FTuner, whose time is predicted 3.00 times shorter than PyTorch's",
+        # The operators that the user would run: joined, where the host joins them.
+        "m = 1 to 20, n = 8, k = 1: FTuner, predicted 1.50 to 2.25 times as fast as the vendor's"
+        " product and Inductor's joined operators",
+        "m from 21, n = 8, k = 1: PyTorch's operators one by one, predicted 1.50 times as fast as FTuner",
+        "m from 1, n = 8, k = 2: FTuner, predicted 3.00 times as fast as PyTorch's operators",
     ]
 
 

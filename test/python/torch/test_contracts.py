@@ -1,4 +1,4 @@
-"""Facts that FTuner's backend of torch.compile holds beside the compiler, compared with it."""
+"""What FTuner's backend of torch.compile asks of the compiler, and what its registries hold."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch import partition
-from ftuner.frontend.torch.row_registry import ROW_RULES, row_rule
+from ftuner.frontend.torch.library import Settings
+from ftuner.frontend.torch.regions import kernels
+from ftuner.frontend.torch.regions.row_registry import ROW_RULES, row_rule
 
 from checks import OPTIONS
 
@@ -38,29 +40,92 @@ EPILOGUES: dict[str, tuple[Callable[..., Tensor], tuple[tuple[int, ...], ...], b
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EPILOGUES)
-def test_fused_epilogues(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler makes one kernel of an epilogue exactly if the partition expects it to."""
-    function, shapes, is_fused = EPILOGUES[name]
-    known, said = partition._is_fused, []
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[list[bool]]:
+    """The answers of each request to the compiler, which knows nothing from before."""
+    made: list[list[bool]] = []
+    known = kernels._form
 
-    def always(*args: Any) -> bool:
-        said.append(known(*args))
-        return True
+    def form(*arguments: Any) -> list[bool]:
+        made.append(known(*arguments))
+        return made[-1]
 
-    monkeypatch.setattr(partition, "_is_fused", always)
+    monkeypatch.setattr(kernels, "_form", form)
+    monkeypatch.setattr(kernels, "_answers", {})
+    return made
+
+
+def run(function: Callable[..., Any], *args: Tensor, **options: Any) -> ft.Report:
     torch._dynamo.reset()
     ft.reset_report()
-    compiled = torch.compile(function, backend="ftuner", dynamic=True, options=OPTIONS)
-    args = [torch.randn(shape) for shape in shapes]
+    compiled = torch.compile(function, backend="ftuner", dynamic=True, options={**OPTIONS, **options})
     with torch.no_grad():
-        assert torch.allclose(compiled(*args), function(*args), atol=1e-4)
-    report = ft.report()
-    assert all(said) == is_fused
-    assert report.taken == is_fused and (report.fused > 0) == is_fused
-    if not is_fused:
-        # The compiler would make a kernel of its own of the epilogue.
-        assert "simple kernels beside the uKernels" in report.left[0].reason
+        torch.testing.assert_close(compiled(*args), function(*args), atol=1e-4, rtol=1e-4)
+    return ft.report()
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_fused_epilogues(name: str, requests: list[list[bool]]) -> None:
+    """An epilogue that the compiler makes a kernel of its own of stays with the host."""
+    function, shapes, is_fused = EPILOGUES[name]
+    report = run(function, *map(torch.randn, shapes))
+    assert requests[0] == [is_fused]
+    # The product alone is asked about with the rest of what the region grew from.
+    assert len(requests) == 2 - is_fused and all(requests[-1][:1])
+    assert report.taken == 1 and (report.fused > 0) == is_fused
+
+
+def test_one_request_for_a_graph(requests: list[list[bool]]) -> None:
+    """Equal layers are asked about once, and all of them at once; the second graph asks nothing."""
+    weights = [torch.randn(24, 24) for _ in range(4)]
+    bias = torch.randn(24)
+
+    def model(x: Tensor) -> Tensor:
+        for w in weights:
+            x = torch.relu(x @ w + bias)
+        return (x @ weights[0]).sum(-1)
+
+    x = torch.randn(5, 24)
+    report = run(model, x, rows="always")
+    assert requests == [[True, True], [True]]  # Products, then rows.
+    assert report.taken == 5 and report.rows_taken == 1
+    run(model, x, rows="always")
+    assert len(requests) == 2
+
+
+def test_split_regions(requests: list[list[bool]]) -> None:
+    """The largest part that is one kernel is taken, and the rest by regions that come later."""
+
+    def model(x: Tensor, w: Tensor, e: Tensor, v: Tensor) -> Tensor:
+        first = torch.relu(x @ w)
+        return torch.relu(first * e) + x @ v
+
+    shapes = (5, 7, 16), (16, 24), (5, 1, 1), (16, 24)
+    report = run(model, *map(torch.randn, shapes))
+    assert not requests[0][0] and report.taken == 2
+    # The first product keeps its first activation.
+    assert sorted(report.functions) == ["mm_add", "mm_relu"]
+    assert report.operators == {"mul.Tensor": 1, "relu.default": 1}
+
+
+def test_without_a_compiler_regions_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ftuner.Error(f"no {name}")
+
+    monkeypatch.setattr(kernels.locations, "tool", missing)
+    oracle = kernels.KernelOracle(Settings("h200", True))
+    assert oracle.is_one_kernel("anything")
+    oracle.note(["anything"])
+    oracle.ask()
+
+
+def test_functions_that_the_compiler_refuses() -> None:
+    """They count as one kernel, so that their compilation says why; others are asked about alone."""
+    oracle = kernels.KernelOracle(Settings("h200", True))
+    oracle.note(["module {", "module { func.func @function() { return } }"])
+    oracle.ask()
+    assert oracle.is_one_kernel("module {")
+    assert oracle.is_one_kernel("module { func.func @function() { return } }") is False
 
 
 def test_rows_of_rules() -> None:

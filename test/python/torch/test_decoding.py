@@ -14,12 +14,13 @@ from torch._dynamo.utils import counters
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
-from ftuner.frontend.torch.rows import Rows
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.frontend.torch.weight_rows import WeightRowFunctions
 from ftuner.host.memory import torch_calls
 
 from checks import OPTIONS, compile_model, load_script, relative_error
 from scale import SCALE
+from product_functions import product_function
 
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -203,16 +204,16 @@ def test_constant_sizes_have_functions_of_their_own(calls: list[tuple[str, int]]
     assert sorted(rows_of(calls).values(), key=min) == [{1}, {1}, {6}, {6}]
 
 
-def product(rows: int | str, upper: int | None = None, name: str = "mm") -> ProductFunction:
+def product(rows: int | str, upper: int | None = None, name: str = "mm") -> LinalgFunction:
     """x [rows, 16] by w [16, 24], scaled, and with a summand of each row."""
-    return ProductFunction(
+    return product_function(
         name=name,
         loops=(rows, 24, 16),
         lhs=(0, 2),
         rhs=(2, 1),
         extras=((0, 1),),
         num_scalars=0,
-        epilogue=(Instruction("arith.addf", ("acc", "e0")),),
+        epilogue=(Instruction("arith.addf", ("x0", "x1")),),
         result="v0",
         symbols=((rows, Range(1, upper)),) if isinstance(rows, str) else (),
         types=("f32", "f32", "f32"),
@@ -239,9 +240,9 @@ class Compiled(Library):
 
 
 def test_which_function_serves_which_rows() -> None:
-    settings, rows, made = Settings("h200", True, OPTIONS), Rows(), Compiled()
+    settings, rows, made = Settings("h200", True, OPTIONS), WeightRowFunctions(), Compiled()
 
-    def get(*functions: ProductFunction, of: Settings = settings) -> list[ProductFunction]:
+    def get(*functions: LinalgFunction, of: Settings = settings) -> list[LinalgFunction]:
         return [function for function, _ in rows.get(functions, of, made)]
 
     # Without a function for more rows, other numbers than 1 stay as they are.
@@ -257,15 +258,15 @@ def test_which_function_serves_which_rows() -> None:
     assert get(product(4), of=Settings("h200", False, OPTIONS)) == [product(4)]
     assert get(product(1), of=Settings("h200", False, OPTIONS)) == [product("d0")]
     # A product of two factors with the same rows is none of a weight.
-    batched = ProductFunction(
-        "bmm", (1, "d0", 24, 16), (1, 0, 3), (1, 3, 2), (), 0, (), "acc", (("d0", Range(1, 8)),), ("f32", "f32"), "f32"
+    batched = product_function(
+        "bmm", (1, "d0", 24, 16), (1, 0, 3), (1, 3, 2), symbols=(("d0", Range(1, 8)),), types=("f32", "f32")
     )  # fmt: skip
     assert batched.rows_of_weight is None and get(batched) == [batched]
 
 
 def test_what_no_range_can_be_compiled_for() -> None:
     """It is compiled for its own rows."""
-    rows, made = Rows(), Compiled(fails=("?x16xf32",))
+    rows, made = WeightRowFunctions(), Compiled(fails=("?x16xf32",))
     ((function, built),) = rows.get([product(1)], Settings("h200", True), made)
     assert function == product(1) and isinstance(built, ftuner.Function)
     assert made.asked == [str(product("d0")), str(product(1))]

@@ -9,9 +9,9 @@ import pytest
 import sympy
 import torch
 
-from ftuner.frontend.torch import decompositions
-from ftuner.frontend.torch.decompose import scans, special
-from ftuner.frontend.torch.views import Group, group_dimensions
+from ftuner.frontend.torch.exporting import decompositions
+from ftuner.frontend.torch.exporting.decompose import scans, special
+from ftuner.frontend.torch.exporting.views import Group, group_dimensions
 
 attention = torch.nn.functional.scaled_dot_product_attention
 B, T, H = (sympy.Symbol(name, integer=True, positive=True) for name in "BTH")

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import ftuner.torch as ft
 from ftuner.frontend.torch import replacement
 from ftuner.frontend.torch.histograms import of_extent, of_symbols
-from ftuner.frontend.torch.linalg import Range
+from ftuner.frontend.torch.regions.linalg import Range
 
 from checks import OPTIONS, relative_error
 

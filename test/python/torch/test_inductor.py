@@ -22,11 +22,12 @@ from torch._inductor.utils import run_and_get_code
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch import operator
+from ftuner.frontend.torch.hosts import operator
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 
 from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script
+from product_functions import product_function
 
 INDUCTOR = {**OPTIONS, "host": "inductor"}
 
@@ -311,16 +312,16 @@ def test_errors_of_the_compiler_name_the_model() -> None:
     assert "h201" in str(caught.value)
 
 
-def function(width: int) -> ProductFunction:
+def function(width: int) -> LinalgFunction:
     """x [d0, 16] by w [16, width], scaled by an argument."""
-    return ProductFunction(
+    return product_function(
         name="mm_mul",
         loops=("d0", width, 16),
         lhs=(0, 2),
         rhs=(2, 1),
         extras=(),
         num_scalars=1,
-        epilogue=(Instruction("arith.mulf", ("acc", "s0")),),
+        epilogue=(Instruction("arith.mulf", ("x0", "s0")),),
         result="v0",
         symbols=(("d0", Range(2, 32)),),
         types=("f32", "f32"),
@@ -335,12 +336,13 @@ def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator.Recipe.read(text) == made and made.results[0].sizes == ((0, 0), 24)
     monkeypatch.setattr(operator, "LIBRARY", Library())
     x, w, scale = torch.randn(7, 16), torch.randn(16, 24), torch.tensor(0.5)
+    product = operator.operator_of("product", False)
     arguments = ([x, w], [scale], operator.key_of(text, 0), text)
-    torch.library.opcheck(operator.PRODUCT, arguments)
-    torch.testing.assert_close(operator.PRODUCT(*arguments), 0.5 * (x @ w))
+    torch.library.opcheck(product, arguments)
+    torch.testing.assert_close(product(*arguments), 0.5 * (x @ w))
     # Copied where a tensor does not lie as functions read it.
     strided = ([x.t().contiguous().t(), w], [scale], operator.key_of(text, 0), text)
-    torch.testing.assert_close(operator.PRODUCT(*strided), 0.5 * (x @ w))
+    torch.testing.assert_close(product(*strided), 0.5 * (x @ w))
     assert ft.report().compiled == 1 and ft.report().copied_arguments == 1
 
 

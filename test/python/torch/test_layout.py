@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy
 
-from ftuner.frontend.torch import layout as lay
-from ftuner.frontend.torch.partition import join_loops
+from ftuner.frontend.torch.graph import layout as lay
+from ftuner.frontend.torch.graph.layout import join_loops
 
 S, T = sympy.symbols("S T", integer=True, positive=True)
 

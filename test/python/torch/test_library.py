@@ -16,24 +16,25 @@ import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import dynamo
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
+from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
 from ftuner.host.function import Function
 
 from checks import COMPILER, check_model, compile_model, relative_error
+from product_functions import product_function
 
 SETTINGS = Settings("h200", True, COMPILER)
 
 
-def product(name: str, width: int, *, scale: float = 0.5) -> ProductFunction:
+def product(name: str, width: int, *, scale: float = 0.5) -> LinalgFunction:
     """x [d0, 16] by w [16, width], scaled."""
-    return ProductFunction(
+    return product_function(
         name=name,
         loops=("d0", width, 16),
         lhs=(0, 2),
         rhs=(2, 1),
         extras=(),
         num_scalars=0,
-        epilogue=(Instruction("arith.mulf", ("acc", scale)),),
+        epilogue=(Instruction("arith.mulf", ("x0", scale)),),
         result="v0",
         symbols=(("d0", Range(2, 32)),),
         types=("f32", "f32"),

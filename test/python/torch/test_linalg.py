@@ -7,7 +7,9 @@ import struct
 
 import pytest
 
-from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range, format_constant
+from ftuner.frontend.torch.regions.linalg import Instruction, Range, format_constant
+
+from product_functions import product_function
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, math.pi, 1e-45, 3.4028234663852886e38, 1e-7])
@@ -25,7 +27,7 @@ def test_constants_that_are_no_decimals() -> None:
 
 
 def test_text() -> None:
-    function = ProductFunction(
+    function = product_function(
         name="addmm_relu",
         loops=("d0", 48, 32),
         lhs=(0, 2),
@@ -33,7 +35,7 @@ def test_text() -> None:
         extras=((1,),),
         num_scalars=1,
         epilogue=(
-            Instruction("arith.addf", ("acc", "e0")),
+            Instruction("arith.addf", ("x0", "x1")),
             Instruction("arith.maximumf", ("v0", 0.0)),
             Instruction("arith.mulf", ("v1", "s0")),
         ),
@@ -55,34 +57,34 @@ module attributes {ukernel.symbols = {d0 = #ukernel.range<2 to ?>}} {
     %c0 = arith.constant 0.000000000e+00 : f32
     %dim_d0 = arith.constant 0 : index
     %d0 = tensor.dim %arg0, %dim_d0 : tensor<?x32xf32>
-    %empty = tensor.empty(%d0) : tensor<?x48xf32>
-    %zeros = linalg.fill ins(%c0 : f32) outs(%empty : tensor<?x48xf32>) -> tensor<?x48xf32>
-    %product = linalg.generic {
+    %empty0 = tensor.empty(%d0) : tensor<?x48xf32>
+    %start0 = linalg.fill ins(%c0 : f32) outs(%empty0 : tensor<?x48xf32>) -> tensor<?x48xf32>
+    %t0 = linalg.generic {
         indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>,
                          affine_map<(d0, d1, d2) -> (d1, d2)>,
                          affine_map<(d0, d1, d2) -> (d0, d1)>],
         iterator_types = ["parallel", "parallel", "reduction"]}
         ins(%arg0, %arg1 : tensor<?x32xf32>, tensor<48x32xf32>)
-        outs(%zeros : tensor<?x48xf32>) {
-      ^bb0(%a: f32, %b: f32, %c: f32):
-        %x = arith.mulf %a, %b : f32
-        %y = arith.addf %c, %x : f32
-        linalg.yield %y : f32
+        outs(%start0 : tensor<?x48xf32>) {
+      ^bb0(%x0: f32, %x1: f32, %acc: f32):
+        %v0 = arith.mulf %x0, %x1 : f32
+        %joined = arith.addf %acc, %v0 : f32
+        linalg.yield %joined : f32
     } -> tensor<?x48xf32>
-    %result = linalg.generic {
+    %t1 = linalg.generic {
         indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
                          affine_map<(d0, d1) -> (d1)>,
                          affine_map<(d0, d1) -> (d0, d1)>],
         iterator_types = ["parallel", "parallel"]}
-        ins(%product, %arg2 : tensor<?x48xf32>, tensor<48xf32>)
-        outs(%empty : tensor<?x48xf32>) {
-      ^bb0(%acc: f32, %e0: f32, %out: f32):
-        %v0 = arith.addf %acc, %e0 : f32
+        ins(%t0, %arg2 : tensor<?x48xf32>, tensor<48xf32>)
+        outs(%empty0 : tensor<?x48xf32>) {
+      ^bb0(%x0: f32, %x1: f32, %acc: f32):
+        %v0 = arith.addf %x0, %x1 : f32
         %v1 = arith.maximumf %v0, %c0 : f32
         %v2 = arith.mulf %v1, %scalar0 : f32
         linalg.yield %v2 : f32
     } -> tensor<?x48xf32>
-    return %result : tensor<?x48xf32>
+    return %t1 : tensor<?x48xf32>
   }
 }
 """

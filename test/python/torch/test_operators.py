@@ -15,7 +15,7 @@ from torch.export import Dim
 import ftuner
 import ftuner.torch
 import refusals
-from ftuner.frontend.torch.decompose import contractions
+from ftuner.frontend.torch.exporting.decompose import contractions
 
 F = torch.nn.functional
 

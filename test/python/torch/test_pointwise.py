@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import ftuner.torch as ft
-from ftuner.frontend.torch.pointwise import RULES
+from ftuner.frontend.torch.regions.pointwise import RULES
 
 from checks import compile_model, relative_error
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner.torch as ft
 from ftuner.frontend.torch import replacement
-from ftuner.frontend.torch.prediction import Prediction
-from ftuner.frontend.torch.report import Launches
+from ftuner.frontend.torch.graph.nodes import is_collective, launches_kernel
+from ftuner.frontend.torch.prediction import Prediction, kernels_of, predict
+from ftuner.frontend.torch.regions.elementwise import fold_casts
+from ftuner.frontend.torch.report import Launches, RejectedOp
 from ftuner.latency import vendor
 
 from checks import compile_model
@@ -117,7 +120,7 @@ def test_products_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Found(monkeypatch)
     run(Kept(), torch.randn(ROWS, 16), torch.randn(2, 3, 8, 8))
     assert found.prediction is not None and found.prediction.unknown == ft.report().others_unknown == 1
-    assert "without the products in 1 larger operators" in str(ft.report())
+    assert "without 1 larger operators and collectives whose time is not known" in str(ft.report())
 
 
 def test_intervals_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,3 +195,85 @@ def test_launches_of_layers(host: str) -> None:
         assert "\n  in no layer: 0 by FTuner and 2 by others, 2 without FTuner\n" in text
     else:  # What is behind is joined to the last norm.
         assert len(layers) == 11 and ft.report().inductor_kernels == 11
+
+
+def _graph(function: Any, *inputs: Tensor) -> fx.Graph:
+    graph: fx.Graph = make_fx(function, tracing_mode="fake")(*inputs).graph
+    return graph
+
+
+def test_nodes_without_a_kernel() -> None:
+    """Waits and single numbers on the CPU launch nothing; a reduction to one number does."""
+
+    def model(x: Tensor, step: Tensor) -> tuple[Tensor, ...]:
+        return x.sum(), x * step.to(torch.float64).add(1), torch.ops.aten.view.default(x, [-1])
+
+    graph = _graph(model, torch.randn(4, 8), torch.tensor(3.0))
+    assert [node.target for node in graph.nodes if launches_kernel(node)] == [
+        torch.ops.aten.sum.default, torch.ops.aten.mul.Tensor,
+    ]  # fmt: skip
+
+
+def test_collectives_are_not_known() -> None:
+    """A collective is a kernel of its own whose time nothing predicts; its wait is none."""
+    functional = torch.ops._c10d_functional
+    graph = _graph(lambda x: x + 1, torch.randn(4, 8))
+    add = next(node for node in graph.nodes if node.op == "call_function")
+    with graph.inserting_after(add):
+        reduced = graph.call_function(functional.all_reduce.default, (add, "sum", "0"))
+    with graph.inserting_after(reduced):
+        wait = graph.call_function(functional.wait_tensor.default, (reduced,))
+    reduced.meta["val"] = wait.meta["val"] = add.meta["val"]
+    next(iter(reversed(graph.nodes))).args = (wait,)
+    assert [is_collective(node) for node in (add, reduced)] == [False, True]
+    assert launches_kernel(reduced) and not launches_kernel(wait)
+    assert kernels_of(graph, joins=True) == [[add], [reduced]]
+
+    class Product:
+        class function:
+            class report:
+                data: ClassVar[dict[str, Any]] = {"rates": {"launch_us": 1.0, "us_per_byte": 0.0}}
+                sizes: ClassVar[list[str]] = []
+                share_at = staticmethod(lambda sizes: {"ukernel_us": 2.0, "fallback_us": None})
+
+        imported = choice = None
+
+    found = predict(graph, kernels_of(graph, joins=True), [Product])  # type: ignore[list-item]
+    assert found == Prediction(ftuner_us=2.0, others_us=1.0, unknown=1)
+
+
+def test_casts_that_change_nothing_fold() -> None:
+    convert = torch.ops.prims.convert_element_type.default
+
+    def model(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        same, other = convert(x, torch.float32), convert(x, torch.float16)
+        kept = convert(y, torch.float32)
+        return same + 1, other + 1, kept, y + 1
+
+    graph = _graph(model, torch.randn(4, 8), torch.randn(4, 8))
+    fold_casts(graph)
+    casts = [node.meta["val"].dtype for node in graph.nodes if node.target is convert]
+    # A result is a tensor of its own.
+    assert casts == [torch.float16, torch.float32]
+
+    def written(x: Tensor) -> Tensor:
+        before = convert(x, torch.float32)
+        x.mul_(2)
+        return before + x
+
+    graph = _graph(written, torch.randn(4, 8))
+    count = len(graph.nodes)
+    fold_casts(graph)
+    assert len(graph.nodes) == count
+
+
+def test_equal_rejections_are_one_line() -> None:
+    report = ft.Report()
+    rejected = [RejectedOp("mm.default", "m is 0", 'File "a.py", line 3, in f') for _ in range(3)]
+    report.kind("product").rejected = [*rejected, RejectedOp("bmm.default", "m is 0", "")]
+    lines = str(report).splitlines()
+    at = lines.index("left to PyTorch, 4 of 4 products:")
+    assert lines[at + 1 : at + 3] == [
+        '  mm.default: m is 0 (File "a.py", line 3, in f) (3 times)',
+        "  bmm.default: m is 0",
+    ]

@@ -17,12 +17,12 @@ from torch.nn import functional as F
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch import operator
+from ftuner.frontend.torch.hosts import operator
 from ftuner.frontend.torch.library import Library, Settings
-from ftuner.frontend.torch.linalg import Instruction, Range
-from ftuner.frontend.torch.row_choice import traffic, why_inductors
-from ftuner.frontend.torch.row_function import COUNT, Operand, Operator, RowFunction
-from ftuner.frontend.torch.row_regions import RowFinder, constant_of
+from ftuner.frontend.torch.regions.growth import constant_of
+from ftuner.frontend.torch.regions.linalg import COUNT, Instruction, LinalgFunction, Operand, Operator, Range
+from ftuner.frontend.torch.regions.row_choice import traffic, why_inductors
+from ftuner.frontend.torch.regions.rows import RowFinder
 from ftuner.latency import looping_rows
 
 from checks import COMPILER, check_gradients, run_script
@@ -627,7 +627,7 @@ def test_the_bound_of_inductor_s_time() -> None:
     assert (looping_rows.predict("h100", sizes, 4, 4, 4) < twice).all()
 
 
-def norm_of(width: int | str = "d1") -> RowFunction:
+def norm_of(width: int | str = "d1") -> LinalgFunction:
     """x [d0, width] in f16 + r, over its mean, times w [width]; and the sum x + r."""
     x, r = Operand("arg0", (0, 1), "f16"), Operand("arg1", (0, 1), "f16")
     total, mean = Operand("t0", (0, 1), "f16"), Operand("t1", (0,), "f32")
@@ -636,7 +636,7 @@ def norm_of(width: int | str = "d1") -> RowFunction:
     scale = Instruction("arith.divf", ("x0", "v0"))
     shift = Instruction("arith.mulf", ("v1", "x2"))
     last = Instruction("arith.mulf", ("v2", "s0"))
-    return RowFunction(
+    return LinalgFunction(
         name="norm",
         loops=("d0", width),
         arguments=((0, 1), (0, 1), (1,)),
@@ -678,15 +678,15 @@ def test_bytes_of_inductor_s_loops() -> None:
     """Both summands at first, one of them again, and both results; no weight, which rows share."""
     assert traffic(norm_of()) == (4, 2, 6)
     sums = norm_of()
-    sums = RowFunction(**{**vars(sums), "results": (Operand("t1", (0,), "f32"),)})
+    sums = LinalgFunction(**{**vars(sums), "results": (Operand("t1", (0,), "f32"),)})
     assert traffic(sums) == (4, 0, 0)
-    copies = RowFunction(**{**vars(sums), "results": (Operand("t0", (0, 1), "f16"),)})
+    copies = LinalgFunction(**{**vars(sums), "results": (Operand("t0", (0, 1), "f16"),)})
     assert traffic(copies) == (4, 0, 2)
     # In time that does not double with each operator.
     squares = [Operand("arg0", (0, 1), "f16"), *(Operand(f"t{n}", (0, 1), "f16") for n in range(60))]
     square = Instruction("arith.mulf", ("x0", "x1"))
     operators = tuple(Operator((x, x), (square,), "v0", (0, 1), "f16") for x in squares[:-1])
-    chain = RowFunction(**{**vars(copies), "operators": operators, "results": (squares[-1],)})
+    chain = LinalgFunction(**{**vars(copies), "operators": operators, "results": (squares[-1],)})
     assert traffic(chain) == (4, 0, 2)
 
 
@@ -698,7 +698,7 @@ def test_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "LIBRARY", Library())
     x, r, w = torch.rand(7, 40).half(), torch.rand(7, 40).half(), torch.rand(40)
     arguments = ([x, r, w], [torch.tensor(3.0)], operator.key_of(text, 0), text)
-    target = operator.rows_operator_of(True)
+    target = operator.operator_of("row_reduction", True)
     torch.library.opcheck(target, arguments)
     total, result = target(*arguments)
     assert torch.equal(total, x + r) and result.dtype == torch.float32

@@ -311,9 +311,9 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
     """With sizes that are PyTorch's, and others, in one graph."""
     from dataclasses import replace
 
-    from ftuner.frontend.torch import replacement
+    from ftuner.frontend.torch.regions import choice as choices
 
-    choose = replacement.choose
+    choose = choices.choose
 
     def chosen(*arguments: Any) -> Any:
         choice = choose(*arguments)
@@ -323,7 +323,7 @@ def test_who_computes_is_decided_once(host: str, monkeypatch: pytest.MonkeyPatch
         assert len(least) == 2
         return replace(choice, intervals=(some, others))
 
-    monkeypatch.setattr(replacement, "choose", chosen)
+    monkeypatch.setattr(choices, "choose", chosen)
     model = nn.Linear(16, 24).eval()
     options = {**OPTIONS, "host": host, "take": "faster"}
     compiled = torch.compile(model, backend="ftuner", dynamic=True, options=options)

@@ -11,7 +11,7 @@ from torch._dynamo.utils import counters
 from torch.fx.experimental.dynamic_spec import ParamsSpec, ShapesSpec, ShapeVar, TensorSpec
 
 import ftuner.torch as ft
-from ftuner.frontend.torch.hints import hint_of
+from ftuner.frontend.torch.graph.hints import hint_of
 from ftuner.latency import vendor
 
 from checks import COMPILER

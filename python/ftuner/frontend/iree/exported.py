@@ -19,8 +19,8 @@ from torch.utils._sympy.functions import FloorDiv
 
 from ...errors import CompileError
 from ...host.weights import NAMES, begin_of_file
-from ..torch import decompositions
-from ..torch.programs import load as load, quiet
+from ..torch.exporting import decompositions
+from ..torch.exporting.programs import load as load, quiet
 
 #: The scope of the parameters, `--parameters=model=FILE` of IREE's tools.
 SCOPE = "model"

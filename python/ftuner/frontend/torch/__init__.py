@@ -9,13 +9,13 @@ from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
 from .capture import capture_sizes
-from .cpp_library import build_library
 from .dynamo import backend
-from .export import ExportedModel, export
-from .inductor import InductorPass, inductor_pass
+from .exporting.export import ExportedModel, export
+from .hosts.cpp_library import build_library
+from .hosts.inductor import InductorPass, inductor_pass
+from .hosts.packaging import aoti_compile_and_package
 from .options import Options
-from .packaging import aoti_compile_and_package
-from .report import Left, Report, report, reset_report
+from .report import RejectedOp, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):
     register_backend(backend, name="ftuner")
@@ -23,8 +23,8 @@ if "ftuner" not in list_backends(exclude_tags=()):
 __all__ = [
     "ExportedModel",
     "InductorPass",
-    "Left",
     "Options",
+    "RejectedOp",
     "Report",
     "aoti_compile_and_package",
     "backend",

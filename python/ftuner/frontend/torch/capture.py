@@ -28,7 +28,7 @@ def note(function: Any) -> None:
 def capture_sizes(
     largest: int, *, rows: int = 1, functions: Iterable[Function] | None = None
 ) -> tuple[int, ...]:
-    """The sizes behind which functions go on with other kernels, up to ``largest``.
+    """The sizes after which functions go on with other kernels, up to ``largest``.
 
         torch._inductor.config.triton.cudagraph_capture_sizes = ftuner.torch.capture_sizes(512)
 

@@ -17,16 +17,17 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ftuner.host.function import Function
 from ftuner.host.memory import torch_calls
 
-from .choice import Selector
-from .constants import restart_with_constants
 from .histograms import of_symbols
-from .importer import Call
-from .inductor import compile_with_inductor
-from .operator import call, call_pytorch, call_rows, result_shape
+from .hosts.constants import restart_with_constants
+from .hosts.host import Host, Part
+from .hosts.inductor import compile_with_inductor
+from .hosts.operator import call, call_pytorch, result_shape
+from .hosts.vectors import decompositions
 from .options import Options
-from .replacement import Host, Product, Rows, replace_parts
+from .regions.choice import Selector
+from .regions.importing import Call
+from .replacement import replace_regions
 from .report import Report
-from .vectors import decompositions
 
 
 def _native(function: Any) -> Any:
@@ -37,56 +38,37 @@ def _native(function: Any) -> Any:
 class Kernel(torch.nn.Module):
     """Calls an FTuner function: tensors, then scalars as tensors of one element, then sizes.
 
-    These are for what PyTorch computes instead at some sizes, by `selector`.
+    The sizes are for the operators that PyTorch runs instead where `selector` says so.
     """
 
-    def __init__(self, product: Product, arguments: Call, selector: Selector | None) -> None:
+    def __init__(self, part: Part, arguments: Call, selector: Selector | None) -> None:
         super().__init__()
-        self.function = product.function
-        self.sizes = product.imported.function.result_sizes
+        self.function = part.function
+        self.gives_list = part.gives_list
+        self.sizes = part.imported.function.result_sizes[0]
         self.num_tensors = len(arguments.tensors)
         self.num_scalars = len(arguments.scalars)
         self.selector = selector
 
-    def forward(self, *arguments: Any) -> torch.Tensor:
-        behind = self.num_tensors + self.num_scalars
-        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : behind]
+    def forward(self, *arguments: Any) -> Any:
+        num_inputs = self.num_tensors + self.num_scalars
+        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors : num_inputs]
         if self.selector is None or self.selector.is_ftuners(tensors):
-            result: torch.Tensor = call(self.function, tensors, scalars)
-            return result
+            return call(self.function, tensors, scalars, gives_list=self.gives_list)
         shape = result_shape(self.sizes, tensors)
-        return call_pytorch(self.selector, tensors, scalars, arguments[behind:], shape)
-
+        return call_pytorch(self.selector, tensors, scalars, arguments[num_inputs:], shape)
 
     def bind(self, argument_count: int) -> Callable[..., Any]:
         """Makes the same call without Python in common calls."""
         selector = self.selector
         return torch_calls.graph_call(
             argument_count,
-            False,
+            self.gives_list,
             functools.partial(_native, self.function),
             self,
             selector.decide if selector else None,
             selector.places if selector else (),
         )
-
-
-class RowKernel(torch.nn.Module):
-    """Calls an FTuner function of rows: tensors, then scalars as tensors of one element."""
-
-    def __init__(self, rows: Rows, arguments: Call) -> None:
-        super().__init__()
-        self.function = rows.function
-        self.num_tensors = len(arguments.tensors)
-
-    def forward(self, *arguments: torch.Tensor) -> list[torch.Tensor]:
-        tensors, scalars = arguments[: self.num_tensors], arguments[self.num_tensors :]
-        return call_rows(self.function, tensors, scalars)
-
-    def bind(self, argument_count: int) -> Callable[..., Any]:
-        """Makes the same call without Python in common calls."""
-        resolve = functools.partial(_native, self.function)
-        return torch_calls.graph_call(argument_count, True, resolve, self)
 
 
 class _Eager(Host):
@@ -98,21 +80,15 @@ class _Eager(Host):
         self.gm = gm
         self.count = 0
 
-    def call(self, graph: fx.Graph, product: Product, arguments: Call) -> fx.Node:
+    def call(self, graph: fx.Graph, part: Part, arguments: Call) -> fx.Node:
         target = f"ftuner_{self.count}"
         self.count += 1
         selector, sizes = None, []
-        if product.choice is not None and arguments.alternative is not None:
-            selector = Selector(product.choice, arguments.alternative.code)
+        if part.choice is not None and arguments.alternative is not None:
+            selector = Selector(part.choice, arguments.alternative.code)
             sizes = arguments.alternative.sizes
-        self.gm.add_submodule(target, Kernel(product, arguments, selector))
+        self.gm.add_submodule(target, Kernel(part, arguments, selector))
         return graph.call_module(target, (*arguments.tensors, *arguments.scalars, *sizes))
-
-    def call_rows(self, graph: fx.Graph, rows: Rows, arguments: Call) -> fx.Node:
-        target = f"ftuner_{self.count}"
-        self.count += 1
-        self.gm.add_submodule(target, RowKernel(rows, arguments))
-        return graph.call_module(target, (*arguments.tensors, *arguments.scalars))
 
     def operators(self, counts: Report) -> dict[str, int]:
         return counts.operators
@@ -120,7 +96,7 @@ class _Eager(Host):
 
 def compile_graph(gm: fx.GraphModule, options: Options) -> fx.GraphModule:
     """Replaces products and rows of an ATen graph by calls of FTuner functions."""
-    replace_parts(gm.graph, options, _Eager(gm))
+    replace_regions(gm.graph, options, _Eager(gm))
     if torch_calls.build() is not None:
         _call_without_modules(gm)
     gm.recompile()
@@ -131,7 +107,7 @@ def _call_without_modules(gm: fx.GraphModule) -> None:
     """Replaces calls of kernels as modules by those in which no Python runs."""
     for node in [*gm.graph.nodes]:
         kernel = gm.get_submodule(str(node.target)) if node.op == "call_module" else None
-        if not isinstance(kernel, (Kernel, RowKernel)):
+        if not isinstance(kernel, Kernel):
             continue
         with gm.graph.inserting_before(node):
             call = gm.graph.call_function(kernel.bind(len(node.args)), node.args)

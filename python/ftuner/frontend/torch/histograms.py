@@ -1,4 +1,4 @@
-"""How often sizes occur: option `histogram`, from arguments of a model to extents of products."""
+"""Frequencies of sizes: option `histogram`, from arguments of a model to extents of products."""
 
 from __future__ import annotations
 

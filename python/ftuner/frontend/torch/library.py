@@ -1,6 +1,6 @@
 """Functions that this process has compiled: each content once, whoever asks for it.
 
-Two products are one function where their texts differ in the function's name alone, and device and
+Two products are one function if their texts differ in the function's name only, and device and
 options are the same. Files that those name count by what they hold.
 """
 
@@ -23,11 +23,11 @@ from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.progress import Progress
 
-from .partition import NotTaken
+from .graph.nodes import Unsupported
 from .report import update
 
 #: A function, or why there is none.
-Built = Function | ftuner.CompileError | NotTaken
+Built = Function | ftuner.CompileError | Unsupported
 
 
 class Source(Protocol):
@@ -53,7 +53,7 @@ def without_name(source: Source) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What functions are compiled for: arguments of `ftuner.compile`."""
+    """Arguments of `ftuner.compile` that functions are compiled with."""
 
     device: Any
     emulate: bool
@@ -86,16 +86,16 @@ def _content(value: Any) -> Hashable:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What became of a function, under the name that it was compiled with."""
+    """The result of a compilation, under the name that the function was compiled with."""
 
     name: str
     built: Built
 
     def named(self, name: str) -> Built:
-        """The same for a product that has another name."""
+        """The result for a function of another name."""
         if isinstance(self.built, Function):
             return self.built if self.built.__name__ == name else self.built.renamed(name)
-        if isinstance(self.built, NotTaken) or self.name == name:
+        if isinstance(self.built, Unsupported) or self.name == name:
             return self.built
 
         def rename(text: str) -> str:
@@ -197,9 +197,9 @@ def _compile(function: Source, settings: Settings) -> Built:
     (compiled,) = module.functions.values()
     simple = [k["entry"] for k in module.manifest["kernels"] if not k["workloads"]]
     if simple:
-        return NotTaken("simple kernels beside the uKernels: " + ", ".join(simple))
+        return Unsupported("simple kernels beside the uKernels: " + ", ".join(simple))
     return compiled
 
 
-#: What this process has compiled.
+#: The functions that this process has compiled.
 LIBRARY = Library()

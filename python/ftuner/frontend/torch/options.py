@@ -19,17 +19,17 @@ class Options:
     All others go to `ftuner.compile`, such as ``max_kernels=8``.
     """
 
-    #: Who runs what FTuner does not take: "inductor", which joins it to kernels, or "eager", PyTorch's
+    #: The runner of all that FTuner does not take: "inductor", which joins it to kernels, or "eager", PyTorch's
     #: operators one by one.
     host: str = "inductor"
-    #: Of host "inductor": one of its modes, such as "max-autotune", for all but the products.
+    #: One of the modes of host "inductor", such as "max-autotune", for all but the products.
     mode: str = "default"
     #: Products that FTuner computes: "all" that it can, or those sizes where it is predicted to be
     #: "faster" than PyTorch's own operators.
     take: str = "faster"
     #: Reductions of rows, such as softmax, norms and sums, that FTuner computes: "always" all that it
     #: can, "never" none. "auto": with host "eager" all that it can, with "inductor" those that are
-    #: predicted to be faster than Inductor's kernel (`ftuner.frontend.torch.row_choice`).
+    #: predicted to be faster than Inductor's kernel (`ftuner.frontend.torch.regions.row_choice`).
     rows: str = "auto"
     #: As in `ftuner.compile`. None: the GPU that the tensors are on ("cuda"), or
     #: that of `ftuner.compile` for tensors on the CPU, which run in the emulator.
@@ -42,12 +42,12 @@ class Options:
     #: Leave to PyTorch what FTuner cannot compile, with a warning, instead of
     #: raising ftuner.CompileError.
     fallback: bool = False
-    #: How often sizes of the model's arguments occur: {"NAME.DIM": {SIZE: FREQUENCY}}.
+    #: Frequencies of sizes of the model's arguments: {"NAME.DIM": {SIZE: FREQUENCY}}.
     histogram: dict[str, dict[int, float]] = field(default_factory=dict)
     compile: dict[str, Any] = field(default_factory=dict)
     #: `histogram` by the names of a graph's symbols.
     symbols: dict[str, dict[int, float]] = field(default_factory=dict)
-    #: Whether sizes are symbols unless PyTorch knows better, as ``dynamic=True`` of torch.compile
+    #: True if sizes are symbols unless PyTorch knows better, as ``dynamic=True`` of torch.compile
     #: has it. None: as PyTorch's compiler has it when it asks. No option of users.
     dynamic: bool | None = None
 
@@ -119,7 +119,7 @@ def _check_mode(mode: Any, host: str) -> None:
 
 
 def _allows_tf32() -> bool:
-    """Whether PyTorch may round factors of float32 products to tf32 on a GPU.
+    """Returns whether PyTorch may round factors of float32 products to tf32 on a GPU.
 
     That is what torch.set_float32_matmul_precision, allow_tf32 and fp32_precision set. PyTorch's
     compiler guards it: with another setting it compiles again.

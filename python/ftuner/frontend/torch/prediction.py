@@ -1,8 +1,8 @@
-"""How long a graph is predicted to take at the sizes that PyTorch compiles it for.
+"""The predicted time of a graph at the sizes that PyTorch compiles it for.
 
-FTuner's kernels by their plans, products that stay with PyTorch by `ftuner.latency.vendor`. Of
-everything else the bytes are counted that it must read and write: a bound from below, since it says
-nothing of rows that are read again or of arithmetic.
+FTuner's kernels are predicted by their plans, products that stay with PyTorch by
+`ftuner.latency.vendor`. All other kernels count the bytes that they must read and write: a bound from
+below, which says nothing of rows that are read again or of arithmetic. Nothing predicts collectives.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from torch import fx
 
 from ftuner.latency import vendor
 
-from . import layout as lay
-from .choice import place_of
-from .hints import hint_of, sizes_of
-from .partition import PRODUCTS, TYPES, computes, flops_of
+from .graph import layout as lay
+from .graph.hints import hint_of, sizes_of
+from .graph.nodes import PRODUCTS, TYPES, flops_of, is_collective, launches_kernel
+from .regions.choice import place_of
 
 if TYPE_CHECKING:
-    from .replacement import Product, Rows
+    from .hosts.host import Part
 
 aten = torch.ops.aten
 
@@ -45,9 +45,10 @@ class Prediction:
     """Microseconds of a graph's kernels.
 
     Attributes:
-        ftuner_us: of FTuner's.
-        others_us: of all others, or less than they take.
-        unknown: larger operators with products in them, of which only the bytes are counted.
+        ftuner_us: the time of FTuner's kernels.
+        others_us: the time of all others, or less than they take.
+        unknown: larger operators with products in them, of which only the bytes are counted, and
+            collectives, which count nothing.
     """
 
     ftuner_us: float
@@ -56,23 +57,22 @@ class Prediction:
 
 
 def predict(
-    graph: fx.Graph, kernels: Iterable[Kernel], products: Sequence[Product | Rows]
+    graph: fx.Graph, kernels: Iterable[Kernel], parts: Sequence[Part]
 ) -> Prediction | None:
-    """The times of a graph whose `products`, and rows, are calls of functions by now, beside its
-    `kernels`.
+    """The times of a graph whose `parts` are calls of functions by now, beside its `kernels`.
 
-    None without products, without rates, and where PyTorch expects no size.
+    None without parts, without rates, and where PyTorch expects no size.
     """
-    if not products:
+    if not parts:
         return None
-    rates = products[0].function.report.data.get("rates")
+    rates = parts[0].function.report.data.get("rates")
     hints = dict(_hints(graph))
-    sizes = [_sizes_of(product, hints) for product in products]
+    sizes = [_sizes_of(part, hints) for part in parts]
     if rates is None or None in sizes:
         return None
     ftuner_us = others_us = 0.0
-    for product, its_sizes in zip(products, sizes):
-        time, is_ftuners = _product_us(product, its_sizes or {})
+    for part, known_sizes in zip(parts, sizes):
+        time, is_ftuners = _part_us(part, known_sizes or {})
         if is_ftuners:
             ftuner_us += time
         else:
@@ -81,9 +81,12 @@ def predict(
     for group in kernels:
         if not any(_size(node) for node in group):
             continue  # PyTorch launches nothing for tensors without elements.
+        if is_collective(group[0]):
+            unknown += 1
+            continue
         time = rates["launch_us"] + rates["us_per_byte"] * _bytes(group)
         if len(group) == 1 and _is_opaque(group[0]):
-            known = _left_us(group[0], products[0].settings.device)
+            known = _vendor_us(group[0], parts[0].settings.device)
             unknown += known is None
             time = max(time, known or 0.0)
         others_us += time
@@ -91,16 +94,16 @@ def predict(
 
 
 def launches(kernels: Iterable[Kernel]) -> Counter[str]:
-    """How many of the kernels each layer of a model launches.
+    """The number of kernels that each layer of a model launches.
 
-    A layer is named by the path of its module up to the first number, such as `encoder.layer.3`;
-    what is in none, or in a graph of gradients, has the name "".
+    A layer is named by the path of its module up to the first number, such as `encoder.layer.3`; kernels
+    in none, and those of gradients, have the name "".
     """
     return Counter(next(filter(None, map(layer_of, group)), "") for group in kernels)
 
 
 def layer_of(node: fx.Node) -> str:
-    """The layer that a node is of; "" if it is of none."""
+    """The name of a node's layer; "" if it has none."""
     for path, _ in (node.meta.get("nn_module_stack") or {}).values():
         if match := _LAYER.match(path):
             return match[1]
@@ -124,11 +127,11 @@ def _hints(graph: fx.Graph) -> Iterator[tuple[sympy.Symbol, int]]:
 
 
 def _sizes_of(
-    product: Product | Rows, hints: Mapping[sympy.Symbol, int]
+    part: Part, hints: Mapping[sympy.Symbol, int]
 ) -> dict[str, int] | None:
     """The sizes of a function, by its names; None where one is not known."""
-    imported, sizes = product.imported, {}
-    for name in product.function.report.sizes:
+    imported, sizes = part.imported, {}
+    for name in part.function.report.sizes:
         argument, dim = place_of(name, imported)
         extent = sympy.sympify(imported.argument_shapes[argument][dim]).subs(hints)
         if not extent.is_number:
@@ -137,11 +140,11 @@ def _sizes_of(
     return sizes
 
 
-def _product_us(product: Product | Rows, sizes: Mapping[str, int]) -> tuple[float, bool]:
-    """The time of a product, and whether FTuner computes it."""
-    report = product.function.report
-    if product.choice is not None:
-        interval = product.choice.interval_at([sizes[name] for name in product.choice.sizes])
+def _part_us(part: Part, sizes: Mapping[str, int]) -> tuple[float, bool]:
+    """The time of a part, and whether FTuner computes it."""
+    report = part.function.report
+    if part.choice is not None:
+        interval = part.choice.interval_at([sizes[name] for name in part.choice.sizes])
         if interval is None or not interval.is_ftuners:
             return (interval.pytorch_us if interval else 0.0), False
     share = report.share_at(sizes)
@@ -149,12 +152,13 @@ def _product_us(product: Product | Rows, sizes: Mapping[str, int]) -> tuple[floa
 
 
 def _is_opaque(node: fx.Node) -> bool:
-    """Whether an operator is a kernel of its own: one that multiplies, or a call of FTuner's."""
-    return flops_of(node) is not None or not computes(node)
+    """Returns whether an operator is a kernel of its own: one that multiplies, exchanges data, or is
+    a call of FTuner's."""
+    return flops_of(node) is not None or is_collective(node) or not launches_kernel(node)
 
 
 def _sources(node: fx.Node) -> Iterator[tuple[fx.Node, int]]:
-    """What a node reads: who computed it, and the bytes through the views in between."""
+    """The nodes that a node reads, also through views, and the bytes that it reads of each."""
     for source in node.all_input_nodes:
         least = _size(source)
         while source.op == "call_function" and not _launches(source) and source.all_input_nodes:
@@ -164,7 +168,7 @@ def _sources(node: fx.Node) -> Iterator[tuple[fx.Node, int]]:
 
 
 def _launches(node: fx.Node) -> bool:
-    return computes(node) or "ftuner" in str(node.target)
+    return launches_kernel(node) or "ftuner" in str(node.target)
 
 
 def _size(node: fx.Node) -> int:
@@ -182,8 +186,8 @@ def kernels_of(graph: fx.Graph, joins: bool) -> list[Kernel]:
     """The operators that are not FTuner's, those together that one kernel computes.
 
     Args:
-        joins: whether the host makes one kernel of operators that follow each other. Joined is
-            what has as many products before it.
+        joins: whether the host makes one kernel of operators that follow each other. It joins
+            operators that have as many products before them.
     """
     level: dict[fx.Node, int] = {}
     leader: dict[fx.Node, fx.Node] = {}
@@ -199,7 +203,7 @@ def kernels_of(graph: fx.Graph, joins: bool) -> list[Kernel]:
             (level[source] + (_launches(source) and _is_opaque(source)) for source in sources),
             default=0,
         )
-        if not computes(node):
+        if not launches_kernel(node):
             continue
         leader[node] = node
         if not joins or _is_opaque(node):
@@ -214,7 +218,7 @@ def kernels_of(graph: fx.Graph, joins: bool) -> list[Kernel]:
 
 
 def _bytes(group: Kernel) -> int:
-    """What a kernel reads of others, each tensor once, and what others read of it."""
+    """Bytes that a kernel reads of others, each tensor once, and that others read of it."""
     inside = set(group)
     read: dict[fx.Node, int] = {}
     written = 0
@@ -231,7 +235,7 @@ def _bytes(group: Kernel) -> int:
 
 
 def _readers(node: fx.Node) -> Iterator[fx.Node]:
-    """Who reads a node, also through views."""
+    """The nodes that read a node, also through views."""
     for user in node.users:
         if user.op == "call_function" and not _launches(user):
             yield from _readers(user)
@@ -239,8 +243,8 @@ def _readers(node: fx.Node) -> Iterator[fx.Node]:
             yield user
 
 
-def _left_us(node: fx.Node, device: Any) -> float | None:
-    """What the vendor's library is predicted to take for a product that stays."""
+def _vendor_us(node: fx.Node, device: Any) -> float | None:
+    """The predicted time of the vendor's library for a product that stays with PyTorch."""
     positions = PRODUCTS.get(node.target)
     if positions is None:
         return None

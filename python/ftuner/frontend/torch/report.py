@@ -1,9 +1,10 @@
-"""What the backend did: counted while it compiles, and at each call."""
+"""Counts of the backend: while it compiles, and at each call."""
 
 from __future__ import annotations
 
 import copy
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,24 +13,46 @@ from typing import TYPE_CHECKING
 from ftuner.host.memory import torch_calls
 
 if TYPE_CHECKING:
-    from .choice import Interval
+    from .regions.choice import Interval
 
 
 @dataclass
-class Left:
-    """A product that stays with PyTorch."""
+class RejectedOp:
+    """A product, or another operator that FTuner looked at, that stays with PyTorch."""
 
     operator: str
     reason: str
-    #: Where the model computes it: the last line of its stack, if known.
+    #: The place in the model: the last line of the stack, if known.
     location: str
-    #: How it comes to FTuner, if there is a way that the reason does not tell.
+    #: Advice that brings it to FTuner, if there is any that the reason does not tell.
     hint: str = ""
     #: At the sizes that PyTorch compiled for; None if not known.
     flops: float | None = None
 
     def __str__(self) -> str:
         return f"{self.operator}: {self.reason}" + (f" ({self.location})" if self.location else "")
+
+
+@dataclass
+class KindCounts:
+    """Counts of one kind of regions: operators that were looked at are taken or rejected."""
+
+    #: Operators that became part of a function of FTuner, and functions that graphs call for them.
+    taken: int = 0
+    functions: int = 0
+    #: FLOPs of those that are taken, at the sizes that PyTorch compiled for.
+    taken_flops: float = 0.0
+    rejected: list[RejectedOp] = field(default_factory=list)
+
+    @property
+    def looked_at(self) -> int:
+        return self.taken + len(self.rejected)
+
+    def add(self, other: KindCounts) -> None:
+        self.taken += other.taken
+        self.functions += other.functions
+        self.taken_flops += other.taken_flops
+        self.rejected += other.rejected
 
 
 @dataclass
@@ -66,40 +89,30 @@ class Report:
 
     #: Graphs compiled; a training step has one forwards and one backwards.
     graphs: int = 0
-    #: Products in these graphs, and those that became FTuner functions.
-    products: int = 0
-    taken: int = 0
-    #: Of those, how many were met at their first call, in graphs that PyTorch had in its caches, or
-    #: in packages, where each function counts once. Nobody looked at what else such a graph has, and
-    #: it is not among `graphs`.
+    #: Counts by kind of region: "product" and "row". With ``rows="never"``, in graphs of training
+    #: and in packages no reductions of rows are looked at.
+    kinds: dict[str, KindCounts] = field(default_factory=dict)
+    #: Products that were met at their first call, in graphs that PyTorch had in its caches, or in
+    #: packages, where each function counts once. Nobody looked at the rest of such a graph, and it
+    #: is not among `graphs`.
     cached: int = 0
-    #: FLOPs of those, at the sizes that PyTorch compiled for.
-    taken_flops: float = 0.0
-    #: Predicted microseconds at these sizes: of FTuner's functions, and of all other kernels. Of
-    #: those it is less than they take: of operators that are no products, and of so many larger
-    #: ones with products in them, only the bytes are counted. Graphs without a function do not count.
+    #: Predicted microseconds at the sizes that PyTorch compiled for: FTuner's functions, and all
+    #: other kernels. The latter take longer than that: only the bytes count of operators that are not
+    #: products, and of `others_unknown` larger ones with products in them; collectives, which are
+    #: among these, count nothing. Graphs without a function do not count.
     ftuner_us: float = 0.0
     others_us: float = 0.0
     others_unknown: int = 0
     #: Kernels of each layer of the model, by the path of its module up to the first number, as
     #: in "encoder.layer.3"; "" has what is in no layer.
     layers: dict[str, Launches] = field(default_factory=dict)
-    left: list[Left] = field(default_factory=list)
-    #: Reductions of rows that were looked at, such as softmax, norms and sums, and those that became
-    #: part of FTuner's functions, of which there are `row_functions`. With ``rows="never"``, in
-    #: graphs of training and in packages none are looked at.
-    rows: int = 0
-    rows_taken: int = 0
-    row_functions: int = 0
-    #: The others, and why.
-    rows_left: list[Left] = field(default_factory=list)
-    #: What PyTorch's compiler did not hand over, and how often: it runs as it is, and no product
-    #: in it is counted.
+    #: Parts of the model that PyTorch's compiler did not hand over, and how often: they run as they
+    #: are, and no product in them is counted.
     breaks: dict[str, int] = field(default_factory=dict)
     #: Operators that stay with PyTorch, products among them, and how many of each. Each launches a
     #: kernel or more; views, which launch none, do not count.
     operators: dict[str, int] = field(default_factory=dict)
-    #: The same for graphs that Inductor compiles. It joins them to kernels of its own, which are
+    #: Operators in graphs that Inductor compiles. It joins them to kernels of its own, which are
     #: fewer.
     inductor_operators: dict[str, int] = field(default_factory=dict)
     #: Kernels that Inductor made, in graphs from PyTorch's caches, too.
@@ -121,12 +134,55 @@ class Report:
     #: Calls where PyTorch's operators ran instead, since they are predicted to be faster.
     pytorch_calls: int = 0
     copied_arguments: int = 0
-    #: Why Python's code runs in calls, such as the lack of a C++ compiler; empty where it does not.
+    #: The reason why Python's code runs in calls, such as the lack of a C++ compiler; else empty.
     python_calls: str = ""
+
+    def kind(self, name: str) -> KindCounts:
+        """The counts of a kind of region."""
+        return self.kinds.setdefault(name, KindCounts())
+
+    @property
+    def products(self) -> int:
+        """Products in these graphs."""
+        return self.kind("product").looked_at
+
+    @property
+    def taken(self) -> int:
+        """Products that became FTuner functions."""
+        return self.kind("product").taken
+
+    @property
+    def left(self) -> list[RejectedOp]:
+        """Products that stay with PyTorch."""
+        return self.kind("product").rejected
+
+    @property
+    def rows(self) -> int:
+        """Reductions of rows that were looked at, such as softmax, norms and sums."""
+        return self.kind("row").looked_at
+
+    @property
+    def rows_taken(self) -> int:
+        """Reductions of rows that became part of `row_functions` functions of FTuner."""
+        return self.kind("row").taken
+
+    @property
+    def row_functions(self) -> int:
+        return self.kind("row").functions
+
+    @property
+    def rows_left(self) -> list[RejectedOp]:
+        """Reductions of rows that stay with PyTorch."""
+        return self.kind("row").rejected
+
+    @property
+    def taken_flops(self) -> float:
+        """FLOPs of the products that FTuner computes, at the sizes that PyTorch compiled for."""
+        return self.kind("product").taken_flops
 
     @property
     def pytorch_kernels(self) -> int:
-        """How many kernels stay with PyTorch, one for each operator."""
+        """The number of kernels that stay with PyTorch, one for each operator."""
         return sum(self.operators.values())
 
     @property
@@ -148,7 +204,7 @@ class Report:
 
     @property
     def warning(self) -> str:
-        """What is said where FTuner computes little; empty elsewhere."""
+        """A warning if FTuner computes little; else empty."""
         if self.breaks and not self.products:
             return "FTuner was given no product"
         share = self.flops_share
@@ -172,7 +228,7 @@ class Report:
 
     def __str__(self) -> str:
         # That module counts, too.
-        from .choice import describe
+        from .regions.choice import describe
 
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
@@ -194,7 +250,8 @@ class Report:
                 f"at most {self.time_share:.1%} of the time by FTuner: {self.ftuner_us:.1f} us, others"
                 f" {self.others_us:.1f} us or more, predicted at the sizes compiled for"
                 + (
-                    f", without the products in {self.others_unknown} larger operators"
+                    f", without {self.others_unknown} larger operators and collectives whose time is"
+                    " not known"
                     if self.others_unknown
                     else ""
                 )
@@ -207,7 +264,7 @@ class Report:
                 " of FTuner"
             )
         if self.operators:
-            of_all = self.taken + self.row_functions + self.pytorch_kernels
+            of_all = sum(kind.functions for kind in self.kinds.values()) + self.pytorch_kernels
             most = sorted(self.operators.items(), key=lambda item: -item[1])
             lines.append(
                 f"{self.pytorch_kernels} of {of_all} kernels stay with PyTorch: "
@@ -238,16 +295,21 @@ class Report:
             lines += [f"    {line}" for line in describe(self.intervals.get(name, ()))]
         if self.left:
             lines.append(f"left to PyTorch, {len(self.left)} of {self.products} products:")
-            lines += [f"  {left}" for left in self.left]
+            lines += _counted(self.left)
             hints = dict.fromkeys((left.reason, left.hint) for left in self.left if left.hint)
             lines += [f"  to get those left since {reason}: {hint}" for reason, hint in hints]
         if self.rows_left:
             lines.append(f"left to PyTorch, {len(self.rows_left)} of {self.rows} reductions of rows:")
-            lines += [f"  {left}" for left in self.rows_left]
+            lines += _counted(self.rows_left)
         if self.breaks:
             lines.append("not seen, since PyTorch's compiler did not hand it over:")
             lines += [f"  {text}" + _times(count) for text, count in self.breaks.items()]
         return "\n".join(lines)
+
+
+def _counted(rejected: list[RejectedOp]) -> list[str]:
+    """A line for operators that stay for one reason at one place, with their number."""
+    return [f"  {text}" + _times(count) for text, count in Counter(map(str, rejected)).items()]
 
 
 def _times(count: int) -> str:
@@ -257,10 +319,10 @@ def _times(count: int) -> str:
 #: Below this share of the FLOPs of products there is a warning.
 SMALL_SHARE = 0.5
 
-#: What PyTorch's compiler says of parts of a model that it cannot take.
+#: Counters of PyTorch's compiler for parts of a model that it cannot take.
 _BREAKS = ("unimplemented", "graph_break")
 _report = Report()
-#: What had been said when the counts began.
+#: Breaks that were known when the counts began.
 _breaks_before: dict[str, int] = {}
 _lock = threading.Lock()
 
@@ -288,8 +350,7 @@ def count_pytorch_call() -> None:
 def count_cached(name: str) -> None:
     """The first call of a product of a graph that PyTorch had in its caches."""
     with _lock:
-        _report.products += 1
-        _report.taken += 1
+        _report.kind("product").add(KindCounts(taken=1, functions=1))
         _report.cached += 1
         _report.functions[name] = _report.functions.get(name, 0) + 1
 
@@ -297,11 +358,11 @@ def count_cached(name: str) -> None:
 def count_cached_rows(name: str) -> None:
     """The first call of a function of rows of a graph that PyTorch had in its caches."""
     with _lock:
-        _report.row_functions += 1
+        _report.kind("row").functions += 1
 
 
 def _breaks() -> dict[str, int]:
-    """What was said since the process began: what was met, and hints of what to do."""
+    """Breaks since the process began, with PyTorch's explanations and hints, and their numbers."""
     from torch._dynamo.utils import counters
 
     found: dict[str, int] = {}

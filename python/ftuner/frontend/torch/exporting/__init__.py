@@ -1,0 +1,1 @@
+"""Whole models through torch.export and torch-mlir, as linalg on tensors."""

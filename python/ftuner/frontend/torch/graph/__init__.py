@@ -1,0 +1,1 @@
+"""Facts about ATen graphs: index maps, sizes, and what nodes cost."""

@@ -1,0 +1,362 @@
+"""Index maps of a product through views: which loop walks which dimension.
+
+A product has one loop for each of its dimensions: batch, m, n and k. A tensor
+that the product reads or writes is walked by these loops, each dimension by an
+ordered tuple of them: ``()`` stands for extent 1 or a broadcast, ``(a, b)`` for
+a dimension in which ``b`` is the inner loop. A view changes the tuples but moves
+no element, so an operand can be read where it lies, before the view and even
+before the copy that a view needed. A view that splits a dimension splits its
+loop::
+
+    x [B, S, H·D] -> view [B, S, H, D] -> permute [B, H, S, D] -> copy
+      -> view [B·H, S, D] = lhs of bmm, walked by (g) (m) (k)
+
+    walked back:  [B·H, S, D]: (g) (m) (k)      g splits into b and h
+                  [B, H, S, D]: (b) (h) (m) (k)
+                  [B, S, H, D]: (b) (m) (h) (k)  contiguous: read from here
+
+Extents are ints, or sympy expressions of PyTorch's symbols; equal expressions
+are equal sizes at run time, which PyTorch's guards ensure.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import sympy
+import torch
+from torch import fx
+from torch.utils._sympy import functions
+
+Extent: TypeAlias = int | sympy.Expr
+Loop = int
+Dims = tuple[tuple[Loop, ...], ...]
+
+aten = torch.ops.aten
+
+PERMUTATIONS = {aten.permute.default, aten.transpose.int, aten.t.default, aten.numpy_T.default}
+RESHAPES = {
+    aten.view.default,
+    aten._unsafe_view.default,
+    aten.reshape.default,
+    aten.unsqueeze.default,
+    aten.squeeze.default,
+    aten.squeeze.dim,
+    aten.squeeze.dims,
+}
+EXPANSIONS = {aten.expand.default}
+COPIES = {aten.clone.default, aten.contiguous.default}
+ALIASES = {aten.alias.default, aten.detach.default}
+VIEWS = PERMUTATIONS | RESHAPES | EXPANSIONS | COPIES | ALIASES
+
+
+def extent_of(size: int | torch.SymInt) -> Extent:
+    """A size of a tensor as an int or as an expression of PyTorch's symbols."""
+    if isinstance(size, int):
+        return size
+    expression = sympy.expand(size.node.shape_env.simplify(size.node.expr))
+    return int(expression) if expression.is_number else expression
+
+
+def stride_of(stride: int | torch.SymInt) -> Extent:
+    """A stride, as it is if the tensor has elements.
+
+    PyTorch writes ``Max(1, n)`` for a size that may be 0, where no element has a place.
+    """
+    extent = extent_of(stride)
+    if isinstance(extent, int):
+        return extent
+    sizes = {
+        maximum: next(argument for argument in maximum.args if argument != 1)
+        for maximum in extent.atoms(functions.Max)
+        if len(maximum.args) == 2 and 1 in maximum.args
+    }
+    return sympy.expand(extent.xreplace(sizes))
+
+
+def shape_of(node: fx.Node) -> tuple[Extent, ...]:
+    """The extents of the tensor that a node computes."""
+    return tuple(extent_of(size) for size in node.meta["val"].shape)
+
+
+def operand_of(node: fx.Node, position: int = 0) -> fx.Node:
+    """The operand at a position that is a tensor in the operator's schema."""
+    operand = node.args[position]
+    assert isinstance(operand, fx.Node)
+    return operand
+
+
+def is_transposed(rhs: fx.Node) -> bool:
+    """Returns whether the right factor of a product is contiguous along K in memory. Adds no guard."""
+    return stride_of(rhs.meta["val"].stride()[-2]) == 1
+
+
+def product(extents: Sequence[Extent]) -> Extent:
+    result: Extent = 1
+    for extent in extents:
+        result = result * extent
+    return result if isinstance(result, int) else sympy.expand(result)
+
+
+def quotient(dividend: Extent, divisor: Extent) -> Extent | None:
+    """``dividend / divisor`` if that is whole for every value of the symbols."""
+    if isinstance(dividend, int) and isinstance(divisor, int):
+        return dividend // divisor if divisor and dividend % divisor == 0 else None
+    result = sympy.expand(sympy.cancel(sympy.sympify(dividend) / divisor))
+    if result.is_number:
+        return int(result) if result.is_integer else None
+    if not result.is_polynomial():
+        return None
+    return result if all(factor.is_integer for factor in sympy.Poly(result).coeffs()) else None
+
+
+def reassociate(
+    source: Sequence[Extent], target: Sequence[Extent]
+) -> list[tuple[list[int], list[int]]] | None:
+    """Groups of dimensions of two shapes of one tensor with equal products.
+
+    Dimensions of extent 1 are in no group. None where a group has several
+    dimensions on both sides, or where the products of symbols do not tell.
+    """
+    left = [dim for dim, extent in enumerate(source) if extent != 1]
+    right = [dim for dim, extent in enumerate(target) if extent != 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while left and right:
+        ins, outs = [left.pop(0)], [right.pop(0)]
+        a, b = source[ins[0]], target[outs[0]]
+        while a != b:
+            if quotient(b, a) is not None and left and len(outs) == 1:
+                ins.append(left.pop(0))
+                a = product([a, source[ins[-1]]])
+            elif quotient(a, b) is not None and right and len(ins) == 1:
+                outs.append(right.pop(0))
+                b = product([b, target[outs[-1]]])
+            else:
+                return None
+        groups.append((ins, outs))
+    return None if left or right else groups
+
+
+@dataclass
+class Layout:
+    """The loops of a product. Loops split, but never change otherwise."""
+
+    extents: list[Extent] = field(default_factory=list)
+    parts: dict[Loop, tuple[Loop, ...]] = field(default_factory=dict)
+    #: Loops that must not be split: a product has one reduce axis.
+    whole: frozenset[Loop] = frozenset()
+
+    def copy(self) -> Layout:
+        return Layout(list(self.extents), dict(self.parts), self.whole)
+
+    def add(self, extent: Extent) -> Loop:
+        self.extents.append(extent)
+        return len(self.extents) - 1
+
+    def leaves(self, loops: Sequence[Loop]) -> tuple[Loop, ...]:
+        """The loops that these have been split into, in order."""
+        return tuple(
+            leaf
+            for loop in loops
+            for leaf in (self.leaves(self.parts[loop]) if loop in self.parts else (loop,))
+        )
+
+    def resolve(self, dims: Dims) -> Dims:
+        return tuple(self.leaves(loops) for loops in dims)
+
+    def split(self, loops: Sequence[Loop], extents: Sequence[Extent]) -> Dims | None:
+        """Distributes loops over dimensions of these extents, splitting some."""
+        pending = list(self.leaves(loops))
+        result: list[tuple[Loop, ...]] = []
+        for extent in extents:
+            taken: list[Loop] = []
+            missing = extent
+            while missing != 1:
+                if not pending:
+                    return None
+                loop = pending.pop(0)
+                rest = quotient(missing, self.extents[loop])
+                if rest is not None:
+                    taken.append(loop)
+                    missing = rest
+                    continue
+                inner = quotient(self.extents[loop], missing)
+                if inner is None or loop in self.whole:
+                    return None
+                outer_loop, inner_loop = self.add(missing), self.add(inner)
+                self.parts[loop] = (outer_loop, inner_loop)
+                taken.append(outer_loop)
+                pending.insert(0, inner_loop)
+                missing = 1
+            result.append(tuple(taken))
+        return None if pending else tuple(result)
+
+    def through_reshape(
+        self, shape: Sequence[Extent], dims: Dims, target: Sequence[Extent]
+    ) -> Dims | None:
+        """The loops of a tensor of extents ``shape`` when it has those of ``target``."""
+        groups = reassociate(shape, target)
+        if groups is None:
+            return None
+        result: list[tuple[Loop, ...]] = [()] * len(target)
+        for ins, outs in groups:
+            # A dimension that is broadcast is walked by no loop.
+            if any(not dims[dim] for dim in ins):
+                if len(ins) == len(outs) == 1 or all(not dims[dim] for dim in ins):
+                    continue
+                return None
+            loops = self.leaves([loop for dim in ins for loop in dims[dim]])
+            parts = self.split(loops, [target[dim] for dim in outs])
+            if parts is None:
+                return None
+            for dim, part in zip(outs, parts):
+                result[dim] = part
+        return tuple(result)
+
+
+def permutation_of(node: fx.Node) -> list[int]:
+    """``permutation[i]`` is the input's dimension that is dimension i of the result."""
+    rank = len(operand_of(node).meta["val"].shape)
+    order = list(range(rank))
+    arguments: tuple[Any, ...] = node.args
+    if node.target is aten.permute.default:
+        return [dim % rank for dim in arguments[1]]
+    if node.target is aten.transpose.int:
+        a, b = arguments[1] % rank, arguments[2] % rank
+        order[a], order[b] = order[b], order[a]
+        return order
+    return order[::-1]
+
+
+def step_back(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
+    """The loops of what a view reads, from those of its result."""
+    source = operand_of(node)
+    if node.target in PERMUTATIONS:
+        result: list[tuple[Loop, ...]] = [()] * len(dims)
+        for dim, origin in enumerate(permutation_of(node)):
+            result[origin] = dims[dim]
+        return tuple(result)
+    if node.target in EXPANSIONS:
+        shape, expanded = shape_of(source), shape_of(node)
+        kept = dims[len(dims) - len(shape) :]
+        offset = len(expanded) - len(shape)
+        return tuple(
+            () if extent == 1 and expanded[dim + offset] != 1 else kept[dim]
+            for dim, extent in enumerate(shape)
+        )
+    if node.target in RESHAPES:
+        return layout.through_reshape(shape_of(node), dims, shape_of(source))
+    return dims
+
+
+def step_forward(layout: Layout, node: fx.Node, dims: Dims) -> Dims | None:
+    """The loops of a view's result, from those of what it reads."""
+    source = operand_of(node)
+    if node.target in PERMUTATIONS:
+        return tuple(dims[origin] for origin in permutation_of(node))
+    if node.target in EXPANSIONS:
+        if shape_of(source) != shape_of(node):
+            return None
+        return dims
+    if node.target in RESHAPES:
+        return layout.through_reshape(shape_of(source), dims, shape_of(node))
+    return dims
+
+
+def is_contiguous(node: fx.Node) -> bool:
+    """Returns whether a tensor is surely row-major and without gaps. Adds no guard."""
+    step: Extent = 1
+    extents = shape_of(node)
+    for extent, stride in reversed(list(zip(extents, node.meta["val"].stride()))):
+        if extent == 1:
+            continue
+        if stride_of(stride) != step:
+            return False
+        step = product([step, extent])
+    return True
+
+
+@dataclass
+class Access:
+    """A tensor that a product can read, and the loops of its dimensions."""
+
+    node: fx.Node
+    dims: Dims
+    layout: Layout
+    #: Copies between this tensor and the operand of the graph.
+    copies: int
+    depth: int
+
+    @property
+    def is_contiguous(self) -> bool:
+        return is_contiguous(self.node)
+
+
+def walk_back(layout: Layout, node: fx.Node, dims: Dims) -> Iterator[Access]:
+    """The tensors that hold an operand: itself, and those that it is a view of."""
+    copies = 0
+    layout = layout.copy()
+    for depth in itertools.count():
+        yield Access(node, layout.resolve(dims), layout.copy(), copies, depth)
+        if node.op != "call_function" or node.target not in VIEWS:
+            return
+        if "val" not in operand_of(node).meta:  # The call of a function.
+            return
+        copies += node.target in COPIES
+        previous = step_back(layout, node, layout.resolve(dims))
+        if previous is None:
+            return
+        node, dims = operand_of(node), previous
+
+
+def accesses(layout: Layout, node: fx.Node, dims: Dims) -> list[Access]:
+    """The tensors to read an operand from, best first.
+
+    Best is a tensor that lies contiguous before as many copies as possible, then
+    the one with the fewest views in between. The last is the operand itself, of
+    which a copy must be made if it is not contiguous.
+    """
+    found = list(walk_back(layout, node, dims))
+    ranked = sorted(
+        (access for access in found if access.is_contiguous),
+        key=lambda access: (-access.copies, access.depth),
+    )
+    return ranked + ([] if found[0].is_contiguous else [found[0]])
+
+
+def join_loops(layout: Layout, dims: Iterable[Dims]) -> list[tuple[Loop, ...]]:
+    """Groups of loops that every tensor has side by side in one order.
+
+    Each group is one loop of the function. Returned in no particular order.
+    """
+    walks = [
+        [loop for loops in layout.resolve(tensor) for loop in loops] for tensor in dims
+    ]
+    following: dict[Loop, Loop | None] = {}
+    for walk in walks:
+        for loop, next_loop in zip(walk, [*walk[1:], None]):
+            if following.setdefault(loop, next_loop) != next_loop:
+                following[loop] = None
+    preceded: dict[Loop, set[Loop | None]] = {}
+    for walk in walks:
+        for loop, previous in zip(walk, [None, *walk[:-1]]):
+            preceded.setdefault(loop, set()).add(previous)
+    groups: list[tuple[Loop, ...]] = []
+    starts = [
+        loop
+        for loop in following
+        if not (
+            len(preceded[loop]) == 1
+            and (previous := next(iter(preceded[loop]))) is not None
+            and following[previous] == loop
+        )
+    ]
+    for loop in starts:
+        group = [loop]
+        while (next_loop := following[group[-1]]) is not None and len(preceded[next_loop]) == 1:
+            group.append(next_loop)
+        groups.append(tuple(group))
+    return groups

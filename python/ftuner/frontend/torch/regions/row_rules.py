@@ -1,0 +1,348 @@
+"""Lowering rules from ATen's operators on rows to steps of a function.
+
+Formulas are those of PyTorch's kernels (aten/src/ATen/native) and decompositions
+(torch/_decomp/decompositions.py, torch/_refs): statistics in f32, variances as means of squares of
+deviations, one rounding at the end of each operator of PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+
+from ..graph.layout import Dims, Extent, shape_of
+from ..graph.nodes import Unsupported
+from .linalg import COUNT, LAST, POSITION, Value
+from .pointwise import Emitter
+from .row_registry import (
+    arguments_of, channels_of_batches, channels_of_images, normalized_dims, operand_of_rows, row_rule,
+    split_groups,
+)  # fmt: skip
+from .steps import FLOATS, KINDS, Body, Steps, Tensor
+
+aten = torch.ops.aten
+
+
+class Surroundings(Protocol):
+    """The state of the region around an operator, as rules need it."""
+
+    steps: Steps
+
+    def read(self, node: fx.Node, dims: Dims, shape: tuple[Extent, ...]) -> Tensor:
+        """A tensor that is broadcast to a shape. Raises Unsupported."""
+
+
+def _kind(node: fx.Node, number: int | None = None) -> str:
+    """The type of a node's result; Unsupported for others than are computed."""
+    value = node.meta["val"]
+    value = value if number is None else value[number]
+    kind = KINDS.get(value.dtype)
+    if kind is None:
+        raise Unsupported(f"a result of {str(value.dtype).removeprefix('torch.')}")
+    return kind
+
+
+def _accumulates(node: fx.Node, x: Tensor) -> str:
+    """The result's type, where sums are of elements as they are. Raises Unsupported."""
+    kind = _kind(node)
+    if x.kind not in FLOATS or kind not in FLOATS or (kind != x.kind and kind != "f32"):
+        raise Unsupported("elements that are converted before they are added")
+    return kind
+
+
+def _rounded(steps: Steps, x: Tensor, kind: str) -> Tensor:
+    return x if x.kind == kind else steps.map(kind, x.dims, [x], lambda b, value: value)
+
+
+def _mean(steps: Steps, x: Tensor) -> Tensor:
+    total = steps.reduce("arith.addf", [x])
+    return steps.map("f32", total.dims, [total], lambda b, s: b.div(s, COUNT))
+
+
+def _squares(steps: Steps, x: Tensor, mean: Tensor) -> Tensor:
+    """The sum of squares of deviations."""
+
+    def square(b: Emitter, value: Value, center: Value) -> Value:
+        deviation = b.sub(value, center)
+        return b.mul(deviation, deviation)
+
+    return steps.reduce("arith.addf", [x, mean], square)
+
+
+def _full(steps: Steps, x: Tensor) -> Dims:
+    return steps.layout.resolve(x.dims)
+
+
+@row_rule(aten._softmax.default, aten._safe_softmax.default)
+def _softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = a.steps
+    is_safe = node.target is aten._safe_softmax.default
+    if is_safe and _kind(node) != x.kind:
+        raise Unsupported("elements that are converted before their softmax")
+    most = steps.reduce("arith.maximumf", [x])
+    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+
+    def share(b: Emitter, value: Value, most: Value, total: Value) -> Value:
+        result = b.div(b("math.exp", b.sub(value, most)), total)
+        # A row that is masked as a whole.
+        return b.select("oeq", most, -math.inf, 0.0, result) if is_safe else result
+
+    return steps.map(_kind(node), _full(steps, x), [x, most, total], share)
+
+
+@row_rule(aten._log_softmax.default)
+def _log_softmax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = a.steps
+    most = steps.reduce("arith.maximumf", [x])
+    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+    return steps.map(
+        _kind(node),
+        _full(steps, x),
+        [x, most, total],
+        lambda b, v, m, t: b.sub(b.sub(v, m), b("math.log", t)),
+    )
+
+
+@row_rule(aten.logsumexp.default)
+def _logsumexp(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    steps = a.steps
+    most = steps.reduce("arith.maximumf", [x])
+    # A row whose extreme is infinite has it as its result.
+    most = steps.map(
+        "f32",
+        most.dims,
+        [most],
+        lambda b, m: b.select("oeq", b("math.absf", m), math.inf, 0.0, m),
+    )
+    total = steps.reduce("arith.addf", [x, most], lambda b, v, m: b("math.exp", b.sub(v, m)))
+    return steps.map(
+        _kind(node), total.dims, [total, most], lambda b, t, m: b.add(b("math.log", t), m)
+    )
+
+
+@row_rule(aten.sum.dim_IntList, aten.sum.default, takes_booleans=True)
+def _sum(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    if x.kind == "i1" and _kind(node) == "i64":
+        return a.steps.reduce(
+            "arith.addi", [x], lambda b, v: b("arith.extui", v, suffix="i1 to i64"), "i64"
+        )
+    kind = _accumulates(node, x)
+    return _rounded(a.steps, a.steps.reduce("arith.addf", [x]), kind)
+
+
+@row_rule(aten.mean.dim, aten.mean.default)
+def _mean_rule(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    kind = _accumulates(node, x)
+    return _rounded(a.steps, _mean(a.steps, x), kind)
+
+
+def _always(node: fx.Node) -> bool:
+    return True
+
+
+@row_rule(aten.amax.default, aten.max.default, needs_elements=_always)
+def _amax(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    return _rounded(a.steps, a.steps.reduce("arith.maximumf", [x]), x.kind)
+
+
+@row_rule(aten.amin.default, aten.min.default, needs_elements=_always)
+def _amin(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Tensor:
+    return _rounded(a.steps, a.steps.reduce("arith.minimumf", [x]), x.kind)
+
+
+def _place(steps: Steps, x: Tensor, extreme: Tensor) -> Tensor:
+    """The position of an extreme: the first of equal elements, or the first NaN if there is one."""
+
+    def candidate(b: Emitter, value: Value, extreme: Value) -> Value:
+        is_it = b("arith.cmpf", value, extreme, attributes="oeq,")
+        is_nan = b("arith.cmpf", value, value, attributes="uno,")
+        either = b("arith.ori", is_it, is_nan, suffix="i1")
+        return b("arith.select", either, POSITION, LAST, suffix="i32")
+
+    first = steps.reduce("arith.minsi", [x, extreme], candidate, "i32")
+    return steps.map(
+        "i64", first.dims, [first], lambda b, place: b("arith.extsi", place, suffix="i32 to i64")
+    )
+
+
+@row_rule(
+    aten.max.dim, aten.min.dim, aten.argmax.default, aten.argmin.default, needs_elements=_always
+)
+def _extreme(a: Surroundings, node: fx.Node, x: Tensor, **_: Any) -> Any:
+    is_most = node.target in (aten.max.dim, aten.argmax.default)
+    extreme = a.steps.reduce("arith.maximumf" if is_most else "arith.minimumf", [x])
+    place = _place(a.steps, x, extreme)
+    if node.target in (aten.argmax.default, aten.argmin.default):
+        return place
+    return _rounded(a.steps, extreme, x.kind), place
+
+
+def _variance(steps: Steps, x: Tensor, correction: Any) -> tuple[Tensor, Tensor]:
+    """Variance and mean in f32."""
+    correction = 1 if correction is None else correction
+    if not isinstance(correction, (int, float)):
+        raise Unsupported("a correction that is not a constant")
+    mean = _mean(steps, x)
+    squares = _squares(steps, x, mean)
+
+    def divide(b: Emitter, total: Value) -> Value:
+        if not correction:
+            return b.div(total, COUNT)
+        rest = b("arith.maximumf", b.sub(COUNT, float(correction)), 0.0)
+        return b.div(total, rest)
+
+    return steps.map("f32", squares.dims, [squares], divide), mean
+
+
+@row_rule(aten.var.correction)
+def _var(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
+    return _rounded(a.steps, _variance(a.steps, x, correction)[0], _kind(node))
+
+
+@row_rule(aten.std.correction)
+def _std(a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any) -> Tensor:
+    variance, _mean_ = _variance(a.steps, x, correction)
+    return a.steps.map(
+        _kind(node), variance.dims, [variance], lambda b, v: b("math.sqrt", v)
+    )
+
+
+@row_rule(aten.var_mean.correction)
+def _var_mean(
+    a: Surroundings, node: fx.Node, x: Tensor, correction: Any = None, **_: Any
+) -> tuple[Tensor, Tensor]:
+    variance, mean = _variance(a.steps, x, correction)
+    return _rounded(a.steps, variance, _kind(node, 0)), _rounded(a.steps, mean, _kind(node, 1))
+
+
+def _is_norm_of_extreme(node: fx.Node) -> bool:
+    order = arguments_of(node)["ord"]
+    return bool(order < 0 or order == math.inf)
+
+
+@row_rule(aten.linalg_vector_norm.default, needs_elements=_is_norm_of_extreme)
+def _vector_norm(a: Surroundings, node: fx.Node, x: Tensor, ord: Any = 2, **_: Any) -> Tensor:
+    steps, kind = a.steps, _accumulates(node, x)
+    if not isinstance(ord, (int, float)):
+        raise Unsupported("a norm whose order is not a constant")
+    if ord == math.inf or ord == -math.inf:
+        combine = "arith.maximumf" if ord > 0 else "arith.minimumf"
+        return _rounded(steps, steps.reduce(combine, [x], lambda b, v: b("math.absf", v)), kind)
+    if ord == 0:
+        total = steps.reduce("arith.addf", [x], lambda b, v: b.select("une", v, 0.0, 1.0, 0.0))
+    elif ord == 1:
+        total = steps.reduce("arith.addf", [x], lambda b, v: b("math.absf", v))
+    elif ord == 2:
+        total = steps.reduce("arith.addf", [x], lambda b, v: b.mul(v, v))
+        return steps.map(kind, total.dims, [total], lambda b, t: b("math.sqrt", t))
+    else:
+        power = float(ord)
+        total = steps.reduce(
+            "arith.addf", [x], lambda b, v: b("math.powf", b("math.absf", v), power)
+        )
+        return steps.map(kind, total.dims, [total], lambda b, t: b("math.powf", t, 1 / power))
+    return _rounded(steps, total, kind)
+
+
+def _affine(
+    a: Surroundings,
+    x: Tensor,
+    statistics: Sequence[Tensor],
+    normal: Body,
+    parameters: tuple[Any, Any],
+    places: slice,
+    shape: tuple[Extent, ...],
+    kind: str,
+) -> Tensor:
+    """`normal` of an element and the statistics, times a weight, plus a bias, as far as given.
+
+    Args:
+        parameters: weight and bias, nodes or None, which have the dimensions at these `places`.
+        shape: of x.
+    """
+    weight, bias = parameters
+    dims = a.steps.layout.resolve(x.dims)[places]
+    given = [a.read(tensor, dims, shape[places]) for tensor in parameters if tensor is not None]
+
+    def body(b: Emitter, value: Value, *others: Value) -> Value:
+        factors = list(others[len(statistics) :])
+        result = normal(b, value, *others[: len(statistics)])
+        if weight is not None:
+            result = b.mul(result, factors.pop(0))
+        return result if bias is None else b.add(result, factors.pop(0))
+
+    # Reading may have split loops.
+    return a.steps.map(kind, _full(a.steps, x), [x, *statistics, *given], body)
+
+
+def _normal(b: Emitter, value: Value, mean: Value, scale: Value) -> Value:
+    return b.mul(b.sub(value, mean), scale)
+
+
+def _scale_of(steps: Steps, variance: Tensor, eps: float) -> Tensor:
+    return steps.map(
+        "f32", variance.dims, [variance], lambda b, v: b("math.rsqrt", b.add(v, float(eps)))
+    )
+
+
+@row_rule(aten.native_layer_norm.default, rows=normalized_dims)
+def _layer_norm(
+    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float,
+    normalized_shape: Any, **_: Any,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    steps = a.steps
+    variance, mean = _variance(steps, x, 0)
+    scale = _scale_of(steps, variance, eps)
+    y = _affine(
+        a, x, [mean, scale], _normal, (weight, bias), slice(-len(normalized_shape), None),
+        shape_of(operand_of_rows(node)), _kind(node, 0),
+    )  # fmt: skip
+    return y, _rounded(steps, mean, _kind(node, 1)), _rounded(steps, scale, _kind(node, 2))
+
+
+@row_rule(aten._fused_rms_norm.default, rows=normalized_dims)
+def _rms_norm(
+    a: Surroundings, node: fx.Node, x: Tensor, weight: Any, eps: Any, normalized_shape: Any, **_: Any
+) -> tuple[Tensor, Tensor]:
+    steps = a.steps
+    eps = torch.finfo(operand_of_rows(node).meta["val"].dtype).eps if eps is None else eps
+    total = steps.reduce("arith.addf", [x], lambda b, v: b.mul(v, v))
+    mean = steps.map("f32", total.dims, [total], lambda b, t: b.div(t, COUNT))
+    scale = _scale_of(steps, mean, eps)
+    y = _affine(
+        a, x, [scale], lambda b, v, s: b.mul(v, s), (weight, None),
+        slice(-len(normalized_shape), None), shape_of(operand_of_rows(node)), _kind(node, 0),
+    )  # fmt: skip
+    return y, _rounded(steps, scale, _kind(node, 1))
+
+
+def _norm_of_channels(
+    kept: slice, a: Surroundings, node: fx.Node, x: Tensor, weight: Any, bias: Any, eps: float, **_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A norm that is scaled and shifted by channel, and its statistics of the `kept` dimensions."""
+    steps = a.steps
+    variance, mean = _variance(steps, x, 0)
+    scale = _scale_of(steps, variance, eps)
+    y = _affine(
+        a, x, [mean, scale], _normal, (weight, bias), slice(1, 2), shape_of(operand_of_rows(node)),
+        _kind(node, 0),
+    )  # fmt: skip
+    mean, scale = (
+        replace(_rounded(steps, one, _kind(node, number)), dims=one.dims[kept])
+        for number, one in ((1, mean), (2, scale))
+    )
+    return y, mean, scale
+
+
+row_rule(aten.native_group_norm.default, rows=channels_of_images, split=split_groups)(
+    functools.partial(_norm_of_channels, slice(2))
+)
+row_rule(aten._native_batch_norm_legit.no_stats, rows=channels_of_batches)(
+    functools.partial(_norm_of_channels, slice(1, 2))
+)
