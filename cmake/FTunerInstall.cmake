@@ -32,6 +32,7 @@ install(TARGETS ${ftuner_modules}
 install(FILES ${ftuner_runtime_headers}
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/FTuner/Runtime)
 install(EXPORT FTunerTargets NAMESPACE FTuner:: DESTINATION ${ftuner_package_dir})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(ftuner_package ${PROJECT_BINARY_DIR}/lib/cmake/FTuner)
 configure_package_config_file(

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the Markdown pages: README.md and docs/.
+"""Checks the Markdown pages: those of the root, and docs/.
 
 Always: relative links lead to files of the repository, and to headings that
 exist. With --bin-dir also the pages' commands, page by page, in a folder of
@@ -35,7 +35,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def pages():
-    paths = [os.path.join(ROOT, "README.md")]
+    paths = [os.path.join(ROOT, file) for file in os.listdir(ROOT) if file.endswith(".md")]
     for folder, _, files in os.walk(os.path.join(ROOT, "docs")):
         paths += [os.path.join(folder, file) for file in files if file.endswith(".md")]
     return sorted(paths)

@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
-# Checks sources: the formatting of C++ (clang-format), white space of other text files,
-# types of the Python package (mypy), and faults of C++ (clang-tidy) in files that differ.
+# Checks sources: formats of C++ (clang-format) and Python (ruff), white space of other text
+# files, faults and types of Python (ruff, mypy), the English of names and comments
+# (check_english.py), and faults of C++ (clang-tidy) in files that differ.
 #   tools/lint.sh                 from where the branch left main, or are not committed
 #   tools/lint.sh --since COMMIT  from this commit
 #   tools/lint.sh --all           clang-tidy takes every file: more than half an hour on two cores
-#   tools/lint.sh --fix           formats in place, and checks white space alone
+#   tools/lint.sh --quick         leaves out clang-tidy, which needs a build
+#   tools/lint.sh --fix           formats in place, and checks only white space
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fix='' all='' since=''
+# Empty until the tree was formatted by `tools/lint.sh --fix`: ruff then neither formats nor checks.
+checks_with_ruff=''
+
+fix='' all='' quick='' since=''
 while (($#)); do
   case $1 in
   --fix) fix=1 ;;
   --all) all=1 ;;
+  --quick) quick=1 ;;
   --since)
     since=$(git rev-parse --verify --quiet "${2:-}^{commit}") || {
       echo "error: option --since: expected a commit, but got '${2:-}'" >&2
@@ -21,7 +27,7 @@ while (($#)); do
     shift
     ;;
   *)
-    echo "error: expected --fix, --all or --since COMMIT, but got '$1'" >&2
+    echo "error: expected --fix, --all, --quick or --since COMMIT, but got '$1'" >&2
     exit 2
     ;;
   esac
@@ -37,6 +43,21 @@ if [ "$fix" ]; then
 else
   "$clang_format" --dry-run --Werror "${sources[@]}" || status=1
 fi
+
+# Python: [tool.ruff] of pyproject.toml has the rules.
+if [ "$checks_with_ruff" ]; then
+  if [ ! -x .venv/bin/ruff ]; then
+    echo "error: no .venv/bin/ruff; tools/setup.sh installs it" >&2
+    status=1
+  elif [ "$fix" ]; then
+    .venv/bin/ruff check --quiet --fix || status=1
+    .venv/bin/ruff format --quiet || status=1
+  else
+    .venv/bin/ruff format --quiet --check || status=1
+    .venv/bin/ruff check --quiet || status=1
+  fi
+fi
+
 while IFS= read -r file; do
   if grep -nP '[ \t]+$' "$file" >/dev/null; then
     echo "error: trailing white space in $file" >&2
@@ -53,6 +74,12 @@ if [ -x .venv/bin/mypy ]; then
 else
   echo "error: no .venv/bin/mypy; tools/setup.sh installs it" >&2
   status=1
+fi
+
+# English of names and comments in the folders of tools/english_rooms.txt.
+tools/check_english.py || status=1
+if [ "$quick" ]; then
+  exit $status
 fi
 
 # Faults of C++: .clang-tidy lists them.

@@ -116,9 +116,6 @@ def describe_path(path):
     if table["rules"]:
         text += "\nBeside the numbers of single fields (`schedule_c2`):\n\n"
         text += "".join(f"* {rule}\n" for rule in table["rules"])
-    former = [f"`{field['former_name']}`" for field in table["fields"] if "former_name" in field]
-    if former:
-        text += f"\n[Former names](../renamings.md), still read: {', '.join(former)}.\n"
     return text + f"\nBlock tiles are multiples of {table['tiles']} (`schedule_c3`).\n"
 
 

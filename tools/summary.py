@@ -8,9 +8,8 @@ import argparse
 import json
 import sys
 
-# The version of manifests, and the one before, in which some fields had other names.
+#: The version of manifests.
 FORMAT_VERSION = 5
-READ_VERSIONS = (4, FORMAT_VERSION)
 
 
 def tile(ukernel):
@@ -67,7 +66,7 @@ def load(path):
     except ValueError as error:
         sys.exit(f"error: '{path}' is no JSON: {error}")
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
-    if version not in READ_VERSIONS or "kernels" not in manifest:
+    if version != FORMAT_VERSION or "kernels" not in manifest:
         sys.exit(f"error: '{path}': expected a manifest of format version {FORMAT_VERSION}, but got {version}")
     return manifest
 

@@ -11,4 +11,4 @@ tools/lint.sh
 if [ "${FTUNER_TEST_SCALE:-1}" = 1 ]; then
   export FTUNER_TEST_SEED="${FTUNER_TEST_SEED:-1}"
 fi
-ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" "$@"
+ctest --preset release -j "$(nproc)" "$@"

@@ -99,16 +99,16 @@ def main() -> None:
     is_wgmma = np.array([path == "wgmma" for path in given["path"]])
     fits = is_wgmma & (number["m"] >= number["block_m"])
     clusters = number["cluster_m"] * number["cluster_n"] > 1
-    warpgroups = number["groups_m"] * number["groups_n"]
+    warpgroups = number["warpgroups_m"] * number["warpgroups_n"]
     lines = []
-    for k, cluster, count, turns in product(sorted(set(number["k"][fits])), (False, True), (1, 2, 3), (1, 2)):
+    for k, cluster, count, ping_pong in product(sorted(set(number["k"][fits])), (False, True), (1, 2, 3), (0, 1)):
         own = (fits & (number["k"] == k) & (clusters == cluster) & (warpgroups == count)
-               & (np.maximum(number["turns"], 1) == turns))
+               & (number["ping_pong"] == ping_pong))
         if own.sum() < LEAST:
             continue
         ratio = np.log(measured[own] / predicted[own])
         beyond = 1e3 * (measured[own] - predicted[own]) / (k / STEP)
-        lines.append([str(k), "2" if cluster else "1", str(count), "yes" if turns == 2 else "no", str(own.sum()),
+        lines.append([str(k), "2" if cluster else "1", str(count), "yes" if ping_pong else "no", str(own.sum()),
                       f"{np.exp(ratio.mean()):.3f}", f"{ratio.std():.3f}", f"{np.median(beyond):.0f}"])
     print(table(["k", "blocks of a cluster", "warpgroups of a tile", "ping-pong", "programs", "measured / predicted",
                  "deviation", "ns a step beyond"], lines))

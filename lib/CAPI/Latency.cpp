@@ -346,19 +346,6 @@ const char *ftuner_latency_program_field(const char *path, size_t index) {
   return index < fields.size() ? fields[index].name.data() : nullptr;
 }
 
-const char *ftuner_latency_former_program_field(const char *path, size_t index,
-                                                int *offset) {
-  const CodegenModel *model = findCodegenModel(path);
-  if (!model || index < std::size(programFields))
-    return nullptr;
-  index -= std::size(programFields);
-  llvm::ArrayRef<ScheduleField> fields = model->scheduleFields();
-  if (index >= fields.size() || fields[index].formerName.empty())
-    return nullptr;
-  *offset = static_cast<int>(fields[index].formerOffset);
-  return fields[index].formerName.data();
-}
-
 int ftuner_latency_program_default(const char *path, size_t index) {
   const CodegenModel *model = findCodegenModel(path);
   if (!model || index < std::size(programFields))

@@ -92,7 +92,7 @@ static const OptionalFigureField otherFigureFields[] = {
     {"load_clock_mhz", &DeviceSpec::loadClockMhz, 20000},
 };
 
-/// What micro-benchmarks reach.
+/// Bandwidths that micro-benchmarks reach.
 static const OptionalFigureField measuredFields[] = {
     {"measured_dram_gbps", &DeviceSpec::measuredDramGbps, 1e6},
     {"measured_shared_memory_gbps", &DeviceSpec::measuredSharedMemoryGbps, 1e7},
@@ -110,17 +110,19 @@ static const int knownCapabilities[] = {30, 32,  35,  37,  50,  52,  53, 60, 61,
                                         90, 100, 101, 103, 110, 120, 121};
 
 static llvm::Error checkNumber(const JsonFile &file, StringRef key,
-                               bool required, StringRef what, double max,
+                               bool required, StringRef expected, double max,
                                const llvm::json::Value *&value) {
   value = file.fields.get(key);
   if (!value) {
     if (!required)
       return llvm::Error::success();
-    return file.error(key, "expected " + what + ", but the field is missing");
+    return file.error(key,
+                      "expected " + expected + ", but the field is missing");
   }
   std::optional<double> number = value->getAsNumber();
   if (!number || !std::isfinite(*number) || *number <= 0)
-    return file.error(key, "expected " + what + ", but got " + shown(*value));
+    return file.error(key,
+                      "expected " + expected + ", but got " + shown(*value));
   if (*number > max)
     return file.error(key, "expected at most " + shown(llvm::json::Value(max)) +
                                ", but got " + shown(*value));
@@ -269,13 +271,13 @@ static llvm::Error checkMeasured(const JsonFile &file,
                         peak, shown(llvm::json::Value(*rate)))
               .str());
   }
-  for (auto [with, without] :
+  for (auto [given, other] :
        {std::pair(&measuredFields[0], &measuredFields[1]),
         std::pair(&measuredFields[1], &measuredFields[0])})
-    if (device.*with->member && !(device.*without->member))
-      return file.error(without->key,
+    if (device.*given->member && !(device.*other->member))
+      return file.error(other->key,
                         Twine("expected a positive number beside '") +
-                            with->key + "', but the field is missing");
+                            given->key + "', but the field is missing");
   return llvm::Error::success();
 }
 
@@ -463,13 +465,13 @@ int64_t DeviceSpec::registersPerThreadOf(int64_t threads,
 int64_t DeviceSpec::blocksPerSm(int64_t threads, int64_t registersPerThread,
                                 int64_t sharedMemoryBytes) const {
   int64_t warps = (threads + 31) / 32;
-  int64_t most =
+  int64_t max =
       std::min({maxBlocksPerSm, maxThreadsPerSm / (32 * warps),
                 sharedMemoryPerSmBytes /
                     std::max<int64_t>(
                         sharedMemoryBytes + reservedSharedMemoryBytes(), 1)});
   int64_t blocks = 1;
-  while (blocks < most &&
+  while (blocks < max &&
          registersPerThread <= registersPerThreadOf(threads, blocks + 1))
     ++blocks;
   return blocks;

@@ -8,7 +8,7 @@ using namespace ftuner;
 
 static constexpr int64_t openEnd = std::numeric_limits<int64_t>::max();
 
-/// Whether two boxes are equal on every axis but one.
+/// Returns whether two boxes are equal on every axis but one.
 static bool equalElsewhere(llvm::ArrayRef<SizeRange> a,
                            llvm::ArrayRef<SizeRange> b, unsigned axis) {
   for (unsigned i = 0; i < a.size(); ++i)
@@ -17,7 +17,7 @@ static bool equalElsewhere(llvm::ArrayRef<SizeRange> a,
   return true;
 }
 
-/// Whether two boxes share shapes, whatever the size of one axis.
+/// Returns whether two boxes share shapes, whatever the size of one axis.
 static bool overlapElsewhere(llvm::ArrayRef<SizeRange> a,
                              llvm::ArrayRef<SizeRange> b, unsigned axis) {
   for (unsigned i = 0; i < a.size(); ++i)

@@ -13,10 +13,6 @@ using namespace mlir;
 
 namespace ftuner {
 
-static llvm::Error runError(const llvm::Twine &text) {
-  return llvm::createStringError(text);
-}
-
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
@@ -129,20 +125,22 @@ static llvm::Error fetch(const Gpu &gpu,
 
   for (auto [index, tensor, buffer] : llvm::enumerate(arguments, inputs)) {
     if (std::memcmp(buffer.content(), tensor->data(), tensor->getNumBytes()))
-      return runError("the compiled code wrote to tensor argument " +
-                      llvm::Twine(index));
+      return llvm::createStringError(
+          "the compiled code wrote to tensor argument " + llvm::Twine(index));
     if (!buffer.isIntact())
-      return runError("the compiled code wrote outside of tensor argument " +
-                      llvm::Twine(index));
+      return llvm::createStringError(
+          "the compiled code wrote outside of tensor argument " +
+          llvm::Twine(index));
   }
   for (auto [index, tensor, buffer] : llvm::enumerate(results, outputs)) {
     if (!buffer.isIntact())
-      return runError("the compiled code wrote outside of result " +
-                      llvm::Twine(index));
+      return llvm::createStringError(
+          "the compiled code wrote outside of result " + llvm::Twine(index));
     std::memcpy(tensor.data(), buffer.content(), tensor.getNumBytes());
   }
   if (!workspace.isIntact())
-    return runError("the compiled code wrote outside of the workspace");
+    return llvm::createStringError(
+        "the compiled code wrote outside of the workspace");
   return llvm::Error::success();
 }
 
@@ -214,11 +212,12 @@ createCudaExecutor(ModuleOp module, const Signature &signature,
     return name.takeError();
   FailureOr<DeviceSpec> target = deviceOf(module);
   if (failed(target))
-    return runError("cannot run function '" + signature.name + "' on a GPU");
+    return llvm::createStringError("cannot run function '" + signature.name +
+                                   "' on a GPU");
   FailureOr<PtxImages> ptx = translateImages(module);
   if (failed(ptx))
-    return runError("cannot compile the kernels of function '" +
-                    signature.name + "' to PTX");
+    return llvm::createStringError("cannot compile the kernels of function '" +
+                                   signature.name + "' to PTX");
   const RuntimeLibrary &library = (*gpu)->library;
   auto kernels =
       std::make_unique<PtxKernels>(library, std::move(*ptx), "ftuner-run");

@@ -9,10 +9,6 @@ using namespace mlir;
 
 namespace ftuner {
 
-static llvm::Error runError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 /// Says which buffer was written to that must not be.
 static llvm::Error checkMemory(llvm::ArrayRef<ArgumentValue> arguments,
                                llvm::ArrayRef<std::string> before,
@@ -23,18 +19,19 @@ static llvm::Error checkMemory(llvm::ArrayRef<ArgumentValue> arguments,
       continue;
     const Tensor &tensor = argument.tensor;
     if (std::memcmp(tensor.data(), before[index].data(), tensor.getNumBytes()))
-      return runError("the compiled code wrote to argument " +
-                      llvm::Twine(index));
+      return llvm::createStringError("the compiled code wrote to argument " +
+                                     llvm::Twine(index));
     if (!tensor.isIntact())
-      return runError("the compiled code wrote outside of argument " +
-                      llvm::Twine(index));
+      return llvm::createStringError(
+          "the compiled code wrote outside of argument " + llvm::Twine(index));
   }
   for (auto [index, tensor] : llvm::enumerate(results))
     if (!tensor.isIntact())
-      return runError("the compiled code wrote outside of result " +
-                      llvm::Twine(index));
+      return llvm::createStringError(
+          "the compiled code wrote outside of result " + llvm::Twine(index));
   if (!workspace.isIntact())
-    return runError("the compiled code wrote outside of the workspace");
+    return llvm::createStringError(
+        "the compiled code wrote outside of the workspace");
   return llvm::Error::success();
 }
 

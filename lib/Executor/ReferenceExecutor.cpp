@@ -155,10 +155,6 @@ static llvm::Expected<Tensor> takeResult(const SignatureType &type,
 // Preparation
 //===----------------------------------------------------------------------===//
 
-static llvm::Error runError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 /// Drops FTuner's attributes, which describe the tensors that go away.
 static void dropAttributes(ModuleOp module) {
   auto dropOurs = [](auto attributes, auto remove) {
@@ -187,18 +183,21 @@ static llvm::Expected<std::string> isolateFunction(ModuleOp module,
   PassManager pm(module.getContext());
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(module)))
-    return runError("cannot isolate function '" + function + "'");
+    return llvm::createStringError("cannot isolate function '" + function +
+                                   "'");
 
   std::string entry;
   unsigned count = 0;
   for (auto op : module.getOps<func::FuncOp>()) {
     if (op.isExternal())
-      return runError("the reference cannot run the external function '" +
-                      op.getName() + "'");
+      return llvm::createStringError(
+          "the reference cannot run the external function '" + op.getName() +
+          "'");
     auto name = StringAttr::get(module.getContext(),
                                 "ftuner_reference_" + std::to_string(count++));
     if (failed(SymbolTable::replaceAllSymbolUses(op, name, module)))
-      return runError("cannot rename function '" + op.getName() + "'");
+      return llvm::createStringError("cannot rename function '" + op.getName() +
+                                     "'");
     if (op.isPublic())
       entry = name.str();
     op.setSymNameAttr(name);
@@ -224,8 +223,9 @@ private:
 llvm::Error ReferenceExecutor::compile(ModuleOp module,
                                        const Signature &functionSignature) {
   if (isCompiled(module))
-    return runError("the reference executor runs linalg on tensors, but got a "
-                    "compiled module");
+    return llvm::createStringError(
+        "the reference executor runs linalg on tensors, but got a "
+        "compiled module");
   signature = functionSignature;
   OwningOpRef<ModuleOp> lowered = module.clone();
   dropAttributes(*lowered);
@@ -235,8 +235,8 @@ llvm::Error ReferenceExecutor::compile(ModuleOp module,
   if (failed(decomposeAggregates(*lowered)) ||
       failed(promoteFloats(*lowered)) ||
       failed(lowerReference(*lowered, messages)))
-    return runError("upstream cannot lower function '" + signature.name +
-                    "' for the reference");
+    return llvm::createStringError("upstream cannot lower function '" +
+                                   signature.name + "' for the reference");
   auto engine = createJit(
       *lowered,
       {{kAssertionFunction, reinterpret_cast<void *>(&onAssertionFailed)}});
@@ -269,7 +269,8 @@ ReferenceExecutor::run(llvm::ArrayRef<ArgumentValue> arguments) {
   std::chrono::duration<double> seconds =
       std::chrono::steady_clock::now() - start;
   if (message >= 0)
-    return runError("assertion failed in the reference: " + messages[message]);
+    return llvm::createStringError("assertion failed in the reference: " +
+                                   messages[message]);
 
   RunResult result;
   result.seconds = seconds.count();

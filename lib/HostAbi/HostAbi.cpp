@@ -77,8 +77,9 @@ SmallVector<std::string> argumentWords(FunctionOpInterface func) {
   return words;
 }
 
-/// Whether a function of the name is another one to a linker or to LLVM: one
-/// that LLVM knows, or anything that the C library of this process exports.
+/// Returns whether a function of the name is another one to a linker or to
+/// LLVM: one that LLVM knows, or anything that the C library of this process
+/// exports.
 static bool isLibraryFunction(StringRef name) {
   static const llvm::TargetLibraryInfoImpl library(
       llvm::Triple("x86_64-unknown-linux-gnu"));

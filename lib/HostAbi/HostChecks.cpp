@@ -1,4 +1,4 @@
-//===- HostChecks.cpp - What would mislead or stop the host ---*- C++ -*-===//
+//===- HostChecks.cpp - Checks of code for the host ---*- C++ -*-===//
 #include "FTuner/HostAbi/HostChecks.h"
 #include "FTuner/Dialect/UKernel/IR/UKernel.h"
 
@@ -143,7 +143,7 @@ static SmallVector<Value> collectFactors(Operation *product) {
   return factors;
 }
 
-/// Whether the product leaves 64 bits and no factor is 0.
+/// Returns whether the product leaves 64 bits and no factor is 0.
 static Value productOverflows(ImplicitLocOpBuilder &b, Operation *op) {
   // Upstream rewrites an extended product by 1 into a cast that indices have
   // not.
@@ -174,8 +174,8 @@ static Value productOverflows(ImplicitLocOpBuilder &b, Operation *op) {
   return overflows;
 }
 
-/// Whether a sum or difference leaves 64 bits: its sign is then not that of
-/// both operands, the second one negated for a difference.
+/// Returns whether a sum or difference leaves 64 bits: its sign is then not
+/// that of both operands, the second one negated for a difference.
 static Value sumOverflows(ImplicitLocOpBuilder &b, Operation *op) {
   Value lhs = op->getOperand(0), rhs = op->getOperand(1);
   Value result = op->getResult(0);

@@ -16,7 +16,7 @@
 
 using namespace ftuner;
 
-/// Where POSIX has it.
+/// The shell's place by POSIX.
 static constexpr llvm::StringLiteral shell = "/bin/sh";
 /// How often a running command is looked at: short ones lose little, long ones
 /// cost nothing.
@@ -57,7 +57,7 @@ static std::optional<int> statusWithin(llvm::sys::ProcessInfo process,
   return std::nullopt;
 }
 
-/// What a command said; an error without "measurer" in front.
+/// Parses the output of a command; errors do not begin with "measurer".
 static llvm::Expected<Measurement> parseAnswer(llvm::StringRef text,
                                                std::string &failure) {
   llvm::StringRef line = text.trim();

@@ -14,10 +14,7 @@
 using namespace ftuner;
 using llvm::Twine;
 
-/// Version 2 has former names in schedules, which are read as well. Version 1
-/// had one key for products with different epilogues; its lines are left alone,
-/// and what they measured is measured again.
-static constexpr int formatVersion = 3, formerVersion = 2;
+static constexpr int formatVersion = 3;
 
 static std::string jsonOf(const KernelFamily &family) {
   std::string text;
@@ -77,33 +74,29 @@ std::string MeasurementLog::line(const MeasurementRequest &request,
   return text;
 }
 
-static llvm::Error invalid(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value)
     return value.takeError();
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
-    return invalid("expected an object");
+    return llvm::createStringError("expected an object");
   std::optional<int64_t> version = object->getInteger("format_version");
-  if (version == 1)
-    return llvm::Error::success();
-  if (version != formatVersion && version != formerVersion)
-    return invalid("field 'format_version': expected " + Twine(formatVersion));
+  if (version != formatVersion)
+    return llvm::createStringError("field 'format_version': expected " +
+                                   Twine(formatVersion));
   std::optional<llvm::StringRef> name = object->getString("device");
   std::optional<llvm::StringRef> workload = object->getString("workload");
   const llvm::json::Object *familyJson = object->getObject("family");
   const llvm::json::Array *sizes = object->getArray("shape");
   if (!name || !workload || !familyJson || !sizes)
-    return invalid("expected the fields 'device', 'workload', 'family' and "
-                   "'shape'");
+    return llvm::createStringError(
+        "expected the fields 'device', 'workload', 'family' and "
+        "'shape'");
   if (*name != device)
     return llvm::Error::success();
-  std::optional<llvm::StringRef> by = object->getString("measurer");
-  if (by && !measurer.empty() && *by != measurer)
+  std::optional<llvm::StringRef> measuredBy = object->getString("measurer");
+  if (measuredBy && !measurer.empty() && *measuredBy != measurer)
     return llvm::Error::success();
   llvm::Expected<KernelFamily> family = parseFamily(*familyJson);
   if (!family)
@@ -112,7 +105,8 @@ llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
   for (const llvm::json::Value &size : *sizes) {
     std::optional<int64_t> number = size.getAsInteger();
     if (!number || *number < 1)
-      return invalid("field 'shape': expected sizes of at least 1");
+      return llvm::createStringError(
+          "field 'shape': expected sizes of at least 1");
     shape.push_back(*number);
   }
   Entry entry;
@@ -120,20 +114,21 @@ llvm::Error MeasurementLog::readLine(llvm::StringRef text) {
     entry.measurement.microseconds = time->getAsNumber();
     if (!entry.measurement.microseconds ||
         !(*entry.measurement.microseconds > 0))
-      return invalid("field 'microseconds': expected a number above 0");
+      return llvm::createStringError(
+          "field 'microseconds': expected a number above 0");
   }
   entry.measurement.registersPerThread = object->getInteger("registers");
   entry.measurement.spillBytes = object->getInteger("spill_bytes");
   if (std::optional<llvm::StringRef> failure = object->getString("failure"))
     entry.failure = failure->str();
-  if (by)
-    named.insert(by->str());
+  if (measuredBy)
+    named.insert(measuredBy->str());
   entries[(*workload + jsonOf(*family) + tileText(shape)).str()] =
       std::move(entry);
   return llvm::Error::success();
 }
 
-/// Whether a text is JSON at all: a line that was cut off is not.
+/// Returns whether a text is JSON at all: a line that was cut off is not.
 static bool isJson(llvm::StringRef text) {
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   return !llvm::errorToBool(value.takeError());
@@ -147,8 +142,8 @@ llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
     return log;
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
   if (!buffer)
-    return invalid("cannot read '" + path +
-                   "': " + buffer.getError().message());
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + buffer.getError().message());
   llvm::SmallVector<llvm::StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n');
   for (auto [index, text] : llvm::enumerate(lines)) {
@@ -156,8 +151,8 @@ llvm::Expected<MeasurementLog> MeasurementLog::read(llvm::StringRef path,
     if (text.trim().empty() || wasCutOff)
       continue;
     if (llvm::Error error = log.readLine(text))
-      return invalid(path + ":" + Twine(index + 1) + ": " +
-                     llvm::toString(std::move(error)));
+      return llvm::createStringError(path + ":" + Twine(index + 1) + ": " +
+                                     llvm::toString(std::move(error)));
   }
   return log;
 }
@@ -170,14 +165,14 @@ static bool isTime(double microseconds) {
 static llvm::Expected<Measurement>
 answerOf(const MeasurementLog::Entry &entry) {
   if (!entry.failure.empty())
-    return invalid(entry.failure);
+    return llvm::createStringError(entry.failure);
   return entry.measurement;
 }
 
 RecordedMeasurer::RecordedMeasurer(MeasurementLog given)
     : log(std::move(given)), title("recorded") {
-  if (std::string by = log.measurers(); !by.empty())
-    title += " (" + by + ")";
+  if (std::string measuredBy = log.measurers(); !measuredBy.empty())
+    title += " (" + measuredBy + ")";
 }
 
 static llvm::Error notMeasured(const Twine &reason) {
@@ -205,7 +200,7 @@ static llvm::Expected<llvm::StringRef> prepareEnd(llvm::StringRef path) {
     return llvm::StringRef();
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
-    return invalid(buffer.getError().message());
+    return llvm::createStringError(buffer.getError().message());
   llvm::StringRef text = (*buffer)->getBuffer();
   llvm::StringRef last = text.drop_front(text.rfind('\n') + 1);
   if (last.empty())
@@ -220,13 +215,13 @@ static llvm::Expected<llvm::StringRef> prepareEnd(llvm::StringRef path) {
     llvm::sys::fs::closeFile(descriptor);
   }
   if (code)
-    return invalid(code.message());
+    return llvm::createStringError(code.message());
   return llvm::StringRef();
 }
 
 llvm::Error LoggingMeasurer::append(llvm::StringRef lines) {
   auto fail = [&](const Twine &reason) {
-    return invalid("cannot write '" + path + "': " + reason);
+    return llvm::createStringError("cannot write '" + path + "': " + reason);
   };
   llvm::StringRef before;
   if (!hasAppended) {

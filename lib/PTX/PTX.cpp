@@ -77,8 +77,8 @@ std::string GpuArchitecture::name() const {
   return "sm_" + std::to_string(number) + (isExact ? "a" : "");
 }
 
-/// Whether the kernel is of a path that needs an exact architecture. What adds
-/// up its slices is not.
+/// Returns whether the kernel belongs to a path that needs an exact
+/// architecture. A kernel that adds up slices does not need one.
 static bool needsExactArchitecture(gpu::GPUModuleOp kernel) {
   if (kernel->hasAttr(kAddsSlicesAttrName))
     return false;
@@ -170,8 +170,8 @@ FailureOr<PtxTarget> getPtxTarget(ModuleOp module) {
                       {device->smVersion(), needsExactArchitecture(module)});
 }
 
-/// Whether PTX has instructions for the intrinsic on its operand type; LLVM
-/// would end the program for the others.
+/// Returns true for an intrinsic that PTX has no instruction for on its operand
+/// type; LLVM would end the program for it.
 static bool needsDeviceLibrary(const llvm::IntrinsicInst &call) {
   switch (call.getIntrinsicID()) {
   case llvm::Intrinsic::exp:
@@ -292,13 +292,13 @@ struct CodeGenGate : llvm::OptPassGate {
   bool isEnabled() const override { return true; }
   bool shouldRunPass(StringRef pass, StringRef) const override {
     bool isReassociation = pass == "nary-reassociate";
-    bool isBehindIt = wasReassociation && pass == "early-cse";
+    bool isAfterIt = wasReassociation && pass == "early-cse";
     wasReassociation = isReassociation;
-    return !isReassociation && !isBehindIt;
+    return !isReassociation && !isAfterIt;
   }
 
 private:
-  /// Whether the last pass that was asked for is n-ary reassociation.
+  /// True if the last pass that was asked for is n-ary reassociation.
   mutable bool wasReassociation = false;
 };
 } // namespace

@@ -33,7 +33,7 @@ static bool readNumber(StringRef text, StringRef unit, int64_t &value) {
   return !digits.getAsInteger(10, value);
 }
 
-/// What the log says is wrong, e.g. "ptxas fatal   : …" without its head.
+/// Returns the complaint in the log, e.g. "ptxas fatal   : …" without its head.
 static StringRef complaintOf(StringRef log) {
   StringRef first = log.split('\n').first;
   while (!log.empty()) {
@@ -46,20 +46,20 @@ static StringRef complaintOf(StringRef log) {
   return first.trim();
 }
 
-static Error ptxasError(StringRef ptxas, const Twine &what,
+static Error ptxasError(StringRef ptxas, const Twine &source,
                         const PtxTarget &target, const Twine &reason) {
   return createStringError(inconvertibleErrorCode(),
-                           "'" + ptxas + "' cannot assemble " + what +
+                           "'" + ptxas + "' cannot assemble " + source +
                                " for '" + target.chip() + "': " + reason);
 }
 
-/// Runs ptxas on `text` and returns what it prints. `what` names the text.
+/// Runs ptxas on `text` and returns what it prints. `source` names the text.
 static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
-                                      const Twine &what,
+                                      const Twine &source,
                                       const PtxTarget &target,
                                       StringRef output) {
   auto temporaryError = [&](std::error_code code) {
-    return ptxasError(ptxas, what, target,
+    return ptxasError(ptxas, source, target,
                       "cannot write a temporary file: " + code.message());
   };
   ErrorOr<UniqueFile> input = UniqueFile::createTemporary(".ptx");
@@ -79,10 +79,10 @@ static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
       /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   auto log = MemoryBuffer::getFile(logPath);
   if (!log)
-    return ptxasError(ptxas, what, target, log.getError().message());
+    return ptxasError(ptxas, source, target, log.getError().message());
   StringRef words = (*log)->getBuffer();
   if (status != 0)
-    return ptxasError(ptxas, what, target,
+    return ptxasError(ptxas, source, target,
                       message.empty() ? complaintOf(words)
                                       : StringRef(message));
   return words.str();
@@ -91,9 +91,9 @@ static Expected<std::string> runPtxas(StringRef ptxas, StringRef text,
 Expected<PtxResources> measureResources(StringRef ptxas,
                                         const PtxKernel &kernel,
                                         const PtxTarget &target) {
-  std::string what = "kernel '" + kernel.entry + "'";
+  std::string source = "kernel '" + kernel.entry + "'";
   Expected<std::string> log =
-      runPtxas(ptxas, kernel.text, what, target, "/dev/null");
+      runPtxas(ptxas, kernel.text, source, target, "/dev/null");
   if (!log)
     return log.takeError();
   // One kernel in the file, so every figure is its own.
@@ -104,29 +104,29 @@ Expected<PtxResources> measureResources(StringRef ptxas,
       !readNumber(text, " bytes stack frame", resources.stackBytes) ||
       !readNumber(text, " bytes spill stores", resources.spillStoreBytes) ||
       !readNumber(text, " bytes spill loads", resources.spillLoadBytes))
-    return ptxasError(ptxas, what, target,
+    return ptxasError(ptxas, source, target,
                       "expected figures of registers and spills in its output");
   return resources;
 }
 
 Expected<std::string> assembleCubin(StringRef ptxas, const PtxModule &ptx) {
-  constexpr StringLiteral what = "the kernels";
+  constexpr StringLiteral source = "the kernels";
   ErrorOr<UniqueFile> output = UniqueFile::createTemporary(".cubin");
   if (!output)
-    return ptxasError(ptxas, what, ptx.target,
+    return ptxasError(ptxas, source, ptx.target,
                       "cannot write a temporary file: " +
                           output.getError().message());
   Expected<std::string> log =
-      runPtxas(ptxas, ptx.text, what, ptx.target, output->getPath());
+      runPtxas(ptxas, ptx.text, source, ptx.target, output->getPath());
   if (!log)
     return log.takeError();
   auto cubin = MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
                                      /*RequiresNullTerminator=*/false);
   if (!cubin)
-    return ptxasError(ptxas, what, ptx.target, cubin.getError().message());
+    return ptxasError(ptxas, source, ptx.target, cubin.getError().message());
   if (!(*cubin)->getBuffer().starts_with("\x7f"
                                          "ELF"))
-    return ptxasError(ptxas, what, ptx.target, "it wrote no cubin");
+    return ptxasError(ptxas, source, ptx.target, "it wrote no cubin");
   return (*cubin)->getBuffer().str();
 }
 

@@ -57,11 +57,6 @@ static void write(const ScheduleTable &table, llvm::json::OStream &json) {
       json.object([&] {
         json.attribute("name", field.name);
         json.attribute("key", field.key);
-        if (!field.formerName.empty()) {
-          json.attribute("former_name", field.formerName);
-          json.attribute("former_key", field.formerKey);
-          json.attribute("former_offset", field.formerOffset);
-        }
         json.attribute("type", field.isFlag ? "switch" : "integer");
         json.attribute("text", field.text);
         json.attribute("default", field.otherwise);

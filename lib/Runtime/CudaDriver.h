@@ -147,7 +147,7 @@ enum : int { kMinimumVersion = 12000 };
             const uint32_t *box, const uint32_t *elementStrides,               \
             int interleave, int swizzle, int l2Promotion, int fill))
 
-/// What libftrt asks of a device, read once.
+/// Properties of a device that libftrt reads, once.
 struct DeviceInfo {
   std::string name;
   int major = 0; ///< compute capability

@@ -10,9 +10,9 @@
 using namespace ftrt;
 using namespace ftrt::cuda;
 
-static int32_t failNull(const char *what) {
+static int32_t failNull(const char *noun) {
   return fail(FTRT_ERROR_INVALID_ARGUMENT,
-              format("expected %s, but got null", what));
+              format("expected %s, but got null", noun));
 }
 
 static int32_t check(CUresult result, const char *call) {
@@ -140,7 +140,7 @@ int32_t ftrt_stream_destroy(void *stream) {
                "cuStreamDestroy");
 }
 
-/// Whether a kernel failed while it ran, rather than the call.
+/// Returns whether a kernel failed while it ran, rather than the call.
 static bool isKernelFailure(CUresult result) {
   return result == CUDA_ERROR_ILLEGAL_ADDRESS ||
          result == CUDA_ERROR_LAUNCH_TIMEOUT || result == CUDA_ERROR_ASSERT ||
@@ -148,7 +148,7 @@ static bool isKernelFailure(CUresult result) {
           result <= CUDA_ERROR_LAUNCH_FAILED);
 }
 
-/// What a call that waits for the device came to.
+/// Converts the result of a call that waits for the device.
 static int32_t checkWait(CUresult result, const char *call) {
   if (isKernelFailure(result))
     return fail(FTRT_ERROR_LAUNCH_FAILED,

@@ -15,7 +15,7 @@ struct Libraries {
   void load(const std::string &path);
 
   std::map<std::string, ftrt_kernel *> kernels;
-  /// What is wrong with the first bad one.
+  /// Error of the first library that cannot be used.
   std::string error;
 };
 } // namespace

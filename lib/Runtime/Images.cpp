@@ -11,8 +11,8 @@ static int32_t invalid(const ftrt_module &module, const std::string &why) {
               format("module '%s': %s", module.name, why.c_str()));
 }
 
-/// What is wrong with a cubin, or nothing. The driver is not told its size, so
-/// a truncated one would make it read beyond the end.
+/// Returns the fault of a cubin, or an empty string. The driver does not learn
+/// its size, so a truncated one would make it read beyond the end.
 static std::string checkCubin(const ftrt_image &image) {
   Elf64_Ehdr header;
   if (image.bytes < sizeof(header))

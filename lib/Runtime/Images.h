@@ -20,13 +20,13 @@ int32_t checkModule(const ftrt_module *module);
 /// version that is not above it. Null if there is none.
 const ftrt_image *chooseImage(const ftrt_module &module, int major, int minor);
 
-/// Whether the image runs on devices of one compute capability alone.
+/// Returns whether the image runs only on devices of one compute capability.
 inline bool isExact(const ftrt_image &image) {
   return image.architecture & FTRT_ARCHITECTURE_EXACT;
 }
 
-/// Whether the module holds images for one compute capability alone beside
-/// those for others: each lacks kernels that the other has.
+/// Returns whether the module holds images for only one compute capability
+/// beside portable ones: each kind lacks kernels that the other has.
 bool hasVariants(const ftrt_module &module);
 
 /// The host image; null if there is none.

@@ -28,7 +28,7 @@ struct LoadedImage {
   std::unique_ptr<Log> log;
 };
 
-/// What ftrt_module::handle points to.
+/// Record that ftrt_module::handle points to.
 struct ModuleRecord {
   std::unique_ptr<KernelRecord[]> kernels;
   /// The devices of kernel i begin at i * device count.

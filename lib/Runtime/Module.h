@@ -22,11 +22,11 @@ struct DeviceKernel {
   std::atomic<cuda::CUkernel> kernel{nullptr};
   /// Dynamic shared memory that launches may ask for, in bytes.
   std::atomic<uint32_t> dynamicSharedBytes{0};
-  /// Of the kernel itself, in bytes.
+  /// Static shared memory of the kernel, in bytes.
   uint32_t staticSharedBytes = 0;
 };
 
-/// What ftrt_kernel::handle points to.
+/// Record that ftrt_kernel::handle points to.
 struct KernelRecord {
   /// One for each device; null until the module is first used on one.
   std::atomic<DeviceKernel *> devices{nullptr};

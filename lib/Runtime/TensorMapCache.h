@@ -31,7 +31,7 @@ using TensorMapWords = std::array<uint64_t, 16>;
 
 class TensorMapCache {
 public:
-  /// Whether the key's map is there; copies it.
+  /// Copies the key's map, if there is one, and returns whether there is.
   bool find(const TensorMapKey &key, TensorMapWords &map) const;
   /// Puts it in the place of another, or nowhere.
   void insert(const TensorMapKey &key, const TensorMapWords &map);
@@ -48,13 +48,13 @@ private:
     std::array<std::atomic<uint64_t>, TensorMapKey().size()> key{};
     std::array<std::atomic<uint64_t>, TensorMapWords().size()> map{};
   };
-  /// Whether the place holds the key's map, whole.
+  /// Returns whether the place holds the whole map of the key.
   static bool read(const Place &place, const TensorMapKey &key,
                    TensorMapWords &map);
   static uint64_t hash(const TensorMapKey &key);
 
   std::array<Place, kSets * kWays> places;
-  /// Which of a key's places is written next, where all are taken.
+  /// The place of a key that is written next if all are taken.
   std::atomic<unsigned> next{0};
 };
 

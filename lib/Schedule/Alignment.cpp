@@ -11,8 +11,8 @@ using namespace ftuner;
 /// Bytes of a word, which the narrowest vectors are.
 static constexpr int64_t wordBytes = 4;
 
-/// Whether the epilogue moves an operand one element at a time: booleans are
-/// bytes in memory, which vectors of them are not.
+/// Returns whether the epilogue moves an operand one element at a time:
+/// booleans are bytes in memory, which vectors of them are not.
 static bool isMovedByElements(const Operand &operand) {
   return !isInput(operand.role) && operand.elementType == ElementType::I1;
 }

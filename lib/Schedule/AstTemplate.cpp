@@ -12,7 +12,7 @@ using llvm::Twine;
 
 /// Whole numbers that doubles tell apart.
 static constexpr double kMostWhole = 1LL << 53;
-/// What products and sums of some stay finite.
+/// Bound of numbers whose products and sums, of a few, stay finite.
 static constexpr double kMostAny = 1e100;
 static constexpr double kMostExtent = maxExtent;
 
@@ -348,7 +348,7 @@ llvm::Error AstTemplate::Reader::readAccess(const Value &value,
                   });
 }
 
-/// Of the loops that are open, some close before the next ones open.
+/// Closes loops that are open before it opens the statement's own.
 llvm::Error AstTemplate::Reader::place(const AstStatement &statement,
                                        const Twine &path) {
   size_t kept = 0;
@@ -424,7 +424,7 @@ llvm::Error AstTemplate::Reader::readStatement(const Value &value,
   return place(statement, path);
 }
 
-/// What is written beside the tree must follow from it.
+/// Checks that the numbers written beside the tree follow from it.
 llvm::Error AstTemplate::Reader::checkWritten(const Object &object) {
   auto expectEqual = [&](const llvm::json::Array *found,
                          llvm::ArrayRef<int64_t> numbers,

@@ -1,4 +1,4 @@
-//===- CodegenModel.cpp - What search may ask of a codegen path -----------===//
+//===- CodegenModel.cpp - Model of a codegen path -------------------------===//
 #include "FTuner/Schedule/CodegenModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -80,13 +80,10 @@ static llvm::Expected<Schedule> readSchedule(const llvm::json::Object &json) {
     return invalid("schedule", "an object");
   llvm::SmallVector<int64_t> values;
   for (const ScheduleField &field : path->scheduleFields()) {
-    bool isFormer = !field.formerName.empty() && !fields->get(field.name) &&
-                    fields->get(field.formerName);
-    llvm::Expected<int64_t> value =
-        readNumber(*fields, isFormer ? field.formerName : field.name, 0);
+    llvm::Expected<int64_t> value = readNumber(*fields, field.name, 0);
     if (!value)
       return value.takeError();
-    values.push_back(*value - (isFormer ? field.formerOffset : 0));
+    values.push_back(*value);
   }
   if (llvm::Error error = checkFields(*path, values))
     return error;

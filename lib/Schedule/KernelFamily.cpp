@@ -69,10 +69,6 @@ std::string KernelFamily::str() const {
   return text;
 }
 
-static llvm::Error makeError(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 llvm::Error ftuner::checkTiles(const Workload &workload,
                                const KernelFamily &family) {
   using llvm::Twine;
@@ -80,40 +76,43 @@ llvm::Error ftuner::checkTiles(const Workload &workload,
   AxisSet reduceAxes = workload.reduceAxes();
   unsigned combine = family.combineAxis;
   if (family.tiles.empty() || family.tiles.size() > 2)
-    return makeError("expected one or two parts, but got " +
-                     Twine(family.tiles.size()));
+    return llvm::createStringError("expected one or two parts, but got " +
+                                   Twine(family.tiles.size()));
   if (combine >= rank || reduceAxes.contains(combine))
-    return makeError("expected parts along a space axis, but got axis " +
-                     Twine(combine));
+    return llvm::createStringError(
+        "expected parts along a space axis, but got axis " + Twine(combine));
   for (const BlockTile &tile : family.tiles) {
     if (tile.size() != rank)
-      return makeError("expected tiles of " + Twine(rank) + " axes, but got " +
-                       tileText(tile));
+      return llvm::createStringError("expected tiles of " + Twine(rank) +
+                                     " axes, but got " + tileText(tile));
     for (unsigned axis = 0; axis < rank; ++axis)
       if (tile[axis] < 1 || tile[axis] > maxTile)
-        return makeError("axis " + Twine(axis) +
-                         ": expected a block tile of 1 to " + Twine(maxTile) +
-                         ", but got " + Twine(tile[axis]));
+        return llvm::createStringError(
+            "axis " + Twine(axis) + ": expected a block tile of 1 to " +
+            Twine(maxTile) + ", but got " + Twine(tile[axis]));
   }
   for (unsigned axis = 0; axis < rank; ++axis) {
     int64_t low = family.tiles.front()[axis], high = family.tiles.back()[axis];
     if (family.tiles.size() == 2 &&
         (axis == combine ? low >= high : low != high))
-      return makeError("axis " + Twine(axis) +
-                       ": expected ascending heights on the combine axis and "
-                       "equal tiles elsewhere, but got " +
-                       tileText(family.tiles.front()) + " and " +
-                       tileText(family.tiles.back()));
+      return llvm::createStringError(
+          "axis " + Twine(axis) +
+          ": expected ascending heights on the combine axis and "
+          "equal tiles elsewhere, but got " +
+          tileText(family.tiles.front()) + " and " +
+          tileText(family.tiles.back()));
     if (family.isReduceAxis(axis) != reduceAxes.contains(axis))
-      return makeError("axis " + Twine(axis) +
-                       ": expected a family of the workload's reduce axes");
+      return llvm::createStringError(
+          "axis " + Twine(axis) +
+          ": expected a family of the workload's reduce axes");
   }
   if (family.reduceSplit < 1 || family.reduceSplit > maxExtent)
-    return makeError("expected a split-K factor of 1 to " + Twine(maxExtent) +
-                     ", but got " + Twine(family.reduceSplit));
+    return llvm::createStringError("expected a split-K factor of 1 to " +
+                                   Twine(maxExtent) + ", but got " +
+                                   Twine(family.reduceSplit));
   if (family.balancedSms < 0 || family.balancedSms > maxBalancedSms ||
       (family.balancedSms > 0 && family.tiles.size() != 2))
-    return makeError(
+    return llvm::createStringError(
         "expected balanced partitions of two ascending heights over a "
         "positive number of SMs, but got " +
         Twine(family.balancedSms) + " for " + Twine(family.tiles.size()) +

@@ -264,7 +264,8 @@ void ProgramAst::write(llvm::json::OStream &json) const {
   writeNumbers("ordering", ordering());
 }
 
-/// Whether a statement changes nothing that it or a later iteration reads.
+/// Returns whether a statement changes nothing that it or a later iteration
+/// reads.
 static bool isElementwise(const AstStatement &statement) {
   return llvm::none_of(statement.accesses, [](const AstAccess &access) {
     return access.reads && access.writes;
@@ -314,7 +315,7 @@ class AstPrinter {
 public:
   AstPrinter(const ProgramAst &ast, llvm::raw_ostream &os) : ast(ast), os(os) {}
 
-  /// What lies in a loop, or outside of all.
+  /// Prints the contents of a loop, or those outside of all loops.
   void print(std::optional<unsigned> parent, unsigned indent) const;
 
 private:

@@ -12,7 +12,7 @@ static constexpr double kLineBytes = 64;
 static constexpr size_t kBuffers = 5, kCurvePoints = 10;
 
 namespace {
-/// Where the innermost of some loops lies.
+/// Position of the innermost of some loops.
 enum class Position {
   None,
   InnerSpace,
@@ -29,7 +29,7 @@ constexpr size_t kPositions = 8;
 enum class Reuse { Loop, Serial, None };
 constexpr size_t kReuses = 3;
 
-/// What one access does in all iterations.
+/// Figures of one access over all iterations.
 struct AccessFigures {
   bool reads = false, writes = false;
   double bytes = 0, uniqueBytes = 0, lines = 0, uniqueLines = 0;

@@ -44,7 +44,7 @@ struct Parameter {
   llvm::ArrayRef<ScheduleField> fields;
   llvm::ArrayRef<int32_t> numbers;
 
-  /// Whether attribute and text leave it out.
+  /// Returns whether attribute and text leave it out.
   bool isLeftOut() const {
     return llvm::all_of(llvm::zip(fields, numbers), [](const auto &pair) {
       const auto &[field, number] = pair;

@@ -12,10 +12,6 @@ using llvm::Twine;
 /// Deepest nesting; the JSON parser is recursive.
 static constexpr unsigned maxDepth = 16;
 
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 std::string ftuner::shown(const llvm::json::Value &value) {
   std::string text = llvm::formatv("{0}", value);
   if (text.size() > 40)
@@ -25,8 +21,8 @@ std::string ftuner::shown(const llvm::json::Value &value) {
 
 static llvm::Error fieldError(StringRef sourceName, unsigned line,
                               const Twine &field, const Twine &message) {
-  return makeError(sourceName + ":" + Twine(line) + ": field '" + field +
-                   "': " + message);
+  return llvm::createStringError(sourceName + ":" + Twine(line) + ": field '" +
+                                 field + "': " + message);
 }
 
 llvm::Error JsonFile::error(StringRef key, const Twine &message) const {
@@ -60,19 +56,19 @@ findUnknown(const llvm::StringMap<unsigned> &lines,
 }
 
 llvm::Error JsonFile::checkKeys(llvm::function_ref<bool(StringRef)> isKnown,
-                                const Twine &what) const {
+                                const Twine &expected) const {
   if (std::optional<std::string> key = findUnknown(lines, isKnown))
-    return error(*key, "expected " + what);
+    return error(*key, "expected " + expected);
   return llvm::Error::success();
 }
 
 llvm::Error JsonFile::checkKeys(StringRef outer,
                                 llvm::function_ref<bool(StringRef)> isKnown,
-                                const Twine &what) const {
+                                const Twine &expected) const {
   auto inner = innerLines.find(outer);
   if (inner != innerLines.end())
     if (std::optional<std::string> key = findUnknown(inner->second, isKnown))
-      return error(outer, *key, "expected " + what);
+      return error(outer, *key, "expected " + expected);
   return llvm::Error::success();
 }
 
@@ -134,8 +130,9 @@ llvm::Error Scanner::checkDepth() {
     else if ((c == '}' || c == ']') && depth > 0)
       --depth;
     if (depth > maxDepth)
-      return makeError(sourceName + ":" + Twine(line) + ": expected at most " +
-                       Twine(maxDepth) + " levels of nesting");
+      return llvm::createStringError(sourceName + ":" + Twine(line) +
+                                     ": expected at most " + Twine(maxDepth) +
+                                     " levels of nesting");
     ++position;
   }
   return llvm::Error::success();
@@ -168,10 +165,11 @@ llvm::Error Scanner::findFields(JsonFile &file) {
     std::string name = key->getAsString().value_or("").str();
     auto [first, inserted] = open.back().try_emplace(name, line);
     if (!inserted)
-      return makeError(sourceName + ":" + Twine(line) + ": field '" + name +
-                       "': expected one occurrence, but it already stands in "
-                       "line " +
-                       Twine(first->second));
+      return llvm::createStringError(
+          sourceName + ":" + Twine(line) + ": field '" + name +
+          "': expected one occurrence, but it already stands in "
+          "line " +
+          Twine(first->second));
     if (open.size() == 1) {
       file.lines[name] = line;
       outer = name;
@@ -192,17 +190,19 @@ static llvm::Error syntaxError(StringRef sourceName, llvm::Error error) {
   StringRef position = StringRef(text).split(", byte=").first;
   StringRef message = StringRef(text).split("]: ").second;
   if (!position.consume_front("[") || message.empty())
-    return makeError(sourceName + ": " + text);
-  return makeError(sourceName + ":" + position + ": " +
-                   message.take_front(1).lower() + message.drop_front(1));
+    return llvm::createStringError(sourceName + ": " + text);
+  return llvm::createStringError(sourceName + ":" + position + ": " +
+                                 message.take_front(1).lower() +
+                                 message.drop_front(1));
 }
 
-llvm::Expected<JsonFile>
-ftuner::parseJsonFile(StringRef json, StringRef sourceName, StringRef what) {
+llvm::Expected<JsonFile> ftuner::parseJsonFile(StringRef json,
+                                               StringRef sourceName,
+                                               StringRef expected) {
   if (json.size() > maxJsonFileBytes)
-    return makeError(sourceName + ": expected at most " +
-                     Twine(maxJsonFileBytes) + " bytes, but got " +
-                     Twine(json.size()));
+    return llvm::createStringError(sourceName + ": expected at most " +
+                                   Twine(maxJsonFileBytes) +
+                                   " bytes, but got " + Twine(json.size()));
   if (llvm::Error error = checkJsonDepth(json, sourceName))
     return error;
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(json);
@@ -210,8 +210,8 @@ ftuner::parseJsonFile(StringRef json, StringRef sourceName, StringRef what) {
     return syntaxError(sourceName, value.takeError());
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
-    return makeError(sourceName + ":1: expected an object with the fields of " +
-                     what);
+    return llvm::createStringError(
+        sourceName + ":1: expected an object with the fields of " + expected);
   JsonFile file;
   file.sourceName = sourceName.str();
   file.fields = *object;

@@ -11,10 +11,6 @@
 using namespace ftuner;
 using llvm::Twine;
 
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 std::string ftuner::toText(const OptionValue &value) {
   if (const bool *isOn = std::get_if<bool>(&value))
     return *isOn ? "true" : "false";
@@ -92,7 +88,9 @@ std::string OptionDecl::expectation() const {
 }
 
 llvm::Expected<OptionValue> OptionDecl::parse(llvm::StringRef given) const {
-  auto unexpected = [&] { return makeError("expected " + expectation()); };
+  auto unexpected = [&] {
+    return llvm::createStringError("expected " + expectation());
+  };
   if (std::holds_alternative<std::string>(defaultValue))
     return OptionValue(given.str());
   if (std::holds_alternative<bool>(defaultValue)) {
@@ -118,9 +116,9 @@ llvm::Expected<OptionValue> OptionDecl::parse(llvm::StringRef given) const {
 llvm::Error
 OptionDecl::check(const OptionValue &value,
                   llvm::function_ref<OptionValue(llvm::StringRef)> find) const {
-  auto unexpected = [&](const Twine &what, llvm::StringRef got) {
-    return makeError("option '" + name + "': expected " + what + ", but got " +
-                     got);
+  auto unexpected = [&](const Twine &noun, llvm::StringRef got) {
+    return llvm::createStringError("option '" + name + "': expected " + noun +
+                                   ", but got " + got);
   };
   if (value.index() != defaultValue.index())
     return unexpected(expectation(), "'" + toText(value) + "'");
@@ -130,15 +128,15 @@ OptionDecl::check(const OptionValue &value,
   std::optional<double> number = numberOf(value);
   if (!number)
     return llvm::Error::success();
-  double least = min, most = max;
+  double low = min, high = max;
   if (!atLeast.empty())
-    least = std::max(least, numberOf(find(atLeast)).value_or(least));
+    low = std::max(low, numberOf(find(atLeast)).value_or(low));
   if (!atMost.empty())
-    most = std::min(most, numberOf(find(atMost)).value_or(most));
+    high = std::min(high, numberOf(find(atMost)).value_or(high));
   // NaN is no number between bounds, and none without them either.
-  if (*number >= least && *number <= most)
+  if (*number >= low && *number <= high)
     return llvm::Error::success();
-  std::string range = rangeText(least, most, value);
+  std::string range = rangeText(low, high, value);
   return unexpected(range.empty() ? expectation() : range, toText(value));
 }
 
@@ -216,7 +214,7 @@ const DeclaredOption *OptionList::find(llvm::StringRef name) const {
 llvm::Error OptionList::check(const OptionValues &given) const {
   for (const auto &[name, value] : given)
     if (!find(name))
-      return makeError("unknown option '" + name + "'");
+      return llvm::createStringError("unknown option '" + name + "'");
   OptionDecls decls;
   for (const DeclaredOption &option : declared)
     decls.push_back(option.decl);
@@ -230,8 +228,8 @@ llvm::Error OptionList::checkTexts(const OptionValues &given) const {
     if (!option || !option->decl->checkText || !text)
       continue;
     if (llvm::Error error = option->decl->checkText(*text))
-      return makeError("option '" + name +
-                       "': " + llvm::toString(std::move(error)));
+      return llvm::createStringError("option '" + name +
+                                     "': " + llvm::toString(std::move(error)));
   }
   return llvm::Error::success();
 }

@@ -39,7 +39,7 @@ static ErrorOr<std::string> makeUnique(const Twine &prefix, const Twine &suffix,
   return code;
 }
 
-/// What names of temporary files begin with.
+/// Returns the prefix of the names of temporary files.
 static std::string getTemporaryPrefix() {
   llvm::SmallString<128> folder;
   llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, folder);

@@ -6,10 +6,6 @@
 using namespace ftuner;
 using llvm::Twine;
 
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 //===----------------------------------------------------------------------===//
 // What is one
 //===----------------------------------------------------------------------===//
@@ -42,17 +38,17 @@ static llvm::Error checkPacked(const Workload &workload) {
     if (operand.role != OperandRole::Rhs || operand.rank() != 2 ||
         !isFixed(matmulAxes.k) || !isFixed(matmulAxes.n) ||
         !workload.packedOrder().isWhole())
-      return makeError("operand " + Twine(index) +
-                       ": expected a packed right operand of fixed k and n, in "
-                       "whole steps of " +
-                       Twine(PackedOrder::kStepBytes) +
-                       " bytes and whole groups of " +
-                       Twine(PackedOrder::kGroup));
+      return llvm::createStringError(
+          "operand " + Twine(index) +
+          ": expected a packed right operand of fixed k and n, in "
+          "whole steps of " +
+          Twine(PackedOrder::kStepBytes) + " bytes and whole groups of " +
+          Twine(PackedOrder::kGroup));
   }
   return llvm::Error::success();
 }
 
-/// Whether it multiplies two factors, and adds the products to one sum.
+/// Returns whether it multiplies two factors, and adds the products to one sum.
 static bool isProduct(const Computation &computation) {
   const std::optional<State> &state = computation.state;
   return state && state->merge == Merge::Sum &&
@@ -63,8 +59,8 @@ static bool isProduct(const Computation &computation) {
          computation.operations.front().count == 1;
 }
 
-/// Whether the computations are at most a prologue for each factor, a product,
-/// and at most an epilogue.
+/// Returns whether the computations are at most a prologue for each factor, a
+/// product, and at most an epilogue.
 static bool isProductNest(const Workload &workload) {
   const Computation *product = workload.reduction();
   if (!product || !isProduct(*product))
@@ -82,46 +78,50 @@ static bool isProductNest(const Workload &workload) {
 llvm::Error Workload::checkContraction() const {
   auto [m, n, k] = matmulAxes;
   if (axes.size() < 3)
-    return makeError("expected a workload with axes M, N and K, but got " +
-                     Twine(axes.size()));
+    return llvm::createStringError(
+        "expected a workload with axes M, N and K, but got " +
+        Twine(axes.size()));
   AxisSet reduce = reduceAxes();
   for (auto [index, axis] : llvm::enumerate(axes))
     if (reduce.contains(index) != (index == k))
-      return makeError("axis '" + axis.name + "': expected a " +
-                       (index == k ? "reduce" : "space") +
-                       " axis, since axes are M, N, K, then batch axes");
+      return llvm::createStringError(
+          "axis '" + axis.name + "': expected a " +
+          (index == k ? "reduce" : "space") +
+          " axis, since axes are M, N, K, then batch axes");
   auto count = [&](OperandRole role) {
     return llvm::count_if(
         operands, [&](const Operand &operand) { return operand.role == role; });
   };
   if (count(OperandRole::Lhs) != 1 || count(OperandRole::Rhs) != 1 ||
       count(OperandRole::Output) != 1)
-    return makeError("expected one left, one right and one output operand");
+    return llvm::createStringError(
+        "expected one left, one right and one output operand");
   if (!isProductNest(*this))
-    return makeError("expected a sum of products");
+    return llvm::createStringError("expected a sum of products");
   for (auto [index, operand] : llvm::enumerate(operands))
     if (operand.role == OperandRole::Input &&
         llvm::is_contained(operand.axes, m) &&
         llvm::is_contained(operand.axes, n))
-      return makeError("operand " + Twine(index) +
-                       ": expected an input of one factor");
+      return llvm::createStringError("operand " + Twine(index) +
+                                     ": expected an input of one factor");
   for (auto [index, operand] : llvm::enumerate(operands)) {
     bool isFactor =
         operand.role == OperandRole::Lhs || operand.role == OperandRole::Rhs;
     if ((operand.hasWindows() && !isFactor) || !operand.indirections.empty())
-      return makeError("operand " + Twine(index) +
-                       ": expected dimensions of one axis each");
+      return llvm::createStringError("operand " + Twine(index) +
+                                     ": expected dimensions of one axis each");
     unsigned other = operand.role == OperandRole::Lhs ? n : m;
     for (const AffineForm &form : operand.windows)
       for (const AffineForm::Term &term : form.terms)
         if (term.axis == other)
-          return makeError("operand " + Twine(index) +
-                           ": expected windows without the other factor's "
-                           "axis '" +
-                           axes[other].name + "'");
+          return llvm::createStringError(
+              "operand " + Twine(index) +
+              ": expected windows without the other factor's "
+              "axis '" +
+              axes[other].name + "'");
   }
   if (!domain.empty())
-    return makeError("expected every point of the axes");
+    return llvm::createStringError("expected every point of the axes");
   return checkPacked(*this);
 }
 

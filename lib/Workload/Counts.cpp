@@ -36,7 +36,7 @@ static int64_t coefficientOf(const AffineForm &form, unsigned axis) {
   return 0;
 }
 
-/// Whether a condition is of positions along whole axes, and of nothing else.
+/// Returns whether a condition reads only positions along whole axes.
 static bool isCounted(const Inequality &inequality) {
   return inequality.operands.empty() &&
          llvm::all_of(inequality.form.terms, [](const AffineForm::Term &term) {

@@ -90,18 +90,15 @@ unsigned RowReductionView::laneAxis() const {
   return bytes[rowAxis] == *most ? rowAxis : most - bytes.begin();
 }
 
-static llvm::Error invalid(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 llvm::Error Workload::checkRowReduction() const {
   if (reduceAxes().size() != 1 || spaceAxes().empty())
-    return invalid("expected rows along one axis");
+    return llvm::createStringError("expected rows along one axis");
   for (auto [number, operand] : llvm::enumerate(operands))
     for (unsigned dim = 0; dim < operand.rank(); ++dim)
       if (!operand.position(dim).asAxis())
-        return invalid("expected operand " + Twine(number) +
-                       " to follow one axis along each dimension");
+        return llvm::createStringError(
+            "expected operand " + Twine(number) +
+            " to follow one axis along each dimension");
   return llvm::Error::success();
 }
 

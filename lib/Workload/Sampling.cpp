@@ -8,7 +8,7 @@
 
 using namespace ftuner;
 
-/// What a size missing from the user's histogram weighs against the mean one:
+/// Weight of a size that the user's histogram lacks, against the mean size:
 /// enough to break ties, too little to decide.
 static constexpr double unlistedWeight = 1e-3;
 

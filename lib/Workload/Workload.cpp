@@ -11,10 +11,6 @@
 using namespace ftuner;
 using llvm::Twine;
 
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 //===----------------------------------------------------------------------===//
 // Workloads
 //===----------------------------------------------------------------------===//
@@ -145,22 +141,25 @@ void ftuner::setReduction(Workload &workload, AxisSet reduce,
 static llvm::Error checkRange(llvm::StringRef kind, llvm::StringRef name,
                               const SizeRange &range) {
   if (range.min < 0 || range.min > maxExtent)
-    return makeError(kind + " '" + name +
-                     "': expected a least size from 0 to " + Twine(maxExtent) +
-                     ", but got " + Twine(range.min));
+    return llvm::createStringError(
+        kind + " '" + name + "': expected a least size from 0 to " +
+        Twine(maxExtent) + ", but got " + Twine(range.min));
   if (range.step < 1)
-    return makeError(kind + " '" + name +
-                     "': expected a positive step, but got " +
-                     Twine(range.step));
+    return llvm::createStringError(kind + " '" + name +
+                                   "': expected a positive step, but got " +
+                                   Twine(range.step));
   if (range.step > maxExtent)
-    return makeError(kind + " '" + name + "': expected a step up to " +
-                     Twine(maxExtent) + ", but got " + Twine(range.step));
+    return llvm::createStringError(
+        kind + " '" + name + "': expected a step up to " + Twine(maxExtent) +
+        ", but got " + Twine(range.step));
   if (range.max && *range.max > maxExtent)
-    return makeError(kind + " '" + name + "': expected a largest size up to " +
-                     Twine(maxExtent) + ", but got " + Twine(*range.max));
+    return llvm::createStringError(
+        kind + " '" + name + "': expected a largest size up to " +
+        Twine(maxExtent) + ", but got " + Twine(*range.max));
   if (range.max && *range.max < range.min)
-    return makeError(kind + " '" + name + "': expected min <= max, but got " +
-                     Twine(range.min) + " > " + Twine(*range.max));
+    return llvm::createStringError(
+        kind + " '" + name + "': expected min <= max, but got " +
+        Twine(range.min) + " > " + Twine(*range.max));
   return llvm::Error::success();
 }
 
@@ -176,8 +175,9 @@ static std::string describe(const Axis &axis) {
 
 static llvm::Error checkFactor(const Axis &axis) {
   if (axis.factor < 1 || axis.factor > maxExtent)
-    return makeError("axis '" + axis.name + "': expected a factor from 1 to " +
-                     Twine(maxExtent) + ", but got " + Twine(axis.factor));
+    return llvm::createStringError(
+        "axis '" + axis.name + "': expected a factor from 1 to " +
+        Twine(maxExtent) + ", but got " + Twine(axis.factor));
   return llvm::Error::success();
 }
 
@@ -185,20 +185,22 @@ static llvm::Error checkWeights(const Axis &axis) {
   double sum = 0;
   for (const SizeWeight &entry : axis.weights) {
     if (!axis.range.contains(entry.size))
-      return makeError("axis '" + axis.name +
-                       "': expected weights for sizes of its range, but got "
-                       "size " +
-                       Twine(entry.size));
+      return llvm::createStringError(
+          "axis '" + axis.name +
+          "': expected weights for sizes of its range, but got "
+          "size " +
+          Twine(entry.size));
     if (!std::isfinite(entry.weight) || entry.weight < 0)
-      return makeError("axis '" + axis.name +
-                       "': expected weights that are at least 0 and finite, "
-                       "but size " +
-                       Twine(entry.size) + " has another");
+      return llvm::createStringError(
+          "axis '" + axis.name +
+          "': expected weights that are at least 0 and finite, "
+          "but size " +
+          Twine(entry.size) + " has another");
     sum += entry.weight;
   }
   if (!axis.weights.empty() && !(sum > 0 && std::isfinite(sum)))
-    return makeError("axis '" + axis.name +
-                     "': expected weights with a positive sum");
+    return llvm::createStringError("axis '" + axis.name +
+                                   "': expected weights with a positive sum");
   return llvm::Error::success();
 }
 
@@ -208,53 +210,59 @@ static llvm::Error checkOperand(const Workload &workload, unsigned index) {
   auto checkAxis = [&](unsigned axis) -> llvm::Error {
     if (axis < numAxes)
       return llvm::Error::success();
-    return makeError("operand " + Twine(index) + ": expected axes below " +
-                     Twine(numAxes) + ", but got " + Twine(axis));
+    return llvm::createStringError("operand " + Twine(index) +
+                                   ": expected axes below " + Twine(numAxes) +
+                                   ", but got " + Twine(axis));
   };
   for (unsigned axis : operand.axes)
     if (llvm::Error error = checkAxis(axis))
       return error;
   if (operand.elementBytes != bytesOf(operand.elementType))
-    return makeError("operand " + Twine(index) + ": expected " +
-                     Twine(bytesOf(operand.elementType)) +
-                     " bytes for an element of " + nameOf(operand.elementType) +
-                     ", but got " + Twine(operand.elementBytes));
+    return llvm::createStringError("operand " + Twine(index) + ": expected " +
+                                   Twine(bytesOf(operand.elementType)) +
+                                   " bytes for an element of " +
+                                   nameOf(operand.elementType) + ", but got " +
+                                   Twine(operand.elementBytes));
   for (const Operand::Indirection &entry : operand.indirections) {
     if (entry.dim >= operand.rank() ||
         entry.indexOperand >= workload.operands.size() ||
         entry.indexOperand == index ||
         !isInteger(workload.operands[entry.indexOperand].elementType))
-      return makeError("operand " + Twine(index) +
-                       ": expected positions by another operand, of integers, "
-                       "along one of its dimensions");
+      return llvm::createStringError(
+          "operand " + Twine(index) +
+          ": expected positions by another operand, of integers, "
+          "along one of its dimensions");
   }
   if (operand.windows.empty())
     return llvm::Error::success();
   if (operand.windows.size() != operand.axes.size())
-    return makeError("operand " + Twine(index) + ": expected a position for " +
-                     "each of " + Twine(operand.axes.size()) +
-                     " dimensions, but got " + Twine(operand.windows.size()));
+    return llvm::createStringError(
+        "operand " + Twine(index) + ": expected a position for " + "each of " +
+        Twine(operand.axes.size()) + " dimensions, but got " +
+        Twine(operand.windows.size()));
   for (auto [dim, form] : llvm::enumerate(operand.windows)) {
     for (const AffineForm::Term &term : form.terms) {
       if (llvm::Error error = checkAxis(term.axis))
         return error;
       if (term.coefficient == 0)
-        return makeError("operand " + Twine(index) +
-                         ": expected coefficients that are not 0");
+        return llvm::createStringError(
+            "operand " + Twine(index) +
+            ": expected coefficients that are not 0");
       size_t loops = workload.axes[term.axis].loops.size();
       if (term.loop != AffineForm::Term::wholeAxis && term.loop >= loops)
-        return makeError("operand " + Twine(index) + ": expected one of the " +
-                         Twine(loops) + " loops of axis '" +
-                         workload.axes[term.axis].name + "', but got " +
-                         Twine(term.loop));
+        return llvm::createStringError(
+            "operand " + Twine(index) + ": expected one of the " +
+            Twine(loops) + " loops of axis '" + workload.axes[term.axis].name +
+            "', but got " + Twine(term.loop));
     }
     auto isOfAxis = [axis = operand.axes[dim]](const AffineForm::Term &term) {
       return term.axis == axis;
     };
     if (llvm::count_if(form.terms, isOfAxis) < 1)
-      return makeError("operand " + Twine(index) + ": expected axis " +
-                       Twine(operand.axes[dim]) + " in the position along " +
-                       "dimension " + Twine(dim));
+      return llvm::createStringError(
+          "operand " + Twine(index) + ": expected axis " +
+          Twine(operand.axes[dim]) + " in the position along " + "dimension " +
+          Twine(dim));
   }
   return llvm::Error::success();
 }
@@ -269,16 +277,17 @@ static llvm::Error checkLoops(const Axis &axis) {
   }
   if (axis.isFused() && product > 0 &&
       !(axis.range.isFixed() && double(axis.range.min) == product))
-    return makeError("axis '" + axis.name +
-                     "': expected the extent of its loops, " +
-                     Twine(uint64_t(product)));
+    return llvm::createStringError("axis '" + axis.name +
+                                   "': expected the extent of its loops, " +
+                                   Twine(uint64_t(product)));
   return llvm::Error::success();
 }
 
 static llvm::Error checkOperations(llvm::ArrayRef<Operations> operations) {
   for (const Operations &entry : operations)
     if (!std::isfinite(entry.count) || entry.count < 0)
-      return makeError("expected counts of operations that are at least 0");
+      return llvm::createStringError(
+          "expected counts of operations that are at least 0");
   return llvm::Error::success();
 }
 
@@ -287,22 +296,23 @@ static llvm::Error checkState(const Workload &workload, unsigned index) {
   if (!computation.state) {
     if (computation.reduce.empty())
       return llvm::Error::success();
-    return makeError("computation '" + computation.name +
-                     "': expected a state, for it reduces axes");
+    return llvm::createStringError("computation '" + computation.name +
+                                   "': expected a state, for it reduces axes");
   }
   const State &state = *computation.state;
   if (state.accumulators.empty())
-    return makeError("computation '" + computation.name +
-                     "': expected accumulators");
+    return llvm::createStringError("computation '" + computation.name +
+                                   "': expected accumulators");
   for (const Accumulator &accumulator : state.accumulators)
     if (!computation.space().containsAll(accumulator.without))
-      return makeError("computation '" + computation.name +
-                       "': expected accumulator '" + accumulator.name +
-                       "' to lack space axes of its computation alone");
+      return llvm::createStringError(
+          "computation '" + computation.name + "': expected accumulator '" +
+          accumulator.name + "' to lack space axes of its computation alone");
   if (state.correctedBy && (*state.correctedBy >= index ||
                             !workload.computations[*state.correctedBy].state))
-    return makeError("computation '" + computation.name +
-                     "': expected an earlier state that scales its own");
+    return llvm::createStringError(
+        "computation '" + computation.name +
+        "': expected an earlier state that scales its own");
   for (llvm::ArrayRef<Operations> operations :
        {llvm::ArrayRef(state.mergeOperations), llvm::ArrayRef(state.finalize)})
     if (llvm::Error error = checkOperations(operations))
@@ -316,21 +326,24 @@ static llvm::Error checkWrites(const Workload &workload,
   for (auto [position, number] : llvm::enumerate(computation.writes)) {
     if (number >= workload.operands.size() ||
         workload.operands[number].role != OperandRole::Output)
-      return makeError("computation '" + computation.name +
-                       "': expected outputs that it writes, but operand " +
-                       Twine(number) + " is none");
+      return llvm::createStringError(
+          "computation '" + computation.name +
+          "': expected outputs that it writes, but operand " + Twine(number) +
+          " is none");
     if (computation.state && position >= computation.state->accumulators.size())
-      return makeError("computation '" + computation.name +
-                       "': expected an accumulator for each output");
+      return llvm::createStringError(
+          "computation '" + computation.name +
+          "': expected an accumulator for each output");
     AxisSet axes = AxisSet::of(workload.operands[number].axes);
     AxisSet written = computation.space();
     if (computation.state)
       written = written - computation.state->accumulators[position].without;
     if (axes != written)
-      return makeError("computation '" + computation.name +
-                       "': expected an output along its space axes, but "
-                       "operand " +
-                       Twine(number) + " has others");
+      return llvm::createStringError(
+          "computation '" + computation.name +
+          "': expected an output along its space axes, but "
+          "operand " +
+          Twine(number) + " has others");
   }
   return llvm::Error::success();
 }
@@ -338,7 +351,8 @@ static llvm::Error checkWrites(const Workload &workload,
 static llvm::Error checkComputation(const Workload &workload, unsigned index) {
   const Computation &computation = workload.computations[index];
   auto fail = [&](const Twine &text) {
-    return makeError("computation '" + computation.name + "': " + text);
+    return llvm::createStringError("computation '" + computation.name +
+                                   "': " + text);
   };
   AxisSet all = AxisSet::first(workload.axes.size());
   if (!all.containsAll(computation.axes))
@@ -372,28 +386,30 @@ static llvm::Error checkInequality(const Workload &workload,
                                    const Inequality &inequality) {
   for (const AffineForm::Term &term : inequality.form.terms) {
     if (term.axis >= workload.axes.size() || term.coefficient == 0)
-      return makeError("domain: expected axes below " +
-                       Twine(workload.axes.size()) +
-                       " with coefficients that are not 0");
+      return llvm::createStringError("domain: expected axes below " +
+                                     Twine(workload.axes.size()) +
+                                     " with coefficients that are not 0");
     if (size_t loops = workload.axes[term.axis].loops.size();
         term.loop != AffineForm::Term::wholeAxis && term.loop >= loops)
-      return makeError("domain: expected loops of axis '" +
-                       workload.axes[term.axis].name + "' below " +
-                       Twine(loops));
+      return llvm::createStringError("domain: expected loops of axis '" +
+                                     workload.axes[term.axis].name +
+                                     "' below " + Twine(loops));
   }
   for (const Inequality::OperandTerm &term : inequality.operands)
     if (term.operand >= workload.operands.size() ||
         !isInteger(workload.operands[term.operand].elementType))
-      return makeError("domain: expected operands of integers");
+      return llvm::createStringError("domain: expected operands of integers");
   if (inequality.form.terms.empty() && inequality.operands.empty())
-    return makeError("domain: expected conditions of axes or operands");
+    return llvm::createStringError(
+        "domain: expected conditions of axes or operands");
   return llvm::Error::success();
 }
 
 llvm::Error Workload::check() const {
   if (axes.empty() || axes.size() > maxAxes)
-    return makeError("expected a workload with 1 to " + Twine(maxAxes) +
-                     " axes, but got " + Twine(axes.size()));
+    return llvm::createStringError("expected a workload with 1 to " +
+                                   Twine(maxAxes) + " axes, but got " +
+                                   Twine(axes.size()));
   for (const Axis &axis : axes) {
     if (llvm::Error error = checkRange("axis", describe(axis), axis.range))
       return error;
@@ -408,7 +424,7 @@ llvm::Error Workload::check() const {
     if (llvm::Error error = checkOperand(*this, index))
       return error;
   if (computations.empty())
-    return makeError("expected a workload with computations");
+    return llvm::createStringError("expected a workload with computations");
   for (unsigned index = 0; index < computations.size(); ++index)
     if (llvm::Error error = checkComputation(*this, index))
       return error;
@@ -423,20 +439,22 @@ llvm::Error Workload::check() const {
     for (const Computation &computation : computations)
       count += writes(computation);
     if (operand.role == OperandRole::Output && count != 1)
-      return makeError("operand " + Twine(index) +
-                       ": expected an output that one computation writes, but "
-                       "got " +
-                       Twine(count));
+      return llvm::createStringError(
+          "operand " + Twine(index) +
+          ": expected an output that one computation writes, but "
+          "got " +
+          Twine(count));
   }
   if (llvm::none_of(operands, [](const Operand &operand) {
         return operand.role == OperandRole::Output;
       }))
-    return makeError("expected an output operand");
+    return llvm::createStringError("expected an output operand");
   double sum = 0;
   for (const Computation &computation : computations)
     sum += flopsOf(computation.operations);
   if (!std::isfinite(sum) || sum <= 0)
-    return makeError("expected a positive number of operations per point");
+    return llvm::createStringError(
+        "expected a positive number of operations per point");
   return llvm::Error::success();
 }
 

@@ -117,8 +117,9 @@ private:
       os << "[" << entry.dim << "by" << entry.indexOperand << "]";
   }
 
-  /// Of kernels by the units that execute them: logs of measurements go by this
-  /// text. Searches tell what is computed apart, since program trees do.
+  /// Adds operations, for kernels by the units that execute them: logs of
+  /// measurements use this text as a key. For searches the operations
+  /// themselves are added, since program trees distinguish them.
   void add(llvm::ArrayRef<Operations> operations) {
     std::vector<Operations> apart;
     for (const Operations &entry : operations) {

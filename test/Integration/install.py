@@ -98,7 +98,7 @@ def check_prefix(h, prefix):
              for folder, _, names in os.walk(prefix) for name in names}
     for name in ("bin/ftuner-opt", "bin/ftuner-translate", "bin/ftuner-run", "lib/libftrt.so", "lib/libftrt.so.1",
                  "lib/libftrt_emulator.so.1", "lib/FTunerPlugin.so", "include/FTuner/Runtime/ftrt.h",
-                 "lib/cmake/FTuner/FTunerConfig.cmake"):
+                 "share/doc/FTuner/LICENSE", "lib/cmake/FTuner/FTunerConfig.cmake"):
         if name not in found:
             problems.append(f"expected {name}")
     problems += [f"expected no {name}" for name in found if name.endswith(".a") or "FakeDriver" in name]

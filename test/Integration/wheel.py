@@ -58,6 +58,11 @@ assert package.is_relative_to(sys.prefix), package
 # What is compiled against PyTorch where users have it.
 assert (package.parent / "frontend" / "torch" / "native" / "ftuner_torch.cpp").is_file()
 assert (package.parent / "host" / "native" / "Parameters.h").is_file()
+import importlib.metadata
+metadata = importlib.metadata.metadata("ftuner")
+assert metadata["License-Expression"] == "Apache-2.0 WITH LLVM-exception", metadata
+licenses = [file for file in importlib.metadata.files("ftuner") if "dist-info/licenses" in str(file)]
+assert ["LLVM Exceptions" in file.read_text() for file in licenses] == [True], licenses
 print("own module: right")
 '''
 
@@ -95,7 +100,8 @@ def main():
         print(run([python, "examples/python/dense.py"], cwd=elsewhere, env=environment))
         print(run([python, "-c", OWN_MODULE], cwd=elsewhere, env=environment))
         for program in ("ftuner-opt", "ftuner-translate", "ftuner-run", "ftuner"):
-            assert run([os.path.join(programs, program), "--version"], cwd=elsewhere, env=environment)
+            text = run([os.path.join(programs, program), "--version"], cwd=elsewhere, env=environment)
+            assert text.startswith("FTuner ") and "LLVM version" in text, text
         text = run(["ftuner", "run", "examples/dense.mlir", "--device=a100", "--size", "T=7", "--check"], cwd=elsewhere, env=environment)
         assert "relative error" in text, text
         print(text)

@@ -82,7 +82,8 @@ def test_json_of_what_has_no_number(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version_and_help() -> None:
     result = start("--version")
-    assert (result.returncode, result.stdout) == (0, f"ftuner {ftuner.__version__}\n")
+    assert result.returncode == 0
+    assert re.match(rf"FTuner {re.escape(ftuner.__version__)}\n.*LLVM version \d+", result.stdout)
     assert start("--verson").returncode == 2
     assert ok("--version") == result.stdout
     assert re.fullmatch(r"\d+\.\d+\.\d+", ftuner.__version__)

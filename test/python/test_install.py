@@ -68,7 +68,13 @@ def test_example(site: Path) -> None:
 
 
 def test_version(site: Path) -> None:
-    assert run(site, str(site / "bin" / "ftuner"), "--version") == f"ftuner {ftuner.__version__}\n"
+    """All programs print the same versions, FTuner's first."""
+    texts = {
+        run(site, str(site / "bin" / name), "--version")
+        for name in ("ftuner", "ftuner-opt", "ftuner-translate", "ftuner-run")
+    }
+    assert len(texts) == 1, texts
+    assert texts.pop().startswith(f"FTuner {ftuner.__version__}\n")
 
 
 @pytest.mark.parametrize("name", ["ftuner-opt", "ftuner-translate", "ftuner-run"])
@@ -84,8 +90,10 @@ def test_headers(site: Path) -> None:
 
 
 def test_without_tools(site: Path, tmp_path: Path) -> None:
-    """A package without its programs says what is missing."""
+    """A package without its programs has a version, and says what is missing."""
     shutil.copytree(site / "ftuner", tmp_path / "ftuner", ignore=shutil.ignore_patterns("bin"))
+    version = run(tmp_path, sys.executable, "-m", "ftuner", "--version")
+    assert version == f"FTuner {ftuner.__version__}\n"
     code = (
         "import ftuner\n"
         "try:\n    ftuner.compile('func.func @f() {\\n}', emulate=True)\n"

@@ -349,25 +349,6 @@ def test_types_of_rows(tmp_path: Path) -> None:
         read([path], Devices(only="a100"))
 
 
-def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
-    """Rows with the names of the version before, where ping-pong was a number of turns."""
-    tile = "type path m n k transpose_rhs block_m block_n block_k stages access_bytes swap_operands"
-    former = "groups_m groups_n producers tensor_maps cluster_m cluster_n persistent_blocks turns us"
-    now = "warpgroups_m warpgroups_n producer_warpgroups tma cluster_m cluster_n persistent_blocks ping_pong us"
-    row = ["f16", "wgmma", 4096, 4096, 4096, 1, 64, 256, 64, 4, 16, 0, 1, 1, 1, 1, 1, 1, 132]
-    found = [
-        read(
-            [write_csv(tmp_path / f"{turns}.csv", f"{tile} {names}".split(), [[*row, turns, 90]])],
-            Devices(only="h100"),
-        ).launches.parts.tolist()
-        for names, turns in ((former, 2), (now, 1), (former, 1), (now, 0))
-    ]
-    assert found[0] == found[1] != found[2] == found[3]
-    path = write_csv(tmp_path / "a.csv", f"{tile} {former}".split(), [[*row, 3, 90]])
-    with pytest.raises(ftuner.Error, match="a.csv:2: .*expected ping_pong of 0 or 1, but got 2"):
-        read([path], Devices(only="h100"))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

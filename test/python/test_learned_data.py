@@ -306,7 +306,7 @@ def test_logs_of_measurers(tmp_path: Path) -> None:
     assert data.task_names[data.task[0]] == "product 1x64x128x96 nt f32 on v100"
     wrong: dict[str, dict[str, Any]] = {
         "a.jsonl:1: the field 'family' is missing": {"family": None},
-        "a.jsonl:1: expected a line of a log of version 2 or 3": {"format_version": 1},
+        "a.jsonl:1: expected a line of a log of version 3": {"format_version": 2},
         "a.jsonl:1: expected a time as 'microseconds', but got -1": {"microseconds": -1},
         "a.jsonl:1: .*threads": {"family": {**LOG_LINE["family"], "schedule": {**LOG_LINE["family"]["schedule"], "threads_m": 7}}},
     }

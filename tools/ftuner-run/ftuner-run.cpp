@@ -164,33 +164,33 @@ private:
 };
 } // namespace
 
-static llvm::Error runError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 llvm::Error Runner::checkOptions() const {
   if (std::isnan(options.tolerance) || options.tolerance < 0)
-    return runError("expected a tolerance of at least 0");
+    return llvm::createStringError("expected a tolerance of at least 0");
   const llvm::cl::Option *emulatorOptions[] = {
       &options.checkBounds, &options.checkRaces, &options.threadOrder,
       &options.eagerCopies, &options.counters};
   for (const llvm::cl::Option *option : emulatorOptions)
     if (option->getNumOccurrences() &&
         options.executor != ExecutorKind::Emulator)
-      return runError("option --" + option->ArgStr +
-                      " has no effect without --executor=emulator");
+      return llvm::createStringError(
+          "option --" + option->ArgStr +
+          " has no effect without --executor=emulator");
   if (options.tolerance.getNumOccurrences() && !options.check)
-    return runError("option --tolerance has no effect without --check");
+    return llvm::createStringError(
+        "option --tolerance has no effect without --check");
   if (options.reference.getNumOccurrences() && !options.check)
-    return runError("option --reference has no effect without --check");
+    return llvm::createStringError(
+        "option --reference has no effect without --check");
   if (!options.saveDir.empty() && options.arguments.size() > 1)
-    return runError("expected one --args with --save-dir, but got " +
-                    llvm::Twine(options.arguments.size()));
+    return llvm::createStringError(
+        "expected one --args with --save-dir, but got " +
+        llvm::Twine(options.arguments.size()));
   constexpr int64_t maxMisalignment = 256;
   if (options.misalign < 0 || options.misalign > maxMisalignment)
-    return runError("expected --misalign from 0 to " +
-                    llvm::Twine(maxMisalignment) + ", but got " +
-                    llvm::Twine(options.misalign));
+    return llvm::createStringError("expected --misalign from 0 to " +
+                                   llvm::Twine(maxMisalignment) + ", but got " +
+                                   llvm::Twine(options.misalign));
   return llvm::Error::success();
 }
 
@@ -207,8 +207,9 @@ llvm::Error Runner::prepareExecutors() {
   if (needsReference) {
     ModuleOp source = referenceModule ? *referenceModule : *module;
     if (isCompiled(source))
-      return runError("the reference needs the module before compilation, but "
-                      "got a compiled one");
+      return llvm::createStringError(
+          "the reference needs the module before compilation, but "
+          "got a compiled one");
     auto created = createReferenceExecutor(source, signature);
     if (!created)
       return created.takeError();
@@ -280,12 +281,13 @@ llvm::Error Runner::readReference() {
   referenceModule = std::move(*read);
   auto function = findFunction(*referenceModule, functionName);
   if (!function)
-    return runError("option --reference: " +
-                    llvm::toString(function.takeError()));
+    return llvm::createStringError("option --reference: " +
+                                   llvm::toString(function.takeError()));
   FailureOr<Signature> found = getSignature(*function);
   if (failed(found) || !haveSameTypes(*found, signature))
-    return runError("option --reference: expected a function '" + functionName +
-                    "' of the same types as in the input");
+    return llvm::createStringError("option --reference: expected a function '" +
+                                   functionName +
+                                   "' of the same types as in the input");
   return llvm::Error::success();
 }
 
@@ -300,7 +302,8 @@ llvm::Error Runner::prepare() {
   functionName = getSourceName(*function).str();
   FailureOr<Signature> converted = getSignature(*function);
   if (failed(converted))
-    return runError("function '" + functionName + "' cannot be run");
+    return llvm::createStringError("function '" + functionName +
+                                   "' cannot be run");
   signature = std::move(*converted);
   FTunerOptions compilation;
   if (llvm::Error error = pipeline.apply(compilation))
@@ -351,10 +354,10 @@ llvm::Expected<RunReport> Runner::runOnce(llvm::StringRef text) {
   for (auto [index, tensor] : llvm::enumerate(report.run.results)) {
     const Tensor &wanted = expected->results[index];
     if (tensor.getShape() != wanted.getShape())
-      return runError("expected result " + llvm::Twine(index) + " of type " +
-                      wanted.getTypeString() +
-                      " as in the reference, but got " +
-                      tensor.getTypeString());
+      return llvm::createStringError("expected result " + llvm::Twine(index) +
+                                     " of type " + wanted.getTypeString() +
+                                     " as in the reference, but got " +
+                                     tensor.getTypeString());
     report.comparisons.push_back(compare(tensor, wanted));
     report.tolerances.push_back(getTolerance(index, report.comparisons.back()));
   }
@@ -365,8 +368,8 @@ llvm::Error Runner::save(RunReport &report) const {
   if (options.saveDir.empty())
     return llvm::Error::success();
   if (std::error_code code = llvm::sys::fs::create_directories(options.saveDir))
-    return runError("cannot create '" + options.saveDir +
-                    "': " + code.message());
+    return llvm::createStringError("cannot create '" + options.saveDir +
+                                   "': " + code.message());
   std::vector<tool::OutputFile> files;
   for (auto [index, tensor] : llvm::enumerate(report.run.results)) {
     llvm::SmallString<128> path(options.saveDir);
@@ -414,8 +417,8 @@ llvm::Error Runner::run() {
                ")");
   }
   if (numFailed)
-    return runError(llvm::Twine(numFailed) + " of " + llvm::Twine(runs.size()) +
-                    " runs failed");
+    return llvm::createStringError(llvm::Twine(numFailed) + " of " +
+                                   llvm::Twine(runs.size()) + " runs failed");
   return llvm::Error::success();
 }
 

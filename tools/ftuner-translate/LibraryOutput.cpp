@@ -42,10 +42,6 @@ LibraryCommandLine::LibraryCommandLine(llvm::cl::OptionCategory &category)
                            "besides its own folder"),
             llvm::cl::value_desc("folder"), llvm::cl::cat(category)) {}
 
-static llvm::Error makeError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 llvm::Error LibraryCommandLine::expectNone(bool hasCubins) const {
   // cl::list has an operator & of its own.
   const llvm::cl::Option *options[] = {&emulator, std::addressof(cubins),
@@ -54,8 +50,9 @@ llvm::Error LibraryCommandLine::expectNone(bool hasCubins) const {
   for (const llvm::cl::Option *option : options)
     if (option->getNumOccurrences() > 0 &&
         !(hasCubins && option == std::addressof(cubins)))
-      return makeError("option --" + option->ArgStr +
-                       " has no effect without --ftuner-to-library");
+      return llvm::createStringError(
+          "option --" + option->ArgStr +
+          " has no effect without --ftuner-to-library");
   return llvm::Error::success();
 }
 
@@ -74,13 +71,15 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
   llvm::StringRef stem = llvm::sys::path::stem(output);
   stem.consume_front("lib");
   if ((extension != ".so" && extension != ".o") || stem.empty())
-    return makeError("option -o: expected the name of a library, such as "
-                     "libmodel.so or model.o, but got '" +
-                     output + "'");
+    return llvm::createStringError(
+        "option -o: expected the name of a library, such as "
+        "libmodel.so or model.o, but got '" +
+        output + "'");
   plan.libraryPath = output.str();
   plan.options.isShared = extension == ".so";
   if (!plan.options.isShared && commandLine.rpath.getNumOccurrences() > 0)
-    return makeError("option --rpath has no effect on an object file");
+    return llvm::createStringError(
+        "option --rpath has no effect on an object file");
 
   // NAME_module must not be the type of that name.
   constexpr llvm::StringLiteral reserved = "ftrt";
@@ -91,9 +90,10 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
     plan.options.name = commandLine.libraryName;
     if (toWord(plan.options.name) != plan.options.name ||
         plan.options.name == reserved)
-      return makeError("option --library-name: expected a C identifier other "
-                       "than 'ftrt', but got '" +
-                       plan.options.name + "'");
+      return llvm::createStringError(
+          "option --library-name: expected a C identifier other "
+          "than 'ftrt', but got '" +
+          plan.options.name + "'");
   }
 
   llvm::SmallString<128> header(output);
@@ -103,13 +103,15 @@ static llvm::Error planNames(const LibraryCommandLine &commandLine,
   if (commandLine.header.getNumOccurrences() > 0) {
     plan.headerPath = commandLine.header;
     if (plan.headerPath.empty() || plan.headerPath == "-")
-      return makeError("option --header: expected the name of a file, but got "
-                       "'" +
-                       plan.headerPath + "'");
+      return llvm::createStringError(
+          "option --header: expected the name of a file, but got "
+          "'" +
+          plan.headerPath + "'");
     if (normalize(plan.headerPath) == normalize(plan.libraryPath))
-      return makeError("option --header: expected another file than the "
-                       "library, but got '" +
-                       plan.headerPath + "'");
+      return llvm::createStringError(
+          "option --header: expected another file than the "
+          "library, but got '" +
+          plan.headerPath + "'");
   }
   return llvm::Error::success();
 }
@@ -127,12 +129,13 @@ llvm::Error planCubins(const LibraryCommandLine &commandLine,
     llvm::Expected<std::vector<GpuArchitecture>> architectures =
         parseArchitectures(names);
     if (!architectures)
-      return makeError("option --cubins: " +
-                       llvm::toString(architectures.takeError()));
+      return llvm::createStringError("option --cubins: " +
+                                     llvm::toString(architectures.takeError()));
     plan.architectures = std::move(*architectures);
     if (!ptxas)
-      return makeError("option --cubins: expected ptxas on PATH or in the "
-                       "folder bin of CUDA_HOME, but found none");
+      return llvm::createStringError(
+          "option --cubins: expected ptxas on PATH or in the "
+          "folder bin of CUDA_HOME, but found none");
   }
   plan.ptxas = ptxas.value_or("");
   return llvm::Error::success();
@@ -145,8 +148,8 @@ static llvm::Expected<LinkOptions> planLink(llvm::StringRef output,
   llvm::sys::path::remove_filename(runtime);
   llvm::sys::path::append(runtime, "..", "lib", kRuntimeName);
   if (!llvm::sys::fs::exists(runtime))
-    return makeError("expected the runtime library at '" + runtime +
-                     "', but found none");
+    return llvm::createStringError("expected the runtime library at '" +
+                                   runtime + "', but found none");
   LinkOptions link;
   link.runtime = runtime.str().str();
   link.soname = llvm::sys::path::filename(output).str();
@@ -181,16 +184,16 @@ llvm::Expected<LibraryPlan> planLibrary(const LibraryCommandLine &commandLine,
 
 llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
   if (failed(checkLibraryNames(module, plan.options)))
-    return makeError("writing the library failed");
+    return llvm::createStringError("writing the library failed");
   FailureOr<PtxImages> ptx = translateImages(module);
   if (failed(ptx))
-    return makeError("translation to PTX failed");
+    return llvm::createStringError("translation to PTX failed");
 
   LibraryOptions options = plan.options;
   if (!plan.architectures.empty()) {
     auto cubins = assembleCubins(module, *ptx, plan.ptxas, plan.architectures);
     if (failed(cubins))
-      return makeError("translation to cubins failed");
+      return llvm::createStringError("translation to cubins failed");
     options.cubins = std::move(*cubins);
   } else if (plan.hasOwnCubin) {
     llvm::Expected<LibraryCubin> cubin = assembleOwnCubin(ptx->own, plan.ptxas);
@@ -207,12 +210,12 @@ llvm::Error writeLibrary(ModuleOp module, const LibraryPlan &plan) {
   std::string manifest;
   llvm::raw_string_ostream manifestStream(manifest);
   if (failed(writeManifest(module, *ptx, manifestOptions, manifestStream)))
-    return makeError("writing the manifest failed");
+    return llvm::createStringError("writing the manifest failed");
 
   FailureOr<std::vector<std::string>> objects =
       compileLibrary(module, *ptx, manifest, options);
   if (failed(objects))
-    return makeError("compiling the library failed");
+    return llvm::createStringError("compiling the library failed");
   llvm::Expected<std::string> library =
       options.isShared ? linkSharedLibrary(plan.linker, *objects, plan.link)
                        : joinObjects(plan.linker, *objects);
@@ -244,7 +247,8 @@ llvm::Expected<std::string> emulatedKernels(ModuleOp module,
   FailureOr<std::vector<std::string>> objects =
       compileLibrary(module, {ptx, std::nullopt}, /*manifest=*/"{}", options);
   if (failed(objects))
-    return makeError("compiling the kernels for the emulator failed");
+    return llvm::createStringError(
+        "compiling the kernels for the emulator failed");
   return linkSharedLibrary(*linker, *objects, *link);
 }
 

@@ -28,16 +28,12 @@ MeasureCommandLine::MeasureCommandLine(llvm::cl::OptionCategory &category)
              llvm::cl::init(std::numeric_limits<int64_t>::max()),
              llvm::cl::cat(category)) {}
 
-static llvm::Error makeError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 llvm::Error MeasureCommandLine::expectNone() const {
   const llvm::cl::Option *options[] = {&log, &budget};
   for (const llvm::cl::Option *option : options)
     if (option->getNumOccurrences() > 0)
-      return makeError("option --" + option->ArgStr +
-                       " has no effect without --ftuner-measure");
+      return llvm::createStringError("option --" + option->ArgStr +
+                                     " has no effect without --ftuner-measure");
   return llvm::Error::success();
 }
 
@@ -81,8 +77,9 @@ llvm::Error MeasurerSetup::createPtxas(ModuleOp module,
                                        const DeviceSpec &device) {
   std::optional<std::string> ptxas = findPtxas();
   if (!ptxas)
-    return makeError("option --measurer: expected a ptxas on PATH or in "
-                     "CUDA_HOME");
+    return llvm::createStringError(
+        "option --measurer: expected a ptxas on PATH or in "
+        "CUDA_HOME");
   if (llvm::Error error = createCompiler(module, device))
     return error;
   inner = std::make_unique<PtxasMeasurer>(operators, *compiler, *ptxas);
@@ -112,7 +109,8 @@ llvm::Error MeasurerSetup::create(ModuleOp module, const DeviceSpec &device,
   llvm::StringRef name = setup.options.measuring.measurer;
   if (name == "log") {
     if (commandLine.log.empty())
-      return makeError("option --measurer=log: expected a log, by --log");
+      return llvm::createStringError(
+          "option --measurer=log: expected a log, by --log");
     llvm::Expected<MeasurementLog> log =
         MeasurementLog::read(commandLine.log, device.name);
     if (!log)
@@ -156,7 +154,7 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
                                           llvm::StringRef programPath) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
-    return makeError("the module has no valid device");
+    return llvm::createStringError("the module has no valid device");
   MeasurerSetup measuring;
   if (llvm::Error error =
           measuring.create(module, *device, setup, commandLine, programPath))
@@ -164,9 +162,10 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
   FailureOr<PlannedOperators> planned =
       collectPlannedOperators(module, measuring.operators);
   if (failed(planned))
-    return makeError("lowering to buffers failed");
+    return llvm::createStringError("lowering to buffers failed");
   if (planned->empty())
-    return makeError("nothing to measure: the module has no planned workloads");
+    return llvm::createStringError(
+        "nothing to measure: the module has no planned workloads");
 
   std::vector<MeasurementRequest> requests;
   for (const auto &[name, workloads] : *planned) {
@@ -175,7 +174,8 @@ llvm::Expected<std::string> measureModule(ModuleOp module,
     for (const Workload *workload : workloads) {
       llvm::Expected<Shape> shape = bindSizes(*workload, sizes);
       if (!shape)
-        return makeError("option --size: " + llvm::toString(shape.takeError()));
+        return llvm::createStringError("option --size: " +
+                                       llvm::toString(shape.takeError()));
       for (unsigned number : plan.usedFamilies())
         requests.push_back({workload, plan.families[number], *shape});
     }

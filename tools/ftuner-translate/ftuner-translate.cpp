@@ -165,30 +165,30 @@ private:
 };
 } // namespace
 
-static llvm::Error makeError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 static llvm::Error checkOptions(const Options &options) {
   if (options.translation.getNumOccurrences() != 1)
-    return makeError("expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
-                     "--ftuner-to-library, --ftuner-to-iree, "
-                     "--ftuner-to-iree-spec, --ftuner-explain, --ftuner-trees "
-                     "and --ftuner-measure");
+    return llvm::createStringError(
+        "expected one of --ftuner-to-ptx, --ftuner-to-manifest, "
+        "--ftuner-to-library, --ftuner-to-iree, "
+        "--ftuner-to-iree-spec, --ftuner-explain, --ftuner-trees "
+        "and --ftuner-measure");
   bool hasManifest = options.manifest.getNumOccurrences() > 0;
   if (hasManifest && options.translation != Translation::Ptx)
-    return makeError("option --manifest has no effect without --ftuner-to-ptx");
+    return llvm::createStringError(
+        "option --manifest has no effect without --ftuner-to-ptx");
   if (hasManifest && (options.manifest.empty() || options.manifest == "-"))
-    return makeError("option --manifest: expected the name of a file, but got "
-                     "'" +
-                     options.manifest + "'");
+    return llvm::createStringError(
+        "option --manifest: expected the name of a file, but got "
+        "'" +
+        options.manifest + "'");
   if (hasManifest && options.output == "-")
-    return makeError("option -o: expected the name of a file beside "
-                     "--manifest");
+    return llvm::createStringError(
+        "option -o: expected the name of a file beside "
+        "--manifest");
   if (options.timing && !hasManifest &&
       options.translation != Translation::Manifest)
-    return makeError("option --timing has no effect without "
-                     "--ftuner-to-manifest");
+    return llvm::createStringError("option --timing has no effect without "
+                                   "--ftuner-to-manifest");
   bool isForIree = options.translation == Translation::Iree ||
                    options.translation == Translation::IreeSpec;
   if (options.translation != Translation::Library)
@@ -207,37 +207,41 @@ static llvm::Error checkOptions(const Options &options) {
         isReport ? options.translation == Translation::Iree || isExplanation
                  : isForIree;
     if (!isKnown)
-      return makeError("option --" + file->ArgStr +
-                       " has no effect without --ftuner-to-iree" +
-                       (isReport ? " or --ftuner-explain" : ""));
+      return llvm::createStringError("option --" + file->ArgStr +
+                                     " has no effect without --ftuner-to-iree" +
+                                     (isReport ? " or --ftuner-explain" : ""));
     if (options.output == "-")
-      return makeError("option -o: expected the name of a file beside --" +
-                       file->ArgStr);
+      return llvm::createStringError(
+          "option -o: expected the name of a file beside --" + file->ArgStr);
   }
   if (!isForIree && options.ireeTarget.getNumOccurrences() > 0)
-    return makeError("option --iree-target has no effect without "
-                     "--ftuner-to-iree");
+    return llvm::createStringError("option --iree-target has no effect without "
+                                   "--ftuner-to-iree");
   if (!isForIree && options.ireeAnyAddress.getNumOccurrences() > 0)
-    return makeError("option --iree-any-address has no effect without "
-                     "--ftuner-to-iree");
+    return llvm::createStringError(
+        "option --iree-any-address has no effect without "
+        "--ftuner-to-iree");
   if (options.translation != Translation::Explanation &&
       options.function.getNumOccurrences() > 0)
-    return makeError("option --function has no effect without "
-                     "--ftuner-explain");
+    return llvm::createStringError("option --function has no effect without "
+                                   "--ftuner-explain");
   bool writesTrees = options.translation == Translation::Trees;
   if (options.features && (!writesTrees || !options.json))
-    return makeError("option --features has no effect without --ftuner-trees "
-                     "and --json");
+    return llvm::createStringError(
+        "option --features has no effect without --ftuner-trees "
+        "and --json");
   if (options.translation == Translation::Explanation || writesTrees)
     return llvm::Error::success();
   if (options.json)
-    return makeError("option --json has no effect without --ftuner-explain or "
-                     "--ftuner-trees");
+    return llvm::createStringError(
+        "option --json has no effect without --ftuner-explain or "
+        "--ftuner-trees");
   if (options.translation == Translation::Measurements)
     return llvm::Error::success();
   if (options.sizes.getNumOccurrences() > 0)
-    return makeError("option --size has no effect without --ftuner-explain, "
-                     "--ftuner-trees or --ftuner-measure");
+    return llvm::createStringError(
+        "option --size has no effect without --ftuner-explain, "
+        "--ftuner-trees or --ftuner-measure");
   return llvm::Error::success();
 }
 
@@ -266,7 +270,7 @@ static llvm::Expected<std::string> manifestText(const Options &options,
   std::string manifest;
   llvm::raw_string_ostream stream(manifest);
   if (failed(writeManifest(module, ptx, manifestOptions, stream)))
-    return makeError("writing the manifest failed");
+    return llvm::createStringError("writing the manifest failed");
   return manifest;
 }
 
@@ -282,7 +286,7 @@ parseSizes(const Options &options) {
     name = name.trim();
     int64_t size = 0;
     if (name.empty() || value.trim().getAsInteger(10, size) || size < 1)
-      return makeError(
+      return llvm::createStringError(
           "option --size: expected NAME=VALUE with a positive whole "
           "number, but got '" +
           text + "'");
@@ -297,7 +301,7 @@ parseSizes(const Options &options) {
   }
   if (options.translation == Translation::Measurements) {
     if (shapes.size() > 1)
-      return makeError(
+      return llvm::createStringError(
           "option --size: expected one shape to measure, but got " +
           llvm::Twine(shapes.size()));
     shapes.resize(1);
@@ -371,7 +375,7 @@ static llvm::Expected<DeviceMeasurer> measurerFor(ModuleOp module,
     return result;
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
-    return makeError("the module has no valid device");
+    return llvm::createStringError("the module has no valid device");
   result.device = std::make_unique<DeviceSpec>(std::move(*device));
   llvm::Expected<std::unique_ptr<Measurer>> measurer =
       makeSearchMeasurer(module, setup, *result.device);
@@ -426,8 +430,9 @@ static llvm::Error writeTrees(const Options &options,
   input.tool.beginStage("trees");
   OwningOpRef<ModuleOp> launching = input.tool.lowerToLaunches(*input.module);
   if (!launching)
-    return makeError("the module has no lowering: ftuner-opt --ftuner-compile "
-                     "says why");
+    return llvm::createStringError(
+        "the module has no lowering: ftuner-opt --ftuner-compile "
+        "says why");
   llvm::Expected<ModuleTrees> trees =
       describeModule(*input.module, *launching, input.sizes);
   if (!trees)
@@ -464,8 +469,8 @@ static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
   iree.hasAnyAddress = options.ireeAnyAddress;
   if (iree.target != IreeTarget::Cuda) {
     if (options.library.cubins.getNumOccurrences() > 0)
-      return makeError("option --cubins has no effect without "
-                       "--iree-target=cuda");
+      return llvm::createStringError("option --cubins has no effect without "
+                                     "--iree-target=cuda");
     return iree;
   }
   tool::LibraryPlan plan;
@@ -474,8 +479,9 @@ static llvm::Expected<IreeOptions> ireeOptions(const Options &options) {
   if (!plan.hasOwnCubin && plan.architectures.empty())
     return iree;
   if (plan.architectures.size() > 1)
-    return makeError("option --cubins: expected one architecture, since IREE "
-                     "takes the first image of its target");
+    return llvm::createStringError(
+        "option --cubins: expected one architecture, since IREE "
+        "takes the first image of its target");
   iree.ptxas = plan.ptxas;
   if (!plan.architectures.empty())
     iree.architecture = plan.architectures.front();
@@ -521,7 +527,7 @@ static llvm::Error toIree(const Options &options,
   FailureOr<std::string> text =
       ireeText(options, given, *iree, moduleTool, **module, kernels);
   if (failed(text))
-    return makeError("translation for IREE failed");
+    return llvm::createStringError("translation for IREE failed");
   if (options.emulatedKernels.empty() && options.report.empty())
     return tool::writeOutput(options.output, *text);
   std::vector<tool::OutputFile> outputs{{options.output, std::move(*text)}};
@@ -571,11 +577,12 @@ static llvm::Error translate(const Options &options,
   if (!module)
     return module.takeError();
   if ((*module)->getBody()->empty())
-    return makeError("nothing to compile: the module is empty");
+    return llvm::createStringError("nothing to compile: the module is empty");
   if (llvm::Error error = moduleTool.compile(**module, pipeline))
     return error;
   if ((*module)->getOps<gpu::GPUModuleOp>().empty())
-    return makeError("nothing to compile: the module needs no kernels");
+    return llvm::createStringError(
+        "nothing to compile: the module needs no kernels");
   stopwatch.lap("compilation");
   if (options.translation == Translation::Library) {
     moduleTool.beginStage("library");
@@ -586,12 +593,12 @@ static llvm::Error translate(const Options &options,
   if (writesPtx && options.manifest.empty()) {
     FailureOr<PtxModule> ptx = translateToPtx(**module);
     if (failed(ptx))
-      return makeError("translation to PTX failed");
+      return llvm::createStringError("translation to PTX failed");
     return finish(options, ptx->text, moduleTool);
   }
   FailureOr<PtxImages> ptx = translateImages(**module);
   if (failed(ptx))
-    return makeError("translation to PTX failed");
+    return llvm::createStringError("translation to PTX failed");
   stopwatch.lap("ptx");
   llvm::Expected<std::string> manifest =
       manifestText(options, **module, *ptx, stopwatch);

@@ -144,10 +144,6 @@ bool ModuleTool::isRepeated(Diagnostic &diagnostic) {
          !errors.insert(text).second;
 }
 
-static llvm::Error toolError(const llvm::Twine &text) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
-}
-
 llvm::Expected<OwningOpRef<ModuleOp>>
 ModuleTool::readModule(llvm::StringRef path) {
   llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> input = readInput(path);
@@ -166,7 +162,7 @@ ModuleTool::readModule(llvm::StringRef path) {
     module = parseNamed(further, context);
   }
   if (!module)
-    return toolError("cannot read a module from '" + path + "'");
+    return llvm::createStringError("cannot read a module from '" + path + "'");
   return module;
 }
 
@@ -174,18 +170,20 @@ ModuleTool::readModule(llvm::StringRef path) {
 static llvm::Error checkCompiled(ModuleOp module, llvm::StringRef option,
                                  llvm::StringRef device) {
   if (option != "device")
-    return toolError("option --" + option +
-                     " has no effect: the module is compiled already");
+    return llvm::createStringError(
+        "option --" + option +
+        " has no effect: the module is compiled already");
   FailureOr<DeviceSpec> compiledFor = deviceOf(module);
   if (failed(compiledFor))
-    return toolError("the compiled module has no valid device");
+    return llvm::createStringError("the compiled module has no valid device");
   llvm::Expected<DeviceSpec> asked = loadDeviceSpec(device);
   if (!asked)
     return asked.takeError();
   if (toAttribute(module.getContext(), *asked) !=
       toAttribute(module.getContext(), *compiledFor))
-    return toolError("expected a module compiled for device '" + asked->name +
-                     "', but got one for '" + compiledFor->name + "'");
+    return llvm::createStringError("expected a module compiled for device '" +
+                                   asked->name + "', but got one for '" +
+                                   compiledFor->name + "'");
   return llvm::Error::success();
 }
 
@@ -198,18 +196,19 @@ LogicalResult ModuleTool::run(PassManager &pm, ModuleOp module) {
 llvm::Error ModuleTool::plan(ModuleOp module, const FTunerOptions &options,
                              llvm::function_ref<llvm::Error(ModuleOp)> check) {
   if (isCompiled(module))
-    return toolError("expected linalg or planned workloads, but the module is "
-                     "compiled already");
+    return llvm::createStringError(
+        "expected linalg or planned workloads, but the module is "
+        "compiled already");
   PassManager formation(&context), planning(&context);
   buildFrontEndFormationPipeline(formation, options);
   buildPlanningPipeline(planning, options);
   if (failed(run(formation, module)))
-    return toolError("planning failed");
+    return llvm::createStringError("planning failed");
   if (check)
     if (llvm::Error error = check(module))
       return error;
   if (failed(run(planning, module)))
-    return toolError("planning failed");
+    return llvm::createStringError("planning failed");
   return llvm::Error::success();
 }
 
@@ -250,7 +249,7 @@ llvm::Error ModuleTool::compile(ModuleOp module,
 #endif
   for (PassManager *pm : {&emission, &lowering})
     if (failed(run(*pm, module)) || (pm == &emission && failed(verify(module))))
-      return toolError("compilation failed");
+      return llvm::createStringError("compilation failed");
   return llvm::Error::success();
 }
 

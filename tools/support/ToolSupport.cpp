@@ -29,7 +29,14 @@ void installErrorHandler() {
       [](void *, const char *reason, bool) { std::_Exit(fail(reason)); });
 }
 
+/// Prints FTuner's version, then LLVM's.
+static void printVersion(raw_ostream &stream) {
+  stream << "FTuner " << FTUNER_VERSION << '\n';
+  cl::PrintVersionMessage();
+}
+
 bool parseCommandLine(int argc, char **argv, StringRef overview) {
+  cl::SetVersionPrinter(printVersion);
   std::string complaints;
   raw_string_ostream stream(complaints);
   if (cl::ParseCommandLineOptions(argc, argv, overview, &stream))

@@ -44,10 +44,6 @@ const char *ftuner_latency_path(size_t index);
    those of the path's schedules; null beyond the last, and for unknown paths.
  */
 const char *ftuner_latency_program_field(const char *path, size_t index);
-/** The name of that field in the version before, which rows may still use, if
-   it was another; null else. Values were greater by `offset` then. */
-const char *ftuner_latency_former_program_field(const char *path, size_t index,
-                                                int *offset);
 /** What that field is where rows leave it out; -1 if they must have it. */
 int ftuner_latency_program_default(const char *path, size_t index);
 /** Unit and meaning of a constant, its start value and the bounds of fits. */

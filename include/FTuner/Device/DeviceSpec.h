@@ -17,11 +17,11 @@
 
 namespace ftuner {
 
-/// What the tensor cores multiply: one rate for each. Those of F16 take bf16,
-/// too.
+/// Element types that the tensor cores multiply: one rate for each. F16 stands
+/// for bf16, too.
 enum class TensorPipe { TF32, F16, I8 };
 
-/// What an SM can start in a cycle, and the process that made it.
+/// Instructions that an SM can start in a cycle, and the process that made it.
 struct SmFacts {
   /// Warp schedulers.
   int64_t warpSchedulers = 4;
@@ -43,8 +43,8 @@ struct SmFacts {
   double warpTensorShare = 1;
 };
 
-/// What is known of a compute capability (docs/devices.md, "Where a file is
-/// silent"). For those newer than the table, the newest one of it.
+/// Returns the facts of a compute capability (docs/devices.md, "Where a file is
+/// silent"). A capability newer than the table has the facts of its newest one.
 SmFacts smFactsOf(int computeCapabilityMajor, int computeCapabilityMinor);
 
 /// Facts of one GPU. Field names equal the keys of the JSON file.

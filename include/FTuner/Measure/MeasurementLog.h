@@ -23,8 +23,8 @@ namespace ftuner {
 /// Measurements of one device by workload, family and shape.
 class MeasurementLog {
 public:
-  /// Of the device of that name, by the measurer of that name; by any without
-  /// one.
+  /// Creates a log of a device and a measurer, by their names; an empty name
+  /// stands for all measurers.
   explicit MeasurementLog(llvm::StringRef device, llvm::StringRef measurer = {})
       : device(device.str()), measurer(measurer.str()) {}
 
@@ -36,8 +36,8 @@ public:
                                              llvm::StringRef device,
                                              llvm::StringRef measurer = {});
 
-  /// What was found, or the reason why nothing was; null for what was never
-  /// asked.
+  /// A measurement, or the reason why there is none. Programs that were never
+  /// measured have no entry.
   struct Entry {
     Measurement measurement;
     std::string failure;
@@ -47,7 +47,7 @@ public:
   static std::string keyOf(const MeasurementRequest &request);
   void add(const MeasurementRequest &request, const Entry &entry);
   size_t size() const { return entries.size(); }
-  /// Who measured what was read, joined by commas; empty if no line says.
+  /// Names of the measurers of all lines, joined by commas.
   std::string measurers() const;
 
   /// The line of a measurement, without the line's end.

@@ -21,7 +21,7 @@
 
 namespace ftuner {
 
-/// What is asked for. The workload outlives it.
+/// A program to measure. The workload outlives the request.
 struct MeasurementRequest {
   const Workload *workload = nullptr;
   KernelFamily family;
@@ -29,13 +29,14 @@ struct MeasurementRequest {
   Shape shape;
 };
 
-/// What a measurer found out; each figure is there where it can tell.
+/// Figures of a program; a figure that the measurer cannot tell is absent.
 struct Measurement {
-  /// Of one launch.
+  /// Time of one launch.
   std::optional<double> microseconds;
-  /// Of a thread.
+  /// Registers of a thread.
   std::optional<int64_t> registersPerThread;
-  /// Stored to and loaded from local memory for want of registers, of a thread.
+  /// Bytes that a thread stores to and loads from local memory for want of
+  /// registers.
   std::optional<int64_t> spillBytes;
 };
 
@@ -74,7 +75,7 @@ public:
   virtual ~Measurer() = default;
   /// E.g. "ptxas" or "model:latency@h200", for logs, plans and messages.
   virtual llvm::StringRef name() const = 0;
-  /// Whether measurements have times.
+  /// Returns whether measurements have times.
   virtual bool measuresTime() const = 0;
   /// Requests that are worth asking at once. Answers are kept from batch to
   /// batch, so who takes long for each says 1.

@@ -24,8 +24,8 @@ namespace ftuner {
 struct GpuArchitecture {
   /// Compute capability times 10, e.g. 90.
   int number = 0;
-  /// Whether code for it may use instructions of GPUs of this number alone, and
-  /// runs on no others ("sm_90a"). Other PTX runs on newer GPUs, too.
+  /// True if code may use instructions that only GPUs of this number have, and
+  /// runs only on them ("sm_90a"). Other PTX runs on newer GPUs, too.
   bool isExact = false;
 
   /// LLVM's processor name, which is ptxas's architecture too, e.g. "sm_90".
@@ -39,7 +39,7 @@ struct GpuArchitecture {
   }
 };
 
-/// What LLVM and ptxas need to know of a device.
+/// Facts of a device that LLVM and ptxas need.
 struct PtxTarget {
   GpuArchitecture architecture;
   /// LLVM's subtarget features. PTX ISA 6.5 below sm_50, 8.0 up to sm_90, 8.6
@@ -50,11 +50,11 @@ struct PtxTarget {
   std::string chip() const { return architecture.name(); }
 };
 
-/// Whether a kernel of the compiled module is of a codegen path that needs an
-/// exact architecture.
+/// Returns whether a kernel of the compiled module belongs to a codegen path
+/// that needs an exact architecture.
 bool needsExactArchitecture(mlir::ModuleOp module);
 
-/// Whether a module with such a kernel has others in their place for devices of
+/// Returns whether a module with such a kernel also has kernels for devices of
 /// other architectures: a portable image beside the exact one
 /// (FTuner/Dialect/UKernel/IR/Images.h).
 bool hasPortableImage(mlir::ModuleOp module);
@@ -93,8 +93,8 @@ struct PtxModule {
 struct PtxImages {
   /// For the device.
   PtxModule own;
-  /// Where `own` is exact: for the devices of other architectures, as far as
-  /// the module has kernels for them.
+  /// Code for devices of other architectures if `own` is exact, as far as the
+  /// module has kernels for them.
   std::optional<PtxModule> portable;
 
   /// The PTX of a kernel, from the first image that has it, by its entry; null
@@ -114,12 +114,12 @@ struct PtxImages {
 ///  * instructions that the target lacks.
 mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module);
 
-/// The same for another processor than the device's. Of a module with two
-/// images, those of the image that runs there.
+/// Translates for another processor than the device's. A module with two images
+/// contributes the kernels of the image that runs there.
 mlir::FailureOr<PtxModule> translateToPtx(mlir::ModuleOp module,
                                           const PtxTarget &target);
 
-/// The same for all images of the module.
+/// Translates all images of the module.
 mlir::FailureOr<PtxImages> translateImages(mlir::ModuleOp module);
 
 } // namespace ftuner

@@ -14,7 +14,7 @@
 
 namespace ftuner {
 
-/// What ptxas says about a kernel, for each thread.
+/// Resources of a kernel for each thread, as ptxas reports them.
 struct PtxResources {
   int64_t registersPerThread = 0;
   int64_t spillStoreBytes = 0;

@@ -12,9 +12,9 @@ namespace ftuner {
 /// module with two images.
 inline constexpr const char kEmulatedImageVariable[] = "FTRT_EMULATOR_IMAGE";
 
-/// Whether the environment asks for those of the exact architecture, as it does
-/// where it says nothing. Returns what is wrong with it, in words; empty if all
-/// is well.
+/// Sets `exact` to whether the environment asks for the image of the exact
+/// architecture, which is the default. Returns the fault of the variable in
+/// words, or an empty string.
 inline std::string emulatedImageIsExact(int32_t &exact) {
   const char *given = std::getenv(kEmulatedImageVariable);
   std::string name = given ? given : "";

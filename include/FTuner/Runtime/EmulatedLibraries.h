@@ -26,7 +26,7 @@ const std::string &loadEmulatedLibraries();
 /// if none has.
 ftrt_kernel *findEmulatedKernel(const std::string &name);
 
-/// What to say where there is none.
+/// Returns the message for a kernel without an emulated one.
 std::string missingEmulatedKernel(const std::string &name);
 
 /// Blocks of a cluster of the kernel, along x; 1 without clusters.

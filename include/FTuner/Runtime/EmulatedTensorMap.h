@@ -47,12 +47,12 @@ constexpr uint32_t kTensorMapTypes = 13;
 /// exchanged, by those from the eighth on.
 enum class TensorMapSwizzle : uint8_t { None, Bytes32, Bytes64, Bytes128 };
 
-/// What the 128 bytes hold. Along dimensions, the innermost is the first.
+/// Contents of the 128 bytes of a map. The innermost dimension is the first.
 struct EmulatedTensorMap {
   static constexpr uint64_t kMark = 0x50414d5245545546; // "FUTERMAP"
 
   uint64_t mark;    ///< kMark.
-  uint64_t address; ///< Of the first element.
+  uint64_t address; ///< Address of the first element.
   uint64_t sizes[kMaxTensorMapRank];
   uint64_t strides[kMaxTensorMapRank - 1]; ///< Bytes; of the second and on.
   uint16_t box[kMaxTensorMapRank];

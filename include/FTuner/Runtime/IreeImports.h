@@ -21,9 +21,9 @@ inline constexpr char kImportPrefix[] = "ftuner_launch_";
 
 struct ImportedLaunch {
   uint64_t blocks;
-  /// Of a block.
+  /// Threads of a block.
   uint64_t threads;
-  /// Dynamic, of a block.
+  /// Dynamic shared memory of a block.
   uint64_t sharedBytes;
   /// Bytes that the kernel expects tensors to begin at multiples of.
   uint64_t alignment;

@@ -1,4 +1,4 @@
-//===- TensorMapRequest.h - What a launch asks a map for --------*- C++ -*-===//
+//===- TensorMapRequest.h - Arguments of a tensor map ---------*- C++ -*-===//
 //
 // The arguments of ftrt_tensor_map_encode, which libftrt and the emulator of
 // programs implement, as those of the driver's cuTensorMapEncodeTiled. Needs no
@@ -17,14 +17,14 @@ namespace ftuner {
 struct TensorMapRequest {
   static constexpr uint32_t kMaxRank = emulator::kMaxTensorMapRank;
 
-  /// Whether there is all that a request consists of.
+  /// Returns whether all parts of a request are given.
   static bool isComplete(const ftrt_tensor_map *kind, const int64_t *sizes,
                          const int64_t *strides, const void *map) {
     return kind && kind->rank >= 1 && kind->rank <= kMaxRank && sizes && map &&
            (kind->rank == 1 || strides);
   }
 
-  /// Of a complete one.
+  /// Creates a complete request.
   TensorMapRequest(const ftrt_tensor_map &kind, const void *address,
                    const int64_t *elements, const int64_t *elementStrides)
       : kind(kind), address(const_cast<void *>(address)) {
@@ -43,7 +43,7 @@ struct TensorMapRequest {
   uint64_t sizes[kMaxRank] = {};
   uint64_t strides[kMaxRank - 1] = {};
 
-  /// Of a tensor without elements, whose map is zeros.
+  /// Returns true for a tensor without elements, whose map is zeros.
   bool isEmpty() const {
     for (uint32_t i = 0; i < kind.rank; ++i)
       if (sizes[i] == 0)

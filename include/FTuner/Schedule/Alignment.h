@@ -23,11 +23,11 @@ namespace ftuner {
 /// Bytes of the widest access of one thread.
 constexpr int64_t widestAccessBytes = 16;
 
-/// Whether kernels of a contraction move what the epilogue reads and writes in
-/// vectors: unless the extent that such operands are contiguous along is fixed
-/// and their rows are not whole words of 4 bytes.
+/// Returns whether kernels of a contraction move the operands of the epilogue
+/// in vectors: not if the extent along which such operands are contiguous is
+/// fixed and their rows are not whole words of 4 bytes.
 bool hasVectorEpilogue(const Workload &workload);
-/// Whether kernels may move the operand in vectors.
+/// Returns whether kernels may move the operand in vectors.
 bool isVectorAccess(const Workload &workload, const Operand &operand);
 
 /// Bytes to which all rows of the shape are aligned in every operand that
@@ -39,7 +39,7 @@ int64_t guaranteedAlignment(const Workload &workload);
 /// The largest alignment that sizes of the ranges can have: the guaranteed one,
 /// or else one that the dispatcher checks at run time.
 int64_t reachableAlignment(const Workload &workload);
-/// That of elements by themselves: bytes of the largest one.
+/// Returns the alignment of single elements: bytes of the largest type.
 int64_t naturalAlignment(const Workload &workload);
 
 } // namespace ftuner

@@ -39,7 +39,7 @@ public:
 
 private:
   class Reader;
-  /// What a number may be.
+  /// Bounds of a number.
   struct Bounds {
     double least, most;
   };

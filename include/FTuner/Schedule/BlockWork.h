@@ -1,4 +1,4 @@
-//===- BlockWork.h - What one thread block executes -------------*- C++ -*-===//
+//===- BlockWork.h - Work of one thread block -------------------*- C++ -*-===//
 //
 // What a codegen path says of the code that it emits for one uKernel, free of
 // prices: a cost model asks here for instructions, bytes, lane addresses and
@@ -43,7 +43,7 @@ struct TensorWork {
   TensorPipe pipe = TensorPipe::F16;
   /// Summed over the warps that issue them, be it together with others.
   double instructions = 0;
-  /// Whether they run at the pipe's peak rate. Others run at the share of it
+  /// True if they run at the pipe's peak rate. Others run at the share of it
   /// that instructions of single warps reach (SmFacts::warpTensorShare).
   bool hasPeakRate = false;
   /// Multiplications and additions.
@@ -59,7 +59,7 @@ struct BlockWork {
   /// Fused multiply-adds of a step on the CUDA cores; of memory-bound work all
   /// that the f32 lanes execute: sums, products and extremes, too.
   double fma = 0;
-  /// Those of the tensor cores; empty where they have none.
+  /// Instructions of the tensor cores; empty if there are none.
   std::vector<TensorWork> tensor;
   /// All other instructions of a step.
   double otherInstructions = 0;
@@ -83,13 +83,13 @@ struct BlockWork {
   /// Warp instructions behind the main loop, from sums in registers to the
   /// output, once a tile.
   double epilogueInstructions = 0;
-  /// Whether a block takes one tile after the other, and copies for the next
+  /// True if a block takes one tile after the other, and copies for the next
   /// one while it computes.
   bool isPersistent = false;
-  /// Whether it stores a tile while it computes the next one.
+  /// True if it stores a tile while it computes the next one.
   bool hidesStores = false;
-  /// Whether memory bounds it, as it does elementwise kernels and reductions of
-  /// rows. The fields below are of such work alone.
+  /// True if memory bounds it, as it does elementwise kernels and reductions of
+  /// rows. The fields below apply only to such work.
   bool isStreaming = false;
   /// Operations of lanes in a step that the special function units execute.
   double specialOperations = 0;

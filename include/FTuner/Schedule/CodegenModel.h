@@ -1,4 +1,4 @@
-//===- CodegenModel.h - What search may ask of a codegen path ---*- C++ -*-===//
+//===- CodegenModel.h - Model of a codegen path -----------------*- C++ -*-===//
 //
 // The part of a codegen path that search and cost models ask, free of IR. The
 // path's emitter (FTuner/Codegen/IR/CodegenPath.h) takes its layout from the
@@ -23,7 +23,7 @@ namespace ftuner {
 
 class ProgramAst;
 
-/// What one block of a family needs of the device: the larger of its parts.
+/// Resources of one block of a family: the maximum over its parts.
 struct KernelResources {
   int64_t threads = 0;
   /// Estimate for one thread; ptxas decides.
@@ -44,8 +44,9 @@ struct ClusterShape {
   unsigned axis = 0;
 };
 
-/// What threads of a block compute along one axis: each has `strips` strips of
-/// `inner` neighbours, a row of threads apart. Of a reduce axis, `inner` alone.
+/// Elements that threads of a block compute along one axis: each has `strips`
+/// strips of `inner` neighbours, a row of threads apart. A reduce axis has only
+/// `inner`.
 struct ThreadTile {
   int64_t threads = 1, strips = 1, inner = 1;
 
@@ -56,7 +57,7 @@ struct ThreadTile {
   }
 };
 
-/// What a path thinks of a block.
+/// Judgement of a path on a block.
 enum class BlockKind {
   /// Its shape suits the hardware: the path suggests it by itself.
   Suited,
@@ -126,28 +127,29 @@ public:
   virtual ~CodegenModel() = default;
   /// Name of the path, and of its attribute in IR.
   virtual llvm::StringRef name() const = 0;
-  /// What its schedules consist of: how they are written, and which are legal.
+  /// Returns the fields of its schedules: their text and their legal values.
   virtual const ScheduleTable &scheduleTable() const = 0;
   llvm::ArrayRef<ScheduleField> scheduleFields() const {
     return scheduleTable().fields;
   }
   /// An error of the path: "NAME: TEXT".
   llvm::Error invalid(const llvm::Twine &text) const;
-  /// Whether the path can compute the workload on the device, and if not, why.
+  /// Returns an error with the reason if the path cannot compute the workload
+  /// on the device.
   virtual llvm::Error supports(const Workload &workload,
                                const DeviceSpec &device) const = 0;
-  /// Whether the path's kernels have instructions of the device's own
-  /// architecture that no other one has, neither older nor newer: their PTX is
-  /// for "sm_90a" rather than "sm_90". Then `supports` refuses devices without
-  /// such an architecture.
+  /// Returns whether the path's kernels have instructions of the device's own
+  /// architecture that neither older nor newer ones have: their PTX is for
+  /// "sm_90a" rather than "sm_90". Then `supports` refuses devices without such
+  /// an architecture.
   virtual bool needsExactArchitecture() const { return false; }
-  /// What there is to choose from for a workload that the path supports.
+  /// Creates the space of families for a workload that the path supports.
   virtual std::unique_ptr<ScheduleSpace>
   createSpace(const Workload &workload, const DeviceSpec &device) const = 0;
 
   //===--- Of a family, whose schedule is the path's --------------------===//
 
-  /// What a block of a part computes, by its tiles at two memory levels.
+  /// Returns the tiles of a block of a part at two memory levels.
   /// By default its workers are the block's threads, each with one element
   /// along each axis at a time.
   virtual UKernel ukernel(const KernelFamily &family, unsigned part) const;
@@ -189,8 +191,9 @@ public:
                int64_t alignment) const {
     return std::nullopt;
   }
-  /// Whether the path says which part of the reduce axis a split-K slice has,
-  /// and where it leaves its numbers; else it is one of equal length (Grid.h).
+  /// Returns whether the path itself decides which part of the reduce axis a
+  /// split-K slice has, and where the slice leaves its numbers; else slices
+  /// have equal lengths (Grid.h).
   virtual bool sharesOutSlices() const { return false; }
   /// Numbers, or tensors of them, that the slices of a family leave.
   virtual int64_t numSliceStates(const KernelFamily &family) const;
@@ -200,7 +203,7 @@ public:
   /// Bytes to which every pointer and row of operands that vectors access
   /// (Alignment.h) must be aligned; 1 where elements' own alignment will do.
   virtual int64_t alignment(const Schedule &schedule) const = 0;
-  /// Whether the schedule asks for no more than elements' own alignment.
+  /// Returns whether the schedule needs only the alignment of elements.
   virtual bool takesAnyAlignment(const Schedule &schedule) const = 0;
   /// The family with accesses that need no more alignment than that: itself
   /// where it needs no more.
@@ -233,8 +236,8 @@ public:
                                  const DeviceSpec &device) const {
     return 1;
   }
-  /// What a block of a part executes. The family must pass `check` for the
-  /// device.
+  /// Returns the work of a block of a part. The family must pass `check` for
+  /// the device.
   virtual BlockWork work(const Workload &workload, const KernelFamily &family,
                          unsigned part, const DeviceSpec &device) const = 0;
   /// Adds the loops and statements of a block of a part to a tree whose open
@@ -307,10 +310,10 @@ parseCodegenModels(llvm::StringRef names);
 /// Names of models, joined by a separator.
 std::string namesOf(llvm::ArrayRef<const CodegenModel *> models,
                     llvm::StringRef separator);
-/// Those of every path, separated by commas, for messages.
+/// Returns the names of all paths, separated by commas, for messages.
 std::string codegenModelNames();
-/// Those that support the workload on the device. An error gives every path's
-/// reason if there is none.
+/// Returns the models that support the workload on the device. An error gives
+/// every path's reason if there is none.
 llvm::Expected<llvm::SmallVector<const CodegenModel *>>
 supportingModels(llvm::ArrayRef<const CodegenModel *> models,
                  const Workload &workload, const DeviceSpec &device);

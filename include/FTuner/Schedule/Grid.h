@@ -1,4 +1,4 @@
-//===- Grid.h - Which block computes which tile -----------------*- C++ -*-===//
+//===- Grid.h - Mapping of blocks to tiles ----------------------*- C++ -*-===//
 //
 // A launch is a row of blocks, and each block computes one tile of the space
 // axes in one split-K slice of the reduce axis. From the outside in, blocks are
@@ -128,7 +128,7 @@ struct Grid {
   PartitionRule partition() const {
     return {tile[combineAxis], secondHeight, balancedSms};
   }
-  /// Whether two heights cover the axis.
+  /// Returns whether two heights cover the axis.
   bool isPairAlong(unsigned axis) const {
     return axis == combineAxis && secondHeight != 0;
   }
@@ -157,8 +157,8 @@ struct GridLaunch {
   typename Math::Index firstBlocks, blocks;
 };
 
-/// What the host passes for a shape. Without a row, a column or a batch there
-/// are no blocks.
+/// Returns the launch of a shape, which the host computes. Without a row, a
+/// column or a batch there are no blocks.
 template <typename Math>
 GridLaunch<Math> launchOf(Math &math, const Grid &grid,
                           llvm::ArrayRef<typename Math::Index> extents) {
@@ -205,7 +205,7 @@ typename Math::Index sliceLength(Math &math, const Grid &grid,
 // The tile of a block
 //===----------------------------------------------------------------------===//
 
-/// Which tile of which slice and batch.
+/// Position of a tile: its slice, its batch and its coordinates.
 template <typename Math>
 struct TilePosition {
   using Index = typename Math::Index;
@@ -353,8 +353,8 @@ positionOf(Math &math, const Grid &grid,
   return position;
 }
 
-/// Whether the tile belongs to the first of two parts, which has `firstBlocks`
-/// tiles along the combine axis.
+/// Returns whether the tile belongs to the first of two parts, which has
+/// `firstBlocks` tiles along the combine axis.
 template <typename Math>
 typename Math::Condition isInFirstPart(Math &math, const Grid &grid,
                                        const TilePosition<Math> &position,
@@ -406,7 +406,8 @@ struct ReduceRange {
   typename Math::Index first, length;
 };
 
-/// What a split-K slice sums; nothing beyond the extent.
+/// Returns the range of the reduce axis that a split-K slice sums; empty beyond
+/// the extent.
 template <typename Math>
 ReduceRange<Math> reduceRangeOf(Math &math, const Grid &grid,
                                 typename Math::Index slice,

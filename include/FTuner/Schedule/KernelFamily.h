@@ -35,11 +35,10 @@ struct Grid;
 /// of all blocks of a cluster together where blocks share a tile (Grid.h).
 using BlockTile = llvm::SmallVector<int64_t, 5>;
 
-/// What one block of a family, or one cluster, computes, by its tiles at two
-/// memory levels (paper, table I): the block's in shared memory, a worker's in
-/// registers. A
-/// worker is what holds a tile of its own: a thread, or a warp of tensor core
-/// instructions. Codegen paths derive it from the block tile and the schedule.
+/// Tiles of one block of a family, or of one cluster, at two memory levels
+/// (paper, table I): the block's in shared memory, a worker's in registers. A
+/// worker is a thread, or a warp of tensor core instructions. Codegen paths
+/// derive its tile from the block tile and the schedule.
 struct UKernel {
   BlockTile blockTile;
   /// Reduce axes have register tile 1.
@@ -74,7 +73,7 @@ struct KernelFamily {
   const CodegenModel &path() const { return schedule.path(); }
   bool isReduceAxis(unsigned axis) const { return reduceAxes >> axis & 1; }
   AxisSet reduced() const { return AxisSet::ofMask(reduceAxes); }
-  /// Of a contraction's family.
+  /// Returns the axes of a contraction's family.
   ContractionAxes contractionAxes() const {
     return ContractionAxes::of(reduced());
   }
@@ -91,7 +90,7 @@ struct KernelFamily {
   int64_t threads() const;
   /// Bytes to which every pointer and row must be aligned.
   int64_t alignment() const;
-  /// Whether elements' own alignment is enough.
+  /// Returns whether the alignment of elements is enough.
   bool takesAnyAlignment() const;
   /// Blocks that share a tile.
   int64_t clusterBlocks() const;
@@ -104,13 +103,14 @@ struct KernelFamily {
 /// e.g. "[112,64,16]".
 std::string tileText(llvm::ArrayRef<int64_t> tile);
 
-/// What every path asks of a family for a workload: one or two tiles of as many
-/// axes, of ascending heights on a space axis and equal elsewhere; sizes whose
-/// products fit in 64 bits; a positive split; balanced partitions of two tiles
-/// alone.
+/// Checks the rules of all paths for a family and a workload: one or two tiles
+/// of as many axes, of ascending heights on a space axis and equal elsewhere;
+/// sizes whose products fit in 64 bits; a positive split; balanced partitions
+/// only of two tiles.
 llvm::Error checkTiles(const Workload &workload, const KernelFamily &family);
 
-/// What the mapping of blocks to tiles (Grid.h) asks of the family.
+/// Returns the facts of the family that the mapping of blocks to tiles (Grid.h)
+/// needs.
 Grid gridOf(const KernelFamily &family);
 
 /// Covers `extent` of the combine axis with the family, which has
@@ -118,7 +118,7 @@ Grid gridOf(const KernelFamily &family);
 /// all its blocks in `first`.
 Partition partitionExtent(const KernelFamily &family, int64_t extent,
                           int64_t blocksBeside);
-/// The same for a shape: the extents of all axes.
+/// Partitions a shape: the extents of all axes.
 Partition partitionShape(const KernelFamily &family,
                          llvm::ArrayRef<int64_t> shape);
 /// Blocks of the family for each one along the combine axis, at least 1.

@@ -55,13 +55,13 @@ struct Partition {
   int64_t blocks() const { return first + second; }
 };
 
-/// The same in any arithmetic: blocks of the first part, and of both.
+/// A partition in any arithmetic: blocks of the first part, and of both.
 template <typename Math>
 struct PartitionOf {
   typename Math::Index first, blocks;
 };
 
-/// What an exact partition needs to know of two heights.
+/// Constants of an exact partition into two heights.
 struct PartitionConstants {
   int64_t unit = 1;    ///< gcd of the heights
   int64_t low = 1;     ///< smaller height in units (a)
@@ -156,10 +156,11 @@ PartitionOf<Math> partitionOf(Math &math, const PartitionRule &rule,
                         extent);
 }
 
-/// Whether, whatever the blocks beside are, no block of the second of two parts
-/// reaches beyond the extent, which is positive. One of the first part can only
-/// where its height does not divide the extent; of the second that says
-/// nothing, since it does not begin at a multiple of its height.
+/// Returns true if no block of the second of two parts reaches beyond the
+/// extent, which is positive, however many blocks the first part has. A block
+/// of the first part can do so only if its height does not divide the extent.
+/// The second part has no such rule, since it does not begin at a multiple of
+/// its height.
 bool isSecondNeverPadded(const PartitionRule &rule, int64_t extent);
 
 /// `partitionOf` in numbers; no blocks for an extent below 1.

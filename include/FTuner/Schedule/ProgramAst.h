@@ -35,7 +35,7 @@ struct DeviceSpec;
 struct KernelFamily;
 struct Program;
 
-/// What runs the iterations of a loop.
+/// Executor of the iterations of a loop.
 enum class LoopBinding {
   Serial,        ///< one after the other, by a branch
   Grid,          ///< blocks
@@ -55,7 +55,7 @@ struct AstLoop {
   /// elements of it from one iteration to the next.
   std::optional<unsigned> axis = std::nullopt;
   int64_t step = 1;
-  /// Whether iterations add to the same elements.
+  /// True if iterations add to the same elements.
   bool isReduction = false;
 };
 
@@ -63,7 +63,7 @@ enum class AstMemory { Global, Shared, Registers };
 /// "global", "shared", "registers".
 llvm::StringRef nameOf(AstMemory memory);
 
-/// Where statements read and write.
+/// A buffer that statements read and write.
 struct AstBuffer {
   std::string name;
   AstMemory memory = AstMemory::Global;
@@ -71,8 +71,8 @@ struct AstBuffer {
   /// Elements of it between neighbours along each axis of the workload; 0 along
   /// those that it lacks.
   llvm::SmallVector<int64_t, 5> strides;
-  /// Of what holds a tile: elements along each axis, behind which positions
-  /// begin anew. Empty for a whole operand.
+  /// Elements of a tile along each axis, after which positions begin anew.
+  /// Empty for a whole operand.
   llvm::SmallVector<int64_t, 5> tile = {};
   /// Elements of it, each once; of registers those of a thread, of shared
   /// memory those of all stages.
@@ -86,7 +86,7 @@ struct AstAccess {
   /// Loops, by their numbers, whose iterations are so many elements apart,
   /// whatever the axes say.
   llvm::SmallVector<std::pair<unsigned, int64_t>, 1> apart = {};
-  /// Whether the place follows from elements that were loaded.
+  /// True if the place follows from elements that were loaded.
   bool isDataDependent = false;
 };
 
@@ -113,7 +113,7 @@ inline constexpr size_t kNumAstOperations = 16;
 /// e.g. "float-multiply-add".
 llvm::StringRef nameOf(AstOperation operation);
 
-/// What is computed at each point of the loops around it.
+/// A computation at each point of the loops around it.
 struct AstStatement {
   std::string name;
   std::array<double, kNumAstOperations> operations = {};

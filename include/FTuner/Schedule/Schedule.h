@@ -32,7 +32,7 @@ public:
   /// does not compile.
   static constexpr size_t capacity = 14;
 
-  /// Of no path: what a default family has until a path makes it.
+  /// Creates a schedule of no path, for a default family until a path sets it.
   Schedule() = default;
   /// Fields that are not given are 0, and numbers beyond 32 bits the nearest
   /// that fits. The path outlives the schedule.
@@ -49,7 +49,7 @@ public:
     return *owner;
   }
   const std::array<int32_t, capacity> &fields() const { return numbers; }
-  /// What it says beside the shape of blocks, e.g. "stages 3 vector 4";
+  /// Returns its text without the shape of blocks, e.g. "stages 3 vector 4";
   /// requires isSet().
   std::string str() const;
 

@@ -49,7 +49,7 @@ struct ScheduleField {
   /// In JSON, rows of the C API and messages: lower case with underscores, of
   /// no other field of the path.
   llvm::StringLiteral name = "";
-  /// What it says, as a part of a sentence.
+  /// Its meaning, as a part of a sentence.
   llvm::StringLiteral text = "";
   /// In the attribute; neighbours with one key are a list there.
   llvm::StringLiteral key = "";
@@ -71,15 +71,6 @@ struct ScheduleField {
   /// Families with another value than `otherwise` wait behind a gate
   /// (`Gate`, CodegenModel.h). Optional fields alone may be gated.
   bool isGated = false;
-  /// Its name and key in the version before, if they were others, which are
-  /// read by this one version; a value then was greater by `formerOffset`.
-  llvm::StringLiteral formerName = "", formerKey = "";
-  int64_t formerOffset = 0;
-
-  /// Whether text of this version or of the one before calls the parameter so.
-  bool hasKey(llvm::StringRef text) const {
-    return text == key || (!formerKey.empty() && text == formerKey);
-  }
 
   constexpr bool allows(int64_t value) const {
     for (size_t i = 0; i < numFew; ++i)
@@ -93,16 +84,16 @@ struct ScheduleField {
 
 /// A rule for several fields, whatever the workload and the device are.
 struct ScheduleRule {
-  /// What a schedule has that follows it: "expected …".
+  /// The property of a schedule that follows the rule: "expected …".
   llvm::StringLiteral expected;
   bool (*holds)(const Schedule &schedule);
 };
 
-/// What there is to know of a path's schedules without the path.
+/// Facts of a path's schedules that do not need the path.
 struct ScheduleTable {
-  /// What computes a tile, in a few words.
+  /// The hardware that computes a tile, in a few words.
   llvm::StringLiteral summary;
-  /// Of what block tiles must be multiples, in words.
+  /// The numbers that block tiles are multiples of, in words.
   llvm::StringLiteral tiles;
   llvm::ArrayRef<ScheduleField> fields;
   llvm::ArrayRef<ScheduleRule> rules;
@@ -162,19 +153,6 @@ struct ScheduleRow {
     row.field.least = values[0];
     row.field.most = values[N - 1];
     return row;
-  }
-  /// The name and the key that this version still reads (docs/renamings.md).
-  constexpr ScheduleRow formerly(llvm::StringLiteral name,
-                                 llvm::StringLiteral key,
-                                 int64_t offset = 0) const {
-    ScheduleRow row = *this;
-    row.field.formerName = name;
-    row.field.formerKey = key;
-    row.field.formerOffset = offset;
-    return row;
-  }
-  constexpr ScheduleRow formerly(llvm::StringLiteral name) const {
-    return formerly(name, name);
   }
   constexpr ScheduleRow optional() const {
     ScheduleRow row = *this;
@@ -283,7 +261,7 @@ ScheduleT unpackSchedule(const Schedule &schedule) {
 llvm::ArrayRef<ScheduleField> parameterAt(llvm::ArrayRef<ScheduleField> fields,
                                           size_t first);
 
-/// What stands between the brackets of the schedule's attribute, e.g.
+/// Returns the text between the brackets of the schedule's attribute, e.g.
 /// "threads = [4, 16], stages = 2, vector = 1".
 std::string attributeText(const Schedule &schedule);
 

@@ -27,7 +27,7 @@ struct JsonFile {
   llvm::json::Object fields;
   /// Line of each field, from 1.
   llvm::StringMap<unsigned> lines;
-  /// The same for the fields of objects that are fields.
+  /// Lines of the fields of objects that are fields themselves.
   llvm::StringMap<llvm::StringMap<unsigned>> innerLines;
   /// Line of the closing brace, where a missing field would stand.
   unsigned lastLine = 1;
@@ -40,11 +40,11 @@ struct JsonFile {
   /// An error for the first field, in the order of the file, that `isKnown`
   /// refuses: "expected WHAT".
   llvm::Error checkKeys(llvm::function_ref<bool(llvm::StringRef)> isKnown,
-                        const llvm::Twine &what) const;
-  /// The same inside the object `outer`.
+                        const llvm::Twine &expected) const;
+  /// Checks the keys inside the object `outer`.
   llvm::Error checkKeys(llvm::StringRef outer,
                         llvm::function_ref<bool(llvm::StringRef)> isKnown,
-                        const llvm::Twine &what) const;
+                        const llvm::Twine &expected) const;
   /// A text of 1 to `maxLength` printable characters that are not all blank.
   llvm::Expected<std::string> text(llvm::StringRef key, size_t maxLength) const;
 };
@@ -54,7 +54,7 @@ struct JsonFile {
 /// errors and repeated fields. Errors name `sourceName` and the line.
 llvm::Expected<JsonFile> parseJsonFile(llvm::StringRef json,
                                        llvm::StringRef sourceName,
-                                       llvm::StringRef what);
+                                       llvm::StringRef expected);
 
 /// Refuses nesting deeper than 16 levels, of which the JSON parser, which is
 /// recursive, might overflow the stack. The error begins with

@@ -56,11 +56,11 @@ using OptionValues = std::map<std::string, OptionValue, std::less<>>;
 /// the same to the last bit.
 std::string toText(const OptionValue &value);
 
-/// What all that show, read or check an option need to know of it.
+/// Declaration of an option, which help, parsers and checks read.
 struct OptionDecl {
   /// On the command line: lower-case words joined by '-'.
   std::string name;
-  /// What it is, for `--help`: no full stop, no default and no bounds.
+  /// The text for `--help`: no full stop, no default and no bounds.
   std::string text;
   OptionValue defaultValue;
   /// Bounds of a number, included. Whole numbers have bounds below 2^53.
@@ -70,15 +70,15 @@ struct OptionDecl {
   std::string atLeast, atMost;
   /// The texts that it may be; anything if there is none.
   std::vector<std::string> choices;
-  /// What else may be wrong with a text, e.g. that it names no file. It is
-  /// asked once, before the value is used; the error need not name the option.
+  /// Further checks of a text, e.g. that it names a file. Called once, before
+  /// the value is used; the error need not name the option.
   std::function<llvm::Error(llvm::StringRef)> checkText;
 
   /// "switch", "integer", "number" or "string".
   llvm::StringRef typeName() const;
   /// Bounds or values in words, "1 to 1024"; empty if there are none.
   std::string bounds() const;
-  /// What is expected, in words: "a whole number from 1 to 1024".
+  /// Describes the legal values in words: "a whole number from 1 to 1024".
   std::string expectation() const;
 
   /// Reads a text as the option's type. Bounds are not checked; the error says
@@ -95,7 +95,7 @@ struct OptionDecl {
 /// Declarations, which live as long as the program.
 using OptionDecls = std::vector<const OptionDecl *>;
 
-/// Those of several tables, in order.
+/// Joins the declarations of several tables, in order.
 OptionDecls joined(std::initializer_list<OptionDecls> lists);
 
 /// Says which value is out of its option's bounds; what is not given has its
@@ -196,10 +196,10 @@ public:
 
   /// Sets the members of which a value is given. Values must have passed
   /// `checkValues`; other names are left alone.
-  void read(const OptionValues &given, Options &into) const {
+  void read(const OptionValues &given, Options &target) const {
     for (const BoundOption<Options> &option : options)
       if (auto it = given.find(option.decl.name); it != given.end())
-        option.set(into, it->second);
+        option.set(target, it->second);
   }
   Options read(const OptionValues &given) const {
     Options result;
@@ -225,11 +225,11 @@ private:
   std::vector<BoundOption<Options>> options;
 };
 
-/// Who reads options.
+/// A reader of options: a part of the compiler.
 struct OptionReader {
   /// "search", "strategy", "baseline", "cost model" or "pipeline".
   std::string kind;
-  /// Of the strategy or cost model; empty where there is one of the kind.
+  /// Name of the strategy or cost model; empty where the kind has one member.
   std::string name;
 };
 
@@ -257,7 +257,7 @@ public:
   /// Says which value is of no option, or out of its option's bounds
   /// (`checkValues`).
   llvm::Error check(const OptionValues &given) const;
-  /// What `OptionDecl::checkText` says of the values that are given.
+  /// Runs `OptionDecl::checkText` on the values that are given.
   llvm::Error checkTexts(const OptionValues &given) const;
 
 private:

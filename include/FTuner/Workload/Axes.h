@@ -60,8 +60,8 @@ struct Axis {
   /// wherever they have one name; none if the extent is not known so.
   int64_t factor = 1;
   std::vector<std::string> symbols = {};
-  /// Of a fused axis: the loops over which it runs, the last one fastest, whose
-  /// extents' product is its extent. Empty where the axis is one loop.
+  /// Loops of a fused axis, the last one fastest; the product of their extents
+  /// is the axis's extent. Empty if the axis is one loop.
   std::vector<Loop> loops = {};
 
   bool isDynamic() const { return !range.isFixed(); }

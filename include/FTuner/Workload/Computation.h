@@ -64,15 +64,15 @@ struct Operations {
 
 /// Floating-point operations of all of them, for one point.
 double flopsOf(llvm::ArrayRef<Operations> operations);
-/// Those among them of units for special functions.
+/// Returns the number of operations of the units for special functions.
 double specialsOf(llvm::ArrayRef<Operations> operations);
 
-/// What a computation reads at a point: an element of an operand, or what an
-/// earlier computation has computed there.
+/// A read of a computation at a point: an element of an operand, or the result
+/// of an earlier computation there.
 struct Read {
   enum class Source { Operand, Computation };
   Source source = Source::Operand;
-  /// Of the operand or the computation.
+  /// Number of the operand or of the computation.
   unsigned number = 0;
 
   static Read operand(unsigned number) { return {Source::Operand, number}; }
@@ -91,10 +91,10 @@ enum class Merge {
   Product,
   Maximum,
   Minimum,
-  /// Of (m, s, …), a maximum and sums of e^(x - m): m = max(m₁, m₂), and the
-  /// sums are scaled by e^(mᵢ - m) before they are added.
+  /// States (m, s, …) of a maximum and sums of e^(x - m): m = max(m₁, m₂), and
+  /// the sums are scaled by e^(mᵢ - m) before they are added.
   ScaledSums,
-  /// Of (n, μ, M₂), a count, a mean and a sum of squared distances: Chan,
+  /// States (n, μ, M₂) of a count, a mean and a sum of squared distances: Chan,
   /// Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for
   /// computing sample variances".
   Moments,
@@ -107,25 +107,27 @@ llvm::StringRef nameOf(Merge merge);
 struct Accumulator {
   std::string name;
   ElementType type = ElementType::F32;
-  /// What an empty part holds.
+  /// Value of an empty part.
   Identity identity = Identity::Zero;
   /// The space axes of its computation without which it is the same.
   AxisSet without = {};
 };
 
-/// What a reduction carries along: one or more accumulators, which are merged
+/// The state of a reduction: one or more accumulators, which are merged
 /// together.
 struct State {
   std::vector<Accumulator> accumulators = {Accumulator{"sum"}};
   Merge merge = Merge::Sum;
-  /// Of a merge of two states, and of what makes a merged state its values.
+  /// Operations of a merge of two states, and of the step from a merged state
+  /// to its values.
   std::vector<Operations> mergeOperations = {}, finalize = {};
   /// The computation whose state scales this one whenever it moves, such as the
   /// maximum of attention's row; none where the state depends on no other.
   std::optional<unsigned> correctedBy = std::nullopt;
 
-  /// Of a merge of two states: `mergeOperations`, or without these the one
-  /// operation that `merge` is (a sum where it says nothing of it).
+  /// Returns the operations of a merge of two states: `mergeOperations`, or if
+  /// there are none the one operation that `merge` stands for (a sum if it
+  /// stands for none).
   std::vector<Operations> operationsOfMerge() const;
 };
 
@@ -134,12 +136,12 @@ struct State {
 struct Computation {
   std::string name;
   AxisSet axes;
-  /// Those of its axes that it reduces; the others are its space axes.
+  /// Axes that it reduces; the others are its space axes.
   AxisSet reduce = {};
   std::vector<Read> reads = {};
-  /// Of each point.
+  /// Operations at each point.
   std::vector<Operations> operations = {};
-  /// Of a reduction alone.
+  /// State of a reduction; other computations have none.
   std::optional<State> state = std::nullopt;
   /// Numbers of operands that it writes, once for each point of its space axes:
   /// of a reduction the accumulators in their order, else its values.

@@ -25,8 +25,8 @@ namespace ftuner {
 struct ContractionAxes {
   unsigned m = 0, n = 1, k = 2;
 
-  /// Those of an operator by the axes that it reduces: k is the first of these,
-  /// m and n the first two others.
+  /// Returns the axes of an operator by the axes that it reduces: k is the
+  /// first of these, m and n are the first two others.
   static ContractionAxes of(AxisSet reduce) {
     auto first = [](uint32_t axes) {
       return unsigned(llvm::countr_zero(axes));
@@ -34,7 +34,7 @@ struct ContractionAxes {
     uint32_t space = ~reduce.mask();
     return {first(space), first(space & (space - 1)), first(reduce.mask())};
   }
-  /// Whether a block has one element along the axis.
+  /// Returns whether a block has one element along the axis.
   bool isBatch(unsigned axis) const {
     return axis != m && axis != n && axis != k;
   }
@@ -42,7 +42,7 @@ struct ContractionAxes {
   unsigned space(unsigned factor) const { return factor == 0 ? m : n; }
 };
 
-/// Those of `Workload::matmul`, whose batch axes follow.
+/// Axes of `Workload::matmul`, whose batch axes follow.
 inline constexpr ContractionAxes matmulAxes = {0, 1, 2};
 
 /// A workload that is a contraction, and outlives the view.
@@ -64,7 +64,7 @@ public:
     return number == 0 ? lhs() : rhs();
   }
   const Operand &output() const { return *workload->find(OperandRole::Output); }
-  /// Whether a factor is accessed by windows.
+  /// Returns whether a factor is accessed by windows.
   bool hasWindows() const { return lhs().hasWindows() || rhs().hasWindows(); }
 
   const Computation &product() const { return *workload->reduction(); }
@@ -73,29 +73,32 @@ public:
   ElementType multipliedType() const {
     return product().operations.front().operandType;
   }
-  /// Whether factors of f32 may lose bits in place of being rounded.
+  /// Returns whether factors of f32 may lose bits in place of being rounded.
   bool truncatesFactors() const {
     return product().operations.front().truncates;
   }
-  /// What becomes of each element of a factor, lhs (0) or rhs (1), before it is
-  /// multiplied; null where that is nothing but casts that keep every value.
+  /// Returns the computation that transforms each element of a factor, lhs (0)
+  /// or rhs (1), before it is multiplied; null if there is none, or only casts
+  /// that keep every value.
   const Computation *prologue(unsigned factor) const;
   /// Operations of that; none without one.
   llvm::ArrayRef<Operations> prologueOperations(unsigned factor) const;
-  /// What is computed of each element of the sums; none without an epilogue.
+  /// Returns the operations on each element of the sums; none without an
+  /// epilogue.
   llvm::ArrayRef<Operations> epilogueOperations() const;
 
 private:
   const Workload *workload;
 };
 
-/// What `setContraction` makes computations of.
+/// Parts that `setContraction` makes computations of.
 struct ContractionParts {
   /// In which units multiply, and add.
   ElementType multipliedType = ElementType::F32,
               accumulatorType = ElementType::F32;
   bool truncatesFactors = false;
-  /// Of each element of a factor, of the output; none: no computation.
+  /// Operations on each element of a factor and of the output; without any
+  /// there is no computation.
   std::vector<Operations> prologues[2] = {}, epilogue = {};
 };
 

@@ -31,13 +31,13 @@ int64_t bytesOf(ElementType type);
 llvm::StringRef nameOf(ElementType type);
 bool isInteger(ElementType type);
 
-/// What a sum, product or extreme of nothing is.
+/// Value of a sum, product or extreme of no elements.
 enum class Identity { Zero, One, Lowest, Highest };
 /// "zero", "one", "lowest", "highest".
 llvm::StringRef nameOf(Identity identity);
 
-/// What kernels may make of the factors of products of f32 before they multiply
-/// them.
+/// Rounding that kernels may apply to the factors of products of f32 before
+/// they multiply them.
 enum class FactorPrecision {
   F32,          ///< nothing
   TF32,         ///< the nearest numbers of tf32

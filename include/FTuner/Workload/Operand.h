@@ -1,4 +1,4 @@
-//===- Operand.h - What an operator reads and writes ------------*- C++ -*-===//
+//===- Operand.h - Operands that an operator reads and writes ---*- C++ -*-===//
 #ifndef FTUNER_WORKLOAD_OPERAND_H
 #define FTUNER_WORKLOAD_OPERAND_H
 
@@ -7,7 +7,7 @@
 
 namespace ftuner {
 
-/// What an operator does with an operand: inputs are read at every point of the
+/// Role of an operand: inputs are read at every point of the
 /// iteration space (those of a contraction are `Lhs` and `Rhs`, and what their
 /// prologues read), the others once for every point of the space axes.
 enum class OperandRole { Lhs, Rhs, Input, Init, Extra, Output };
@@ -27,7 +27,7 @@ struct AffineForm {
     unsigned axis;
     /// Not 0.
     int64_t coefficient = 1;
-    /// Which of a fused axis's loops, or the axis itself.
+    /// Number of a fused axis's loop, or `wholeAxis` for the axis itself.
     unsigned loop = wholeAxis;
 
     bool operator==(const Term &other) const {
@@ -68,8 +68,8 @@ struct Operand {
   int64_t elementBytes;
   /// Elements lie in the order of PackedOrder.h; of an rhs of k and n alone.
   bool isPacked = false;
-  /// What a read beyond the operand gives, such as the zeros around an image;
-  /// none where every position lies inside.
+  /// Value of a read beyond the operand, such as the zeros around an image;
+  /// none if every position lies inside.
   std::optional<Identity> outside = std::nullopt;
   /// Operands whose elements are added to positions, such as the pages of a
   /// cache.
@@ -88,7 +88,8 @@ struct Operand {
   AffineForm position(unsigned dim) const {
     return windows.empty() ? AffineForm::ofAxis(axes[dim]) : windows[dim];
   }
-  /// Whether a dimension is no axis alone, but a window or a loop of one.
+  /// Returns whether a dimension is a window or a loop of a fused axis rather
+  /// than an axis.
   bool hasWindows() const { return !windows.empty(); }
   /// The axis with unit stride, if the innermost dimension is one alone, or one
   /// loop of it (`Workload::contiguousRun`); k of packed operands.

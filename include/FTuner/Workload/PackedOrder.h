@@ -23,18 +23,18 @@ struct PackedOrder {
   /// Bytes of a step and of a run along k; columns of a group.
   static constexpr int64_t kStepBytes = 128, kRunBytes = 16, kGroup = 8;
 
-  /// Of weights of n columns of k elements, of `elementBytes` bytes each.
+  /// Sizes of the weights: n columns of k elements, `elementBytes` bytes each.
   int64_t k, n, elementBytes;
 
   int64_t step() const { return kStepBytes / elementBytes; }
   int64_t run() const { return kRunBytes / elementBytes; }
-  /// Whether the order exists: steps and groups are whole.
+  /// Returns whether the order exists: steps and groups are whole.
   bool isWhole() const {
     return k > 0 && n > 0 && k % step() == 0 && n % kGroup == 0;
   }
   /// Elements from a step to the next.
   int64_t stepStride() const { return n * step(); }
-  /// Where an element lies among all.
+  /// Returns the position of an element among all.
   int64_t positionOf(int64_t atK, int64_t atN) const {
     int64_t inStep = atK % step();
     return atK / step() * stepStride() + atN / kGroup * kGroup * step() +

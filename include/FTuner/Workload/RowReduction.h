@@ -30,7 +30,8 @@ public:
   int64_t numPhases() const;
   /// The pass that each computation reduces in, from 1 on; 0 of others.
   llvm::SmallVector<int64_t> phases() const;
-  /// Whether an operand has an element for each of a row's, or one for all.
+  /// Returns whether an operand has an element for each of a row's, or one for
+  /// all.
   bool isAlong(const Operand &operand) const;
   llvm::SmallVector<const Operand *> operandsAlong() const;
   /// Returns true if a reduction reads an operand, or an elementwise
@@ -44,8 +45,8 @@ public:
   /// lie: the row itself, or a space axis where rows lie across (a sum over the
   /// first dimension). If they differ, that of the most bytes of an element.
   unsigned laneAxis() const;
-  /// Whether neighbouring lanes, which access neighbours in memory, do so in
-  /// the operand: others are accessed element by element.
+  /// Returns whether neighbouring lanes, which access neighbours in memory, do
+  /// so in the operand: others are accessed element by element.
   bool isAlongLanes(const Operand &operand) const {
     return isAlong(operand) && operand.contiguousAxis() == laneAxis();
   }

@@ -14,7 +14,7 @@
 
 namespace ftuner {
 
-/// Where sampling of an open range ends; larger sizes are treated like it.
+/// Last sampled size of an open range; larger sizes are treated like it.
 constexpr int64_t openRangeEnd = 65536;
 /// Most sizes of a range that are enumerated rather than sampled.
 constexpr int64_t maxEnumeratedSizes = 4096;

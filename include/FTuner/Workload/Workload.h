@@ -24,7 +24,7 @@ namespace ftuner {
 class ContractionView;
 class RowReductionView;
 
-/// What two workloads must have in common to have equal fingerprints.
+/// Properties that two workloads with equal fingerprints have in common.
 enum class FingerprintOf {
   /// All that kernels differ by: the code for one serves the other.
   Kernels,
@@ -75,7 +75,8 @@ struct Workload {
   /// none: all. Of a loop of a fused axis, its extent where that is fixed and
   /// the loop the innermost one, else 1.
   std::optional<int64_t> contiguousRun(const Operand &operand) const;
-  /// What is computed of its values, null where it writes the output itself.
+  /// Returns the computation on its values; null if it writes the output
+  /// itself.
   const Computation *epilogue() const;
   /// The type of the first reduction's first accumulator, f32 without one.
   ElementType accumulatorType() const;
@@ -128,7 +129,7 @@ struct Workload {
   /// M × N × K matrix product in f32, all row-major unless transposed.
   static Workload matmul(SizeRange m, SizeRange n, SizeRange k,
                          bool transposeLhs = false, bool transposeRhs = false);
-  /// The same for every element of a batch axis; axes M, N, K, B.
+  /// Creates a product for every element of a batch axis; axes M, N, K, B.
   static Workload batchMatmul(SizeRange batch, SizeRange m, SizeRange n,
                               SizeRange k, bool transposeLhs = false,
                               bool transposeRhs = false);

@@ -23,24 +23,18 @@ ftuner::detail::emitIfError(function_ref<InFlightDiagnostic()> emitError,
   return emitError() << llvm::toString(std::move(error));
 }
 
-/// Reads a flag, a number or a list of numbers into the fields of a parameter,
-/// which is called `key` there.
-static ParseResult parseValue(AsmParser &parser, StringRef key, Fields fields,
+/// Reads a flag, a number or a list of numbers into the fields of a parameter.
+static ParseResult parseValue(AsmParser &parser, Fields fields,
                               MutableArrayRef<int64_t> values) {
-  int64_t offset = key == fields.front().key ? 0 : fields.front().formerOffset;
-  if (fields.front().isFlag && offset == 0) {
+  if (fields.front().isFlag) {
     FailureOr<bool> flag = FieldParser<bool>::parse(parser);
     if (failed(flag))
       return failure();
     values.front() = *flag;
     return success();
   }
-  if (fields.size() == 1) {
-    if (parser.parseInteger(values.front()))
-      return failure();
-    values.front() -= offset;
-    return success();
-  }
+  if (fields.size() == 1)
+    return parser.parseInteger(values.front());
   SMLoc place = parser.getCurrentLocation();
   SmallVector<int64_t> list;
   if (parser.parseCommaSeparatedList(
@@ -54,15 +48,6 @@ static ParseResult parseValue(AsmParser &parser, StringRef key, Fields fields,
            << fields.front().key << "', but got " << list.size();
   llvm::copy(list, values.begin());
   return success();
-}
-
-/// Says that a name is one of the version before.
-static void warnOfFormerKey(AsmParser &parser, SMLoc place, StringRef key,
-                            const ScheduleField &field) {
-  if (key != field.key)
-    emitWarning(parser.getEncodedSourceLoc(place))
-        << "'" << key << "' is called '" << field.key
-        << "' now; only this version reads the former name";
 }
 
 /// "'a', 'b' or 'c'": parameters that are optional.
@@ -86,17 +71,15 @@ static ParseResult parseOptional(AsmParser &parser, Fields fields,
     if (parser.parseKeyword(&key) || parser.parseEqual())
       return failure();
     const ScheduleField *field = llvm::find_if(
-        fields, [&](const ScheduleField &field) { return field.hasKey(key); });
+        fields, [&](const ScheduleField &field) { return field.key == key; });
     if (field == fields.end())
       return parser.emitError(place) << "expected " << optionalKeys(fields)
                                      << ", but got '" << key << "'";
-    // By whichever of its names.
-    if (!given.insert(field->key).second)
+    if (!given.insert(key).second)
       return parser.emitError(place) << "'" << key << "' is given twice";
     size_t first = field - fields.begin();
     Fields together = parameterAt(fields, first);
-    warnOfFormerKey(parser, place, key, *field);
-    if (parseValue(parser, key, together, values.slice(first, together.size())))
+    if (parseValue(parser, together, values.slice(first, together.size())))
       return failure();
   }
   return success();
@@ -115,18 +98,10 @@ FailureOr<Schedule> ftuner::detail::parseSchedule(AsmParser &parser,
   size_t next = 0;
   while (next < fields.size() && !fields[next].isOptional) {
     Fields together = parameterAt(fields, next);
-    const ScheduleField &first = together.front();
     if (next > 0 && parser.parseComma())
       return failure();
-    SMLoc keyPlace = parser.getCurrentLocation();
-    bool isFormer = !first.formerKey.empty() && first.formerKey != first.key &&
-                    succeeded(parser.parseOptionalKeyword(first.formerKey));
-    StringRef key = isFormer ? first.formerKey : first.key;
-    if (!isFormer && parser.parseKeyword(key))
-      return failure();
-    warnOfFormerKey(parser, keyPlace, key, first);
-    if (parser.parseEqual() ||
-        parseValue(parser, key, together, rest.slice(next, together.size())))
+    if (parser.parseKeyword(together.front().key) || parser.parseEqual() ||
+        parseValue(parser, together, rest.slice(next, together.size())))
       return failure();
     next += together.size();
   }

@@ -38,6 +38,12 @@ private:
   void lowerWorkspaceSize();
   void lowerMain();
 
+  /// Gives `function`, which computes sizes, its type in the ABI: sizes and
+  /// scalars, then `output` unless it is null, to `result`. Returns its exits,
+  /// which still return what they computed.
+  SmallVector<func::ReturnOp> enterSizeFunction(ImplicitLocOpBuilder &b,
+                                                func::FuncOp function,
+                                                Type output, Type result);
   /// Adds arguments for sizes and scalars to `block`.
   void addSizesAndScalars(Block *block, SmallVectorImpl<Type> &inputs);
   /// Fails if one of the sizes, arguments of `block` from `first` on, is
@@ -198,20 +204,22 @@ LogicalResult HostFunctionLowering::check() {
   return success();
 }
 
-void HostFunctionLowering::lowerResultSizes() {
-  Block *body = &resultSizes.getBody().front();
-  Block *prologue = addPrologue(resultSizes);
+SmallVector<func::ReturnOp> HostFunctionLowering::enterSizeFunction(
+    ImplicitLocOpBuilder &b, func::FuncOp function, Type output, Type result) {
+  Block *body = &function.getBody().front();
+  SmallVector<func::ReturnOp> exits;
+  function.walk([&](func::ReturnOp exit) { exits.push_back(exit); });
+  Block *prologue = addPrologue(function);
   SmallVector<Type> inputs;
   addSizesAndScalars(prologue, inputs);
-  inputs.push_back(pointer);
-  Value out = prologue->addArgument(pointer, func.getLoc());
-  SmallVector<func::ReturnOp> exits;
-  resultSizes.walk([&](func::ReturnOp exit) { exits.push_back(exit); });
-  resultSizes.setFunctionType(
-      FunctionType::get(func.getContext(), inputs, {i32}));
-  resultSizes.setPublic();
+  if (output) {
+    inputs.push_back(output);
+    prologue->addArgument(output, func.getLoc());
+  }
+  function.setFunctionType(
+      FunctionType::get(func.getContext(), inputs, {result}));
+  function.setPublic();
 
-  ImplicitLocOpBuilder b(func.getLoc(), func.getContext());
   b.setInsertionPointToEnd(prologue);
   // Splitting blocks needs an operation to split at: enter the body first.
   SmallVector<Value> values;
@@ -221,6 +229,14 @@ void HostFunctionLowering::lowerResultSizes() {
   enterBody(b, body, values);
   b.setInsertionPointToStart(prologue);
   checkSizes(b, prologue, 0);
+  return exits;
+}
+
+void HostFunctionLowering::lowerResultSizes() {
+  ImplicitLocOpBuilder b(func.getLoc(), func.getContext());
+  SmallVector<func::ReturnOp> exits =
+      enterSizeFunction(b, resultSizes, pointer, i32);
+  Value out = resultSizes.getArguments().back();
   for (func::ReturnOp exit : exits) {
     b.setInsertionPoint(exit);
     for (auto [index, size] : llvm::enumerate(exit.getOperands())) {
@@ -236,34 +252,13 @@ void HostFunctionLowering::lowerResultSizes() {
 }
 
 void HostFunctionLowering::lowerWorkspaceSize() {
-  Block *body = &workspaceSize.getBody().front();
-  Block *prologue = addPrologue(workspaceSize);
-  SmallVector<Type> inputs;
-  addSizesAndScalars(prologue, inputs);
-  SmallVector<func::ReturnOp> exits;
-  workspaceSize.walk([&](func::ReturnOp exit) {
-    ImplicitLocOpBuilder b(exit.getLoc(), exit);
+  ImplicitLocOpBuilder b(func.getLoc(), func.getContext());
+  for (func::ReturnOp exit : enterSizeFunction(b, workspaceSize, {}, i64)) {
+    b.setInsertionPoint(exit);
     Value size = arith::IndexCastOp::create(b, i64, exit.getOperand(0));
     exit.getOperandsMutable().assign(size);
-    exits.push_back(exit);
-  });
-  workspaceSize.setFunctionType(
-      FunctionType::get(func.getContext(), inputs, {i64}));
-  workspaceSize.setPublic();
-
-  ImplicitLocOpBuilder b(func.getLoc(), func.getContext());
-  b.setInsertionPointToEnd(prologue);
-  SmallVector<Value> values;
-  for (auto [argument, type] :
-       llvm::zip(prologue->getArguments(), body->getArgumentTypes()))
-    values.push_back(fromAbi(b, argument, type));
-  enterBody(b, body, values);
-  b.setInsertionPointToStart(prologue);
-  checkSizes(b, prologue, 0);
-  for (func::ReturnOp exit : exits) {
-    b.setInsertionPoint(exit);
-    Value isNegative = arith::CmpIOp::create(
-        b, arith::CmpIPredicate::slt, exit.getOperand(0), constant(b, 0));
+    Value isNegative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, size,
+                                             constant(b, 0));
     failIf(b, runtime, isNegative, "size of an intermediate is negative");
   }
 }

@@ -63,10 +63,10 @@ public:
   Value isUpTo(Value size, int64_t hi) {
     return compare(arith::CmpIPredicate::sle, size, constant(hi));
   }
-  /// Whether a size, which is at least `least`, is in the range.
-  Value isInside(Value size, const SizeRange &range, int64_t least) {
+  /// Returns whether a size, which is at least `min`, is in the range.
+  Value isInside(Value size, const SizeRange &range, int64_t min) {
     Value result = boolean(true);
-    if (range.min > least)
+    if (range.min > min)
       result = both(result, compare(arith::CmpIPredicate::sge, size,
                                     constant(range.min)));
     if (range.max)
@@ -79,29 +79,29 @@ public:
 
 /// The least size that a launch can see: without a row or a column nothing is
 /// launched, but a sum over nothing is.
-static int64_t leastSize(AxisSet reduceAxes, unsigned axis) {
+static int64_t minSize(AxisSet reduceAxes, unsigned axis) {
   return reduceAxes.contains(axis) ? 0 : 1;
 }
 
-/// Whether a size is in all ranges of a box but that of one axis, `but`.
+/// Returns whether a shape is in the box on all axes except `omitted`.
 static Value buildInside(SizeMath &math, ArrayRef<SizeRange> box,
                          ArrayRef<Value> extents, AxisSet reduceAxes,
-                         std::optional<unsigned> but = std::nullopt) {
+                         std::optional<unsigned> omitted = std::nullopt) {
   Value inside = math.boolean(true);
   for (auto [axis, extent] : llvm::enumerate(extents))
-    if (axis != but)
-      inside = math.both(inside, math.isInside(extent, box[axis],
-                                               leastSize(reduceAxes, axis)));
+    if (axis != omitted)
+      inside = math.both(
+          inside, math.isInside(extent, box[axis], minSize(reduceAxes, axis)));
   return inside;
 }
 
 /// The family of a size by comparisons with the ends of intervals.
 static Value buildComparisons(SizeMath &math, ArrayRef<Interval> intervals,
-                              unsigned general, Value size, int64_t least) {
+                              unsigned general, Value size, int64_t min) {
   // The sizes up to each end, gaps between the intervals included.
   SmallVector<std::pair<int64_t, unsigned>> ends;
   unsigned last = general;
-  int64_t next = least;
+  int64_t next = min;
   for (const Interval &interval : intervals) {
     if (interval.lo > next)
       ends.push_back({interval.lo - 1, general});
@@ -123,7 +123,7 @@ static Value buildComparisons(SizeMath &math, ArrayRef<Interval> intervals,
 /// intervals of few sizes, else by comparisons.
 static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
                                ArrayRef<Interval> intervals, unsigned general,
-                               Value size, int64_t least) {
+                               Value size, int64_t min) {
   SizeMath math{b};
   // Only the last interval can be open; comparing it is left to the default.
   ArrayRef<Interval> closed = intervals;
@@ -131,11 +131,11 @@ static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
     closed = closed.drop_back();
   if (intervals.size() <= kMaxComparedIntervals ||
       *closed.back().hi > kMaxSwitchedSizes)
-    return buildComparisons(math, intervals, general, size, least);
+    return buildComparisons(math, intervals, general, size, min);
 
   SmallVector<int64_t> cases, families;
   for (const Interval &interval : closed)
-    for (int64_t value = std::max(interval.lo, least); value <= *interval.hi;
+    for (int64_t value = std::max(interval.lo, min); value <= *interval.hi;
          ++value) {
       cases.push_back(value);
       families.push_back(interval.family);
@@ -151,13 +151,13 @@ static Value buildFamilyOfSize(ImplicitLocOpBuilder &b,
   b.createBlock(&switchOp.getDefaultRegion());
   scf::YieldOp::create(b, buildComparisons(math,
                                            intervals.drop_front(closed.size()),
-                                           general, size, least));
+                                           general, size, min));
   return switchOp.getResult(0);
 }
 
 /// The axis that leaves fewest cells, and those.
 static std::optional<std::pair<unsigned, std::vector<PlanCell>>>
-fewestCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
+minCells(ArrayRef<DispatchEntry> entries, unsigned numAxes) {
   std::optional<std::pair<unsigned, std::vector<PlanCell>>> best;
   for (unsigned axis = 0; axis < numAxes; ++axis)
     if (auto cells = planCells(entries, axis);
@@ -172,7 +172,7 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
                                  AxisSet reduceAxes, bool hasSwitches) {
   SizeMath math{b};
   Value none = math.constant(otherwise);
-  auto found = fewestCells(entries, extents.size());
+  auto found = minCells(entries, extents.size());
   if (!found || (!hasSwitches && found->second.size() > 1)) {
     Value family = none;
     for (const DispatchEntry &entry : llvm::reverse(entries))
@@ -183,14 +183,14 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
 
   auto &[axis, cells] = *found;
   Value size = extents[axis];
-  int64_t least = leastSize(reduceAxes, axis);
+  int64_t min = minSize(reduceAxes, axis);
   if (cells.empty())
     return none;
   if (cells.size() == 1) {
     ArrayRef<Interval> intervals = cells.front().intervals;
     Value family =
-        hasSwitches ? buildFamilyOfSize(b, intervals, otherwise, size, least)
-                    : buildComparisons(math, intervals, otherwise, size, least);
+        hasSwitches ? buildFamilyOfSize(b, intervals, otherwise, size, min)
+                    : buildComparisons(math, intervals, otherwise, size, min);
     return math.select(
         buildInside(math, cells.front().box, extents, reduceAxes, axis), family,
         none);
@@ -209,7 +209,7 @@ Value ftuner::buildFamilyOfShape(ImplicitLocOpBuilder &b,
        llvm::zip_equal(switchOp.getCaseRegions(), cells)) {
     b.createBlock(&region);
     scf::YieldOp::create(
-        b, buildComparisons(math, candidate.intervals, otherwise, size, least));
+        b, buildComparisons(math, candidate.intervals, otherwise, size, min));
   }
   b.createBlock(&switchOp.getDefaultRegion());
   scf::YieldOp::create(b, none);

@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-static llvm::Error makeError(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 /// Whether the same is said about two workloads.
 static bool isExplainedAlike(const WorkloadExplanation &lhs,
                              const WorkloadExplanation &rhs) {
@@ -116,7 +112,7 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
           (withFunctions && llvm::is_contained(ofFunctions, name)))
         continue;
       std::string closest = closestName(name, known);
-      return makeError(
+      return llvm::createStringError(
           "option --size: unknown name '" + name + "': expected " +
           (known.empty() ? "none, since all sizes are fixed"
                          : "one of " + llvm::join(known, ", ")) +
@@ -186,7 +182,8 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
     llvm::Expected<Shape> shape =
         bindSizes(workload.workload, withAxes(named, workload, functions));
     if (!shape)
-      return makeError("option --size: " + llvm::toString(shape.takeError()));
+      return llvm::createStringError("option --size: " +
+                                     llvm::toString(shape.takeError()));
     samples.shapes.push_back(std::move(*shape));
     samples.weights.push_back(1.0 / static_cast<double>(sizes.size()));
   }
@@ -208,7 +205,7 @@ static llvm::Error nothingToExplain(llvm::ArrayRef<FunctionReport> functions) {
   for (const FunctionReport &function : functions)
     if (std::string warning = function.warning(); !warning.empty())
       text += "\n" + function.work.name + ": " + warning;
-  return makeError(text);
+  return llvm::createStringError(text);
 }
 
 /// The time of a workload's launch: what its explanation says of the shape, or
@@ -241,7 +238,7 @@ static llvm::Error keepFunction(llvm::StringRef name,
     for (const FunctionWork &function : functions)
       known.push_back(function.name);
     std::string closest = closestName(name, known);
-    return makeError(
+    return llvm::createStringError(
         "option --function: expected one of the functions " +
         llvm::join(known, ", ") + ", but got '" + name + "'" +
         (closest.empty() ? "" : "; did you mean " + closest + "?"));
@@ -264,7 +261,7 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
                       const SearchContext &context, llvm::StringRef onlyOf) {
   FailureOr<DeviceSpec> device = deviceOf(module);
   if (failed(device))
-    return makeError("the module has no valid device");
+    return llvm::createStringError("the module has no valid device");
   llvm::Expected<std::vector<WorkloadExplanation>> workloads =
       collectWorkloads(module);
   if (!workloads)
@@ -275,8 +272,9 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
       if (getAbiType(func))
         functions.push_back(collectWork(func));
   if (!launching && !onlyOf.empty())
-    return makeError("option --function: the module has no lowering to "
-                     "launches, which tell its functions");
+    return llvm::createStringError(
+        "option --function: the module has no lowering to "
+        "launches, which tell its functions");
   if (!onlyOf.empty())
     if (llvm::Error error = keepFunction(onlyOf, functions, *workloads))
       return error;

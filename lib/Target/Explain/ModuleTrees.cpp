@@ -14,10 +14,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-static llvm::Error makeError(const llvm::Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 //===----------------------------------------------------------------------===//
 // Sizes
 //===----------------------------------------------------------------------===//
@@ -43,8 +39,9 @@ static llvm::Expected<std::vector<double>> sizesOf(const FunctionWork &work,
     if (size == 0)
       missing.push_back(name);
   if (!missing.empty())
-    return makeError("option --size: function '" + work.name +
-                     "': expected a size of " + llvm::join(missing, ", "));
+    return llvm::createStringError("option --size: function '" + work.name +
+                                   "': expected a size of " +
+                                   llvm::join(missing, ", "));
   return sizes;
 }
 
@@ -139,7 +136,8 @@ llvm::Error ModuleDescriber::describeWorkload(const LaunchWork &item,
         std::min(*size, static_cast<double>(maxExtent + 1))));
   }
   if (llvm::Error error = checkExtents(workload->workload, shape))
-    return makeError("option --size: " + llvm::toString(std::move(error)));
+    return llvm::createStringError("option --size: " +
+                                   llvm::toString(std::move(error)));
   launch.shape = std::move(shape);
   if (llvm::is_contained(launch.shape, 0)) {
     launch.reason = "nothing is launched";
@@ -177,7 +175,7 @@ ftuner::describeModule(ModuleOp planned, ModuleOp launching,
                        llvm::ArrayRef<NamedSizes> sizes) {
   FailureOr<DeviceSpec> device = deviceOf(planned);
   if (failed(device))
-    return makeError("the module has no valid device");
+    return llvm::createStringError("the module has no valid device");
   llvm::Expected<std::vector<WorkloadExplanation>> workloads =
       collectWorkloads(planned);
   if (!workloads)

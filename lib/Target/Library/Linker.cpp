@@ -16,10 +16,6 @@ using namespace llvm;
 
 namespace ftuner {
 
-static Error linkError(const Twine &text) {
-  return createStringError(inconvertibleErrorCode(), text);
-}
-
 /// The file of the shared library, or program, that holds `address`.
 static std::string fileOf(const void *address) {
   Dl_info info;
@@ -38,8 +34,8 @@ Expected<std::string> findLinker() {
     if (ErrorOr<std::string> found = sys::findProgramByName(*given);
         found && sys::fs::can_execute(*found))
       return *found;
-    return linkError("cannot run the linker '" + *given +
-                     "' that FTUNER_LINKER names");
+    return createStringError("cannot run the linker '" + *given +
+                             "' that FTUNER_LINKER names");
   }
   SmallString<128> besideLLVM(
       fileOf(reinterpret_cast<const void *>(&sys::ExecuteAndWait)));
@@ -50,16 +46,17 @@ Expected<std::string> findLinker() {
   for (StringRef name : {"ld.lld-22", "ld.lld", "ld"})
     if (ErrorOr<std::string> found = sys::findProgramByName(name))
       return *found;
-  return linkError("expected a linker, ld.lld or ld, on PATH or named by "
-                   "FTUNER_LINKER, but found none");
+  return createStringError(
+      "expected a linker, ld.lld or ld, on PATH or named by "
+      "FTUNER_LINKER, but found none");
 }
 
 /// A new temporary file, which no signal leaves behind.
 static Expected<UniqueFile> makeTemporary(StringRef suffix) {
   ErrorOr<UniqueFile> file = UniqueFile::createTemporary(suffix);
   if (!file)
-    return linkError("cannot make a temporary file: " +
-                     file.getError().message());
+    return createStringError("cannot make a temporary file: " +
+                             file.getError().message());
   return std::move(*file);
 }
 
@@ -81,8 +78,8 @@ static Expected<std::string> runLinker(StringRef linker,
     if (!file)
       return file.takeError();
     if (std::error_code code = file->write(object))
-      return linkError("cannot write '" + file->getPath() +
-                       "': " + code.message());
+      return createStringError("cannot write '" + file->getPath() +
+                               "': " + code.message());
     files.push_back(std::move(*file));
   }
   for (const UniqueFile &file : files)
@@ -109,13 +106,13 @@ static Expected<std::string> runLinker(StringRef linker,
       words = (*printed)->getBuffer().trim().str();
     if (words.empty())
       words = "it ended with code " + std::to_string(status);
-    return linkError("the linker '" + linker + "' failed: " + words);
+    return createStringError("the linker '" + linker + "' failed: " + words);
   }
   auto result = MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
                                       /*RequiresNullTerminator=*/false);
   if (!result)
-    return linkError("cannot read the output of the linker '" + linker +
-                     "': " + result.getError().message());
+    return createStringError("cannot read the output of the linker '" + linker +
+                             "': " + result.getError().message());
   return (*result)->getBuffer().str();
 }
 

@@ -15,6 +15,7 @@ from typing import Any, Sequence
 
 from .. import __version__, compiler, locations
 from ..errors import CompileWarning, Error, did_you_mean
+from ..host import processes
 from . import (
     bench,
     caching,
@@ -96,6 +97,23 @@ def _describe_options() -> str:
     return "\n".join(lines)
 
 
+class _PrintVersion(argparse.Action):
+    """Prints FTuner's version, then that of the compiler's LLVM, and ends the program."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        own = f"FTuner {__version__}\n"
+        try:
+            tool = locations.tool("ftuner-translate")
+            compiler_version = processes.run([tool, "--version"]).stdout.decode()
+        except (Error, OSError):  # A package without its programs has a version, too.
+            compiler_version = ""
+        print(own + compiler_version.removeprefix(own), end="")
+        parser.exit()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ftuner",
@@ -104,7 +122,9 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"ftuner {__version__}")
+    parser.add_argument(
+        "--version", action=_PrintVersion, help="print the versions of FTuner and LLVM, and exit"
+    )
     commands = parser.add_subparsers(
         dest="command",
         required=True,

@@ -13,9 +13,8 @@ from typing import Any, BinaryIO, Callable, Sequence
 from ..errors import Error
 from ..host import outputs
 
-# The version of explanations, and the one before, in which some fields had other names.
+#: The version of explanations.
 FORMAT_VERSION = 5
-_READ_VERSIONS = (4, FORMAT_VERSION)
 SUFFIXES = (".svg", ".png", ".pdf")
 
 # Of Okabe and Ito, who chose colours that colour-blind readers tell apart.
@@ -78,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     ):
         raise Error(f"'{path}': expected the JSON of ftuner-translate --ftuner-explain --json")
     version = explanation.get("format_version")
-    if version not in _READ_VERSIONS:
+    if version != FORMAT_VERSION:
         raise Error(f"'{path}': expected format version {FORMAT_VERSION}, but got {version}")
     return explanation
 

@@ -164,9 +164,7 @@ class Model:
                 f"cannot use the latency model '{path}': "
                 f"expected version {ABI_VERSION}, but got {abi}"
             )
-        for function in (
-            "field", "path", "program_field", "former_program_field", "program_type", "program_feature",
-        ):  # fmt: skip
+        for function in ("field", "path", "program_field", "program_type", "program_feature"):
             getattr(self._library, f"ftuner_latency_{function}").restype = ctypes.c_char_p
         # The codegen paths, in the compiler's order.
         self.paths = self._names("path")
@@ -236,20 +234,6 @@ class Model:
             paths = ", ".join(self.paths)
             raise Error(f"unknown codegen path '{path}': expected one of {paths}")
         return fields
-
-    def former_program_fields(self, path: str) -> dict[str, tuple[str, int]]:
-        """Of fields with another name in the version before: that name, and by how much values
-        were greater then.
-        """
-        former = {}
-        for index, name in enumerate(self.program_fields(path)):
-            offset = ctypes.c_int()
-            found = self._library.ftuner_latency_former_program_field(
-                path.encode(), ctypes.c_size_t(index), ctypes.byref(offset)
-            )
-            if found is not None:
-                former[name] = (found.decode(), offset.value)
-        return former
 
     def program_defaults(self, path: str) -> dict[str, int]:
         """Of fields that programs may leave out: what they are then."""

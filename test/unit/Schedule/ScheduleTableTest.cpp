@@ -186,33 +186,3 @@ TEST_F(ScheduleTableTest, JsonNamesTheFieldThatIsIllegal) {
   EXPECT_EQ(llvm::toString(parseFamily(object).takeError()),
             "simt: expected stages of 2 to 1024, but got 1099511627776");
 }
-
-TEST_F(ScheduleTableTest, JsonHasTheNamesOfTheVersionBefore) {
-  WgmmaSchedule schedule = {2, 1, 5, 16, false, 1, true, 1, 1, 132, true};
-  schedule.warpgroupsM = 1;
-  KernelFamily family = wgmmaFamily(schedule, {64}, 128, 64);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::json::OStream json(stream);
-  json.object([&] { writeFamily(json, family); });
-  llvm::json::Value value = llvm::cantFail(llvm::json::parse(text));
-  llvm::json::Object &object = *value.getAsObject();
-  llvm::json::Object &fields = *object.getObject("schedule");
-  for (llvm::StringRef name : {"warpgroups_m", "warpgroups_n",
-                               "producer_warpgroups", "tma", "ping_pong"})
-    EXPECT_TRUE(fields.erase(name)) << name.str();
-  fields["groups_m"] = fields["groups_n"] = 1;
-  fields["producers"] = fields["tensor_maps"] = 1;
-  fields["turns"] = 2;
-  EXPECT_EQ(llvm::cantFail(parseFamily(object)), family);
-  fields["turns"] = 1;
-  schedule.pingPong = false;
-  EXPECT_EQ(llvm::cantFail(parseFamily(object)),
-            wgmmaFamily(schedule, {64}, 128, 64));
-  for (int64_t turns : {0, 3}) {
-    fields["turns"] = turns;
-    EXPECT_EQ(llvm::toString(parseFamily(object).takeError()),
-              "wgmma: expected ping_pong of 0 or 1, but got " +
-                  std::to_string(turns - 1));
-  }
-}

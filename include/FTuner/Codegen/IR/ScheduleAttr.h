@@ -11,15 +11,9 @@
 // (schedule_c1), and that the path's rules hold (schedule_c2); of block tiles,
 // that the schedule can compute them (schedule_c3).
 //
-// A path declares its attribute by a struct that gives the name and the model:
-//
-//   struct MineAttr {
-//     static constexpr llvm::StringLiteral name = "ukernel.mine";
-//     static const CodegenModel &model() { return mineModel(); }
-//   };
-//   void mineRegister(mlir::DialectRegistry &registry) {
-//     registerSchedule<MineAttr>(registry);
-//   }
+// FTUNER_DEFINE_CODEGEN_PATH(mine, MinePath), in namespace ftuner, defines the
+// attribute and the two functions of CodegenPaths.def that are in IR: MinePath
+// is the emitter, and mineModel() the model.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FTUNER_CODEGEN_IR_SCHEDULEATTR_H
@@ -111,5 +105,18 @@ void registerSchedule(mlir::DialectRegistry &registry) {
 }
 
 } // namespace ftuner
+
+#define FTUNER_DEFINE_CODEGEN_PATH(PATH, EMITTER)                              \
+  struct PATH##Attr {                                                          \
+    static constexpr llvm::StringLiteral name = "ukernel." #PATH;              \
+    static const CodegenModel &model() { return PATH##Model(); }               \
+  };                                                                           \
+  void PATH##Register(mlir::DialectRegistry &registry) {                       \
+    registerSchedule<PATH##Attr>(registry);                                    \
+  }                                                                            \
+  const CodegenPath &PATH##Path() {                                            \
+    static const EMITTER path;                                                 \
+    return path;                                                               \
+  }
 
 #endif // FTUNER_CODEGEN_IR_SCHEDULEATTR_H

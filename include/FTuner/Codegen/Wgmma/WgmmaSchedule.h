@@ -46,12 +46,10 @@ struct WgmmaSchedule {
         ScheduleRow("warpgroups_m", &S::warpgroupsM,
                     "consumer warpgroups along m that compute a tile together")
             .key("warpgroups")
-            .formerly("groups_m", "groups")
             .range(1, kWgmmaMaxWarpgroups),
         ScheduleRow("warpgroups_n", &S::warpgroupsN,
                     "consumer warpgroups along n that compute a tile together")
             .key("warpgroups")
-            .formerly("groups_n", "groups")
             .range(1, kWgmmaMaxWarpgroups),
         stagesRow(&S::stages),
         accessRow(&S::accessBytes),
@@ -65,7 +63,6 @@ struct WgmmaSchedule {
                     "warp specialization: warpgroups of a block beside the "
                     "consumers, which copy the operands, and do nothing else")
             .label("producers")
-            .formerly("producers")
             .range(0, 1)
             .optional(),
         ScheduleRow("tma", &S::tma,
@@ -73,7 +70,6 @@ struct WgmmaSchedule {
                     "in place of all threads, or all producers, single "
                     "accesses")
             .label("tma")
-            .formerly("tensor_maps")
             .optional(),
         ScheduleRow("cluster_m", &S::clusterM,
                     "blocks of a cluster along m, which share a tile: each "
@@ -101,7 +97,6 @@ struct WgmmaSchedule {
             "a persistent block has two sets of consumer warpgroups, which "
             "compute tiles in turn: one multiplies while the other stores")
             .label("ping-pong")
-            .formerly("turns", "turns", /*offset=*/1)
             .optional(),
         ScheduleRow("fit_boxes", &S::fitBoxes,
                     "boxes of an operand with fewer rows than a tile have as "

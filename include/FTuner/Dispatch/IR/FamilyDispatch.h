@@ -27,11 +27,12 @@ struct VectorOperand {
   /// Elements in `alignment` bytes, at least 1.
   int64_t elementsOf(int64_t alignment) const;
 };
-/// Those of an operator.
+/// Returns the operands of an operator that kernels access by vectors.
 llvm::SmallVector<VectorOperand>
 vectorOperands(ukernel::OperatorOpInterface op);
-/// Of how many elements the extents of axes must be multiples, so that rows of
-/// the operands are whole vectors: those that are contiguous on an axis.
+/// Returns the number of elements that the extent of each axis must be a
+/// multiple of, so that rows of the operands that are contiguous on the axis
+/// are whole vectors.
 llvm::MapVector<unsigned, int64_t>
 elementsAlongAxes(llvm::ArrayRef<VectorOperand> operands, int64_t alignment);
 

@@ -81,18 +81,5 @@ protected:
 } // namespace
 
 namespace ftuner {
-/// `#ukernel.mma`.
-struct MmaAttr {
-  static constexpr llvm::StringLiteral name = "ukernel.mma";
-  static const CodegenModel &model() { return mmaModel(); }
-};
-
-void mmaRegister(DialectRegistry &registry) {
-  registerSchedule<MmaAttr>(registry);
-}
-
-const CodegenPath &mmaPath() {
-  static const MmaPath path;
-  return path;
-}
+FTUNER_DEFINE_CODEGEN_PATH(mma, MmaPath)
 } // namespace ftuner

@@ -633,17 +633,5 @@ public:
 } // namespace
 
 namespace ftuner {
-struct RowsAttr {
-  static constexpr llvm::StringLiteral name = "ukernel.rows";
-  static const CodegenModel &model() { return rowsModel(); }
-};
-
-void rowsRegister(DialectRegistry &registry) {
-  registerSchedule<RowsAttr>(registry);
-}
-
-const CodegenPath &rowsPath() {
-  static const RowsPath path;
-  return path;
-}
+FTUNER_DEFINE_CODEGEN_PATH(rows, RowsPath)
 } // namespace ftuner

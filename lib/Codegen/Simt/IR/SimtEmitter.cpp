@@ -158,18 +158,5 @@ protected:
 } // namespace
 
 namespace ftuner {
-/// `#ukernel.simt`.
-struct SimtAttr {
-  static constexpr llvm::StringLiteral name = "ukernel.simt";
-  static const CodegenModel &model() { return simtModel(); }
-};
-
-void simtRegister(DialectRegistry &registry) {
-  registerSchedule<SimtAttr>(registry);
-}
-
-const CodegenPath &simtPath() {
-  static const SimtPath path;
-  return path;
-}
+FTUNER_DEFINE_CODEGEN_PATH(simt, SimtPath)
 } // namespace ftuner

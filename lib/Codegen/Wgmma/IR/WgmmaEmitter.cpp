@@ -71,18 +71,5 @@ public:
 } // namespace
 
 namespace ftuner {
-/// `#ukernel.wgmma`.
-struct WgmmaAttr {
-  static constexpr llvm::StringLiteral name = "ukernel.wgmma";
-  static const CodegenModel &model() { return wgmmaModel(); }
-};
-
-void wgmmaRegister(DialectRegistry &registry) {
-  registerSchedule<WgmmaAttr>(registry);
-}
-
-const CodegenPath &wgmmaPath() {
-  static const WgmmaPath path;
-  return path;
-}
+FTUNER_DEFINE_CODEGEN_PATH(wgmma, WgmmaPath)
 } // namespace ftuner

@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace ftuner;
 
-static llvm::Error makeError(const Twine &message) {
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
-}
-
 //===----------------------------------------------------------------------===//
 // Devices
 //===----------------------------------------------------------------------===//
@@ -149,8 +145,9 @@ ftuner::toAttribute(MLIRContext *context, const KernelFamily &family) {
   ukernel::ScheduleAttrInterface schedule =
       dialect->makeSchedule(family.schedule);
   if (!schedule)
-    return makeError("expected a codegen path with an attribute, but got '" +
-                     family.path().name() + "'");
+    return llvm::createStringError(
+        "expected a codegen path with an attribute, but got '" +
+        family.path().name() + "'");
   auto tiles = llvm::map_to_vector(family.tiles, [&](const BlockTile &tile) {
     return DenseI64ArrayAttr::get(context, tile);
   });
@@ -383,8 +380,9 @@ ftuner::rejectedFamilies(ukernel::PlanOp op) {
       !llvm::all_of(families, llvm::IsaPred<ukernel::FamilyAttr>)) {
     std::string text;
     llvm::raw_string_ostream(text) << attribute;
-    return makeError("'" + kRejectedAttrName +
-                     "' expected an array of #ukernel.family, but got " + text);
+    return llvm::createStringError(
+        "'" + kRejectedAttrName +
+        "' expected an array of #ukernel.family, but got " + text);
   }
   for (auto family : families.getAsRange<ukernel::FamilyAttr>())
     rejected.push_back(toKernelFamily(family));

@@ -8,8 +8,7 @@ combine_axis (m; or n), second_block (0: one uKernel; or the height of the other
 axis), first_count, second_count (0: the partition that the compiler takes), reduce_split (1), fold.
 
 The compiler's own code generator says what each executes, and names the schedule's fields
-(`Model.program_fields`). Rows leave those of other paths empty. Names of the version before are
-read as well (docs/renamings.md).
+(`Model.program_fields`). Rows leave those of other paths empty.
 """
 
 from __future__ import annotations
@@ -151,23 +150,19 @@ def _programs(
 ) -> npt.NDArray[np.int64]:
     """Records of the rows as programs of a path, which those of `is_path` are."""
     fields = []
-    former = model().former_program_fields(path)
     defaults = model().program_defaults(path)
     for name in model().program_fields(path):
         if name in columns:
             fields.append(columns[name])
             continue
         # A field of the path's schedules.
-        column, offset = name, 0
-        if name not in table and name in former and former[name][0] in table:
-            column, offset = former[name]
-        if column not in table and name in defaults:
+        if name not in table and name in defaults:
             fields.append(np.full(len(table), defaults[name], np.int64))
             continue
-        is_missing = (table.text(column) == "") & is_path
-        table.expect(column, ~is_missing, f"a whole number in rows of path '{path}'")
-        numbers = table.numbers(column, offset, whole=True, low=0, high=MOST_EXTENT)
-        fields.append(numbers.astype(np.int64) - offset)
+        is_missing = (table.text(name) == "") & is_path
+        table.expect(name, ~is_missing, f"a whole number in rows of path '{path}'")
+        numbers = table.numbers(name, 0, whole=True, low=0, high=MOST_EXTENT)
+        fields.append(numbers.astype(np.int64))
     return np.stack(fields, axis=1)
 
 

@@ -28,7 +28,7 @@ from ..dataset import (
 )
 from . import Cards, Found, Source, stem
 
-_FORMATS = (2, 3)
+_FORMAT_VERSION = 3
 _ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 # lhs, rhs: the places of m (n) and k; the type.
 _FACTOR = re.compile(r"(lhs|rhs):(\w+)\(([\d,]*)\)")
@@ -119,9 +119,6 @@ def _record(line: Mapping[str, Any], dtype: str, transposed: tuple[bool, bool]) 
         reduce_split=_whole(family.get("reduce_split", 1), "'reduce_split'"), type=types[dtype],
     )  # fmt: skip
     fields = {**model().program_defaults(path), **schedule}
-    for field, (former, offset) in model().former_program_fields(path).items():
-        if field not in schedule and former in schedule:
-            fields[field] = schedule[former] - offset
     return path, {**record, **{name: fields[name] for name in model().program_fields(path) if name not in record}}
 
 
@@ -135,8 +132,8 @@ def read_log(path: str, cards: Cards) -> Found:
             continue
         try:
             line = json.loads(text)
-            if not isinstance(line, dict) or line.get("format_version") not in _FORMATS:
-                raise ValueError("expected a line of a log of version 2 or 3")
+            if not isinstance(line, dict) or line.get("format_version") != _FORMAT_VERSION:
+                raise ValueError(f"expected a line of a log of version {_FORMAT_VERSION}")
             microseconds = line.get("microseconds")
             if microseconds is None:
                 left_out["no time"] += 1

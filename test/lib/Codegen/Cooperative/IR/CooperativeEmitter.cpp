@@ -226,17 +226,5 @@ protected:
 } // namespace
 
 namespace ftuner {
-struct CooperativeAttr {
-  static constexpr llvm::StringLiteral name = "ukernel.cooperative";
-  static const CodegenModel &model() { return cooperativeModel(); }
-};
-
-void cooperativeRegister(DialectRegistry &registry) {
-  registerSchedule<CooperativeAttr>(registry);
-}
-
-const CodegenPath &cooperativePath() {
-  static const CooperativePath path;
-  return path;
-}
+FTUNER_DEFINE_CODEGEN_PATH(cooperative, CooperativePath)
 } // namespace ftuner
