@@ -75,10 +75,9 @@ ftuner::collectWorkloads(ModuleOp module) {
   return result;
 }
 
-/// The name that is most like another one; empty where none is.
-static std::string closestName(llvm::StringRef name,
+std::string ftuner::didYouMean(llvm::StringRef name,
                                llvm::ArrayRef<std::string> known) {
-  std::string closest;
+  llvm::StringRef closest;
   unsigned least = std::max<size_t>(name.size() / 2, 1) + 1;
   for (const std::string &candidate : known) {
     unsigned distance = name.edit_distance_insensitive(candidate);
@@ -87,7 +86,7 @@ static std::string closestName(llvm::StringRef name,
       closest = candidate;
     }
   }
-  return closest;
+  return closest.empty() ? "" : "; did you mean " + closest.str() + "?";
 }
 
 llvm::Error ftuner::checkSizeNames(ModuleOp module,
@@ -115,12 +114,10 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
       if (llvm::is_contained(known, name) ||
           (withFunctions && llvm::is_contained(ofFunctions, name)))
         continue;
-      std::string closest = closestName(name, known);
-      return makeError(
-          "option --size: unknown name '" + name + "': expected " +
-          (known.empty() ? "none, since all sizes are fixed"
-                         : "one of " + llvm::join(known, ", ")) +
-          (closest.empty() ? "" : "; did you mean " + closest + "?"));
+      return makeError("option --size: unknown name '" + name + "': expected " +
+                       (known.empty() ? "none, since all sizes are fixed"
+                                      : "one of " + llvm::join(known, ", ")) +
+                       didYouMean(name, known));
     }
   return llvm::Error::success();
 }
@@ -201,16 +198,6 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-/// The error for a module without workloads: what its functions launch instead.
-static llvm::Error nothingToExplain(llvm::ArrayRef<FunctionReport> functions) {
-  std::string text =
-      "nothing to explain: the module has no planned workloads on tensors";
-  for (const FunctionReport &function : functions)
-    if (std::string warning = function.warning(); !warning.empty())
-      text += "\n" + function.work.name + ": " + warning;
-  return makeError(text);
-}
-
 /// The time of a workload's launch: what its explanation says of the shape, or
 /// else what its plan does.
 static std::optional<double> timeOf(const ModuleExplanation &explanation,
@@ -240,11 +227,9 @@ static llvm::Error keepFunction(llvm::StringRef name,
     std::vector<std::string> known;
     for (const FunctionWork &function : functions)
       known.push_back(function.name);
-    std::string closest = closestName(name, known);
-    return makeError(
-        "option --function: expected one of the functions " +
-        llvm::join(known, ", ") + ", but got '" + name + "'" +
-        (closest.empty() ? "" : "; did you mean " + closest + "?"));
+    return makeError("option --function: expected one of the functions " +
+                     llvm::join(known, ", ") + ", but got '" + name + "'" +
+                     didYouMean(name, known));
   }
   llvm::erase_if(functions, isOther);
   llvm::erase_if(workloads, [&](const WorkloadExplanation &workload) {
@@ -303,7 +288,8 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
     result.functions.push_back(
         reportWork(std::move(function),
                    {result.device, calibration, workloadTime, sizes}));
-  if (result.workloads.empty())
-    return nothingToExplain(result.functions);
+  if (result.workloads.empty() && result.functions.empty())
+    return makeError("nothing to explain: the module has no planned workloads "
+                     "on tensors and no functions with launches");
   return result;
 }
