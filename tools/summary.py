@@ -27,6 +27,21 @@ def schedule(family):
     return f"{family['path']} ({fields})"
 
 
+# Statistics of a search in the order of its stages; the manifest has them by name. Others, of other strategies, follow.
+STAGES = ("shapes", "candidates_by_rules", "candidates_whole_warps", "candidates_emittable", "candidates_added",
+          "candidates_split", "candidates",
+          *(f"{figure}_{stage}" for stage in (
+              "cross_pick", "set_bound", "space_axis", "reduce_axis", "warps", "pareto", "threads", "occupancy",
+              "registers", "shared_memory", "padding", "shared_memory_cmr", "register_cmr")
+            for figure in ("after", "relaxed")),
+          "ukernels", "programs", "families", "score_loss", "mean_regret", "worst_regret")
+
+
+def by_stage(statistics):
+    order = {name: number for number, name in enumerate(STAGES)}
+    return sorted(statistics.items(), key=lambda item: order.get(item[0], len(order)))
+
+
 def figure(value):
     return f"{int(value):,}" if value == int(value) else f"{value:.2g}"
 
@@ -35,7 +50,7 @@ def print_workload(workload, sizes):
     statistics = workload["statistics"]
     print(f"Workload {workload['name']}:")
     print("  search: " + ", ".join(
-        f"{name.replace('_', ' ')} {figure(value)}" for name, value in statistics.items()))
+        f"{name.replace('_', ' ')} {figure(value)}" for name, value in by_stage(statistics)))
     print("  kernel families (block tile m × n × k):")
     for number, family in enumerate(workload["families"]):
         if family["kernel"] is None:
@@ -85,7 +100,8 @@ def main():
     options = parser.parse_args()
     manifest = load(options.manifest)
     device = manifest["device"]
-    print(f"Device {device['name']} ({device['chip']}), {len(manifest['kernels'])} kernels")
+    kernels = len(manifest["kernels"])
+    print(f"Device {device['name']} ({device['chip']}), {kernels} {'kernel' if kernels == 1 else 'kernels'}")
     for stage, seconds in manifest.get("seconds", {}).items():
         print(f"  {stage.replace('_', ' ')}: {seconds:.2f} s")
     for workload in manifest["workloads"]:

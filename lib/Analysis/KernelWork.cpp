@@ -1,5 +1,6 @@
 //===- KernelWork.cpp - What a kernel computes and moves ------------------===//
 #include "FTuner/Analysis/KernelWork.h"
+#include "FTuner/Analysis/OperatorKind.h"
 
 #include "FTuner/Dialect/UKernel/Bridge/OperatorWorkload.h"
 #include "FTuner/Dialect/UKernel/Utils/ElementBytes.h"
@@ -145,7 +146,8 @@ DictionaryAttr ftuner::siteOf(Operation *op) {
   Builder b(op->getContext());
   std::string position = sourcePosition(op->getLoc(), /*hasFolder=*/false);
   return b.getDictionaryAttr(
-      {b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
+      {b.getNamedAttr("kind", b.getStringAttr(wordFor(kindOf(op)))),
+       b.getNamedAttr("operator", b.getStringAttr(operatorNameOf(op))),
        b.getNamedAttr("location", b.getStringAttr(position))});
 }
 

@@ -48,6 +48,22 @@ std::string ftuner::general(double value) {
   return text;
 }
 
+std::string ftuner::timeText(double microseconds) {
+  if (microseconds < 1e4)
+    return fixed(microseconds) + " µs";
+  return microseconds < 1e6 ? fixed(microseconds / 1e3) + " ms"
+                            : fixed(microseconds / 1e6) + " s";
+}
+
+std::string ftuner::bytesText(double bytes) {
+  if (bytes < 1e3)
+    return fixed(bytes, 0) + " B";
+  if (bytes < 1e6)
+    return general(bytes / 1e3) + " kB";
+  return bytes < 1e9 ? general(bytes / 1e6) + " MB"
+                     : general(bytes / 1e9) + " GB";
+}
+
 std::string ftuner::percent(double share) {
   return fixed(100 * share, 1) + " %";
 }

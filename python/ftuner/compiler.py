@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, Union
 
 from . import locations
 from .describe import descriptions, listing
-from .errors import CompileError, CompileWarning, Error
+from .errors import CompileError, CompileWarning, Error, did_you_mean
 from .frontend import onnx
 from .frontend.onnx import Bounds
 from .host import inputs, processes
@@ -154,8 +154,12 @@ def read_options(
         flag = name.replace("_", "-")
         known = pipeline_options(locations.tool("ftuner-translate")) - {"device"}
         if flag not in known:
-            names = ", ".join(sorted(option.replace("-", "_") for option in known))
-            raise TypeError(f"expected an option of the compiler ({names}), but got {name!r}")
+            names = sorted(option.replace("-", "_") for option in known)
+            close = did_you_mean(name, names)
+            raise TypeError(
+                f"the compiler has no option {name!r}"
+                + (close or f": expected one of {', '.join(names)}")
+            )
         if flag == "calibration" and isinstance(value, (str, os.PathLike)):
             calibration = _read_calibration(value)
             if calibration is not None:

@@ -2,7 +2,7 @@
 // size is negative, the larger of two equal sizes, a product that is divided
 // again, and a reshape to sizes that lie in a tensor.
 
-// RUN: ftuner-translate %s --device=h200 --max-kernels=1 --ftuner-explain --size=B=3,T=17 | FileCheck %s --check-prefix=EXPLAIN
+// RUN: ftuner-translate %s --device=h200 --max-kernels=1 --ftuner-explain --size=B=3,T=17 --all | FileCheck %s --check-prefix=EXPLAIN
 // EXPLAIN: Workload f_main_0
 // EXPLAIN: Axes: M = T from 2 to 64; N = T from 2 to 64; K = 8; B0 = B from 1 to 16
 // EXPLAIN: Workload f_main_1

@@ -2,6 +2,15 @@
 // RUN: ftuner-translate %s --ftuner-to-iree --device=h200 -o %t.mlir --report=%t.json
 // RUN: FileCheck %s --input-file=%t.json
 
+
+// Reductions of rows are dispatches and no contractions.
+// RUN: ftuner-translate %examples/softmax.mlir --ftuner-to-iree --device=h200 --max-kernels=1 -o %t.rows.mlir --report=%t.rows.json
+// RUN: FileCheck %s --check-prefix=ROWS --input-file=%t.rows.json
+// ROWS: "operator": "ukernel.row_reduction
+// ROWS: "share": 1,
+// ROWS-NEXT: "contraction_flops": 0,
+// ROWS-NEXT: "contraction_share": null
+
 // CHECK: "name": "main"
 // CHECK: "dispatches": []
 // Both products and a softmax: 4 * (2 * 16 + 2 * 16 + 5).

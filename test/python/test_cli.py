@@ -186,13 +186,24 @@ def test_relative_error() -> None:
 def test_explain() -> None:
     dense = ROOT / "examples" / "dense.mlir"
     text = ok("explain", dense, "--size", "T=53", "--max-kernels=4")
-    assert "Chosen" in text
+    assert text.splitlines()[2] == "Function dense, all of it" and "Timeline of dense" in text
+    assert "Chosen" not in text and len(text.splitlines()) <= 40
     data = json.loads(ok("explain", dense, "--size", "T=53", "--json"))
     assert data["workloads"][0]["shapes"][0]["shape"][0] == 53
     assert data["workloads"][0]["shapes"][0]["program"]["predicted_us"] > 0
     # The compiler reads a copy, whose folder is nobody's business.
     assert data["workloads"][0]["location"].startswith("dense.mlir:")
-    assert "(dense.mlir:" in text
+    text = ok("explain", dense, "--size", "T=53", "--max-kernels=4", "--workload=dense_0")
+    assert "Chosen" in text and "(dense.mlir:" in text and "Timeline" not in text
+    assert "Chosen" in ok("explain", dense, "--size", "T=53", "--max-kernels=4", "--all")
+    fails(2, "not allowed with", "explain", dense, "--all", "--json")
+
+
+def test_explain_and_predict_without_workloads() -> None:
+    """A module of fallback kernels has their bounds."""
+    pooling = ROOT / "examples" / "pooling.mlir"
+    assert "linalg.pooling" in ok("explain", pooling, "--size", "N=2")
+    assert re.search(r"100\.0%  1 +windows", ok("predict", pooling, "--size", "N=2"))
 
 
 def test_trees() -> None:

@@ -484,10 +484,17 @@ def test_a_paper_is_compared(state: Path) -> None:
     time_us = planned.times[LATENCY][0]
     assert (row["source"], row["reported"]) == ("Table VI", "0.23")
     assert time_us and row["latency*"] == f"{2 * 16384**2 / time_us / 1e6:.2f}"
-    # Fallback kernels compute a pooling.
+    # Fallback kernels compute a pooling: their bound stands there, and is called one.
     (missing,) = (one for one in found.entries if one.source == "P1.mlir")
-    assert "no planned workloads" in missing.failure
-    assert by_figure["P1", "TFLOP/s of roller"]["latency*"] == "-"
+    assert missing.bound_us and missing.times == {}
+    bound = f"fallback kernels take at least {missing.bound_us:,.1f} µs (a bound) on rtx4090"
+    assert missing.failure == f"no uKernel computes it; {bound}"
+    text = comparison_text.text(found)
+    assert bound in text and "no plan" not in text
+    flops = few.workloads[names.index("P1")].parts[0].flops
+    assert flops is not None
+    at_most = f"at most {flops / missing.bound_us / 1e6:.2f} (bound)"
+    assert by_figure["P1", "TFLOP/s of roller"]["latency*"] == at_most
 
 
 def test_dietcode_searches_for_the_sizes_of_a_paper(state: Path) -> None:

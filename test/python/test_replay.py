@@ -165,8 +165,24 @@ def explained() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_kinds_are_those_of_operators() -> None:
+    for kind, expected in (
+        ("contraction", "other products"), ("window", "windows"), ("reduction", "other rows"),
+        ("copy", "moving"), ("elementwise", "computing"),
+    ):  # fmt: skip
+        assert work.kind_of({"operator": "linalg.generic", "kind": kind}) == expected
+    # Libraries of earlier versions do not tell.
+    assert work.kind_of({"operator": "linalg.conv_2d"}) == "moving"
+    assert work.kind_of({"operator": "linalg.generic (math.exp)"}) == "computing"
+    product = {"operator": "ukernel.workload", "axes": ["M", "N", "K"], "extents": ["T", 64, 32]}
+    assert work.kind_of({**product, "kind": "contraction"}) == "linear"
+    assert work.kind_of({**product, "kind": "window"}) == "windows"
+
+
 def test_a_timeline_of_an_explanation() -> None:
     (one,) = timeline.timelines(explained())
+    assert repr(one) == "<Timeline of f on v100, T = 8: 8 kernels, 21.0 µs predicted>"
+    assert str(one) == one.text() and one._repr_html_().startswith("<pre>Timeline of f")
     assert [launch.name for launch in one.launches] == ["k0", "f_0", "k2", "k3", "k4"]
     # The product adds slices in a second kernel, the loop has four turns, and what has no elements is not launched.
     assert [launch.kernels for launch in one.launches] == [1, 2, 4, 1, 0]
@@ -353,7 +369,11 @@ def test_explain_has_the_timeline(source: Path, tmp_path: Path) -> None:
     assert check_trace(json.loads(trace.read_text()))["X"] == len(launches)
     assert figure.read_text().startswith("<?xml")
     matmul = ("explain", source, "--device", "v100", "--max-kernels=2")
-    text = ok(*matmul, "--size=T=4,T=9", "--launch-interval=7")
+    several = (*matmul, "--size=T=4,T=9", "--launch-interval=7")
+    lines = ok(*several).splitlines()
+    assert lines[-4] == "matmul, predicted by latency, a kernel issued every 7 µs"
+    assert [line.split()[:2] for line in lines[-2:]] == [["v100", "4"], ["v100", "9"]]
+    text = ok(*several, "--all")
     assert text.count("the host issues a kernel every 7 µs") == 2
     assert "Workload matmul_0" in text
     assert "Timeline of matmul on v100, T = 4" in text and "Timeline of matmul on v100, T = 9" in text

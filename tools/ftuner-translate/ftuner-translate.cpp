@@ -131,6 +131,18 @@ struct Options {
       llvm::cl::desc("With --ftuner-explain: the function of this C name and "
                      "its workloads alone"),
       llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> workload{
+      "workload",
+      llvm::cl::desc(
+          "With --ftuner-explain: the text of this workload in full, "
+          "in place of the summary"),
+      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+  llvm::cl::opt<bool> all{
+      "all",
+      llvm::cl::desc(
+          "With --ftuner-explain: the text of everything in full, in "
+          "place of the summary"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json",
                            llvm::cl::desc("Explain, or write trees, in JSON"),
                            llvm::cl::cat(category)};
@@ -225,6 +237,15 @@ static llvm::Error checkOptions(const Options &options) {
       options.function.getNumOccurrences() > 0)
     return llvm::createStringError("option --function has no effect without "
                                    "--ftuner-explain");
+  bool explainsAsText =
+      options.translation == Translation::Explanation && !options.json;
+  if ((options.all || options.workload.getNumOccurrences() > 0) &&
+      !explainsAsText)
+    return llvm::createStringError(
+        "options --workload and --all have no effect without "
+        "--ftuner-explain, and with --json");
+  if (options.all && options.workload.getNumOccurrences() > 0)
+    return llvm::createStringError("expected one of --workload and --all");
   bool writesTrees = options.translation == Translation::Trees;
   if (options.features && (!writesTrees || !options.json))
     return llvm::createStringError(
@@ -312,7 +333,7 @@ parseSizes(const Options &options) {
 namespace {
 /// An input whose workloads are planned, and what the command line says of it.
 struct PlannedInput {
-  explicit PlannedInput(tool::Remarks remarks) : tool(remarks) {}
+  explicit PlannedInput(tool::Remarks remarks) : tool(std::move(remarks)) {}
 
   std::vector<NamedSizes> sizes;
   /// What it was planned by.
@@ -394,7 +415,7 @@ static llvm::Error explain(const Options &options,
   PlannedInput &input = **read;
   if (!llvm::is_contained(pipeline.getGiven(), "top-k"))
     input.given.set("top-k", kListedPrograms);
-  input.tool.beginStage("explanation");
+  input.tool.beginStage("explaining");
   llvm::Expected<SearchSetup> setup = makeSearchSetup(input.given.search());
   if (!setup)
     return setup.takeError();
@@ -412,7 +433,9 @@ static llvm::Error explain(const Options &options,
   if (options.json || !options.report.empty())
     writeExplanationJson(*explanation, jsonStream);
   if (!options.json)
-    writeExplanationText(*explanation, stream);
+    if (llvm::Error error = writeExplanationText(
+            *explanation, {options.all, options.workload}, stream))
+      return error;
   const std::string &content = options.json ? json : text;
   if (options.report.empty())
     return tool::writeOutput(options.output, content);
@@ -427,7 +450,7 @@ static llvm::Error writeTrees(const Options &options,
   if (!read)
     return read.takeError();
   PlannedInput &input = **read;
-  input.tool.beginStage("trees");
+  input.tool.beginStage("writing trees");
   OwningOpRef<ModuleOp> launching = input.tool.lowerToLaunches(*input.module);
   if (!launching)
     return llvm::createStringError(
@@ -453,7 +476,7 @@ static llvm::Error measure(const Options &options,
   if (!read)
     return read.takeError();
   PlannedInput &input = **read;
-  input.tool.beginStage("measurement");
+  input.tool.beginStage("measuring");
   llvm::Expected<std::string> text =
       tool::measureModule(*input.module, *input.measuring, input.sizes.front(),
                           options.measure, options.programPath);
@@ -585,10 +608,10 @@ static llvm::Error translate(const Options &options,
         "nothing to compile: the module needs no kernels");
   stopwatch.lap("compilation");
   if (options.translation == Translation::Library) {
-    moduleTool.beginStage("library");
+    moduleTool.beginStage("writing the library");
     return tool::writeLibrary(**module, libraryPlan);
   }
-  moduleTool.beginStage("ptx");
+  moduleTool.beginStage("writing PTX");
   bool writesPtx = options.translation == Translation::Ptx;
   if (writesPtx && options.manifest.empty()) {
     FailureOr<PtxModule> ptx = translateToPtx(**module);

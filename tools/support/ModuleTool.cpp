@@ -14,6 +14,8 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ManagedStatic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
@@ -28,16 +30,43 @@ static DialectRegistry &getRegistry() {
   return registry;
 }
 
+/// The kinds of remarks, which their text begins with.
+static constexpr llvm::StringLiteral kRemarkKinds[] = {
+    "dispatch", "fallback", "family",    "gated",      "measured",
+    "option",   "plan",     "portable",  "prediction", "rejected",
+    "search",   "spill",    "statistic", "undefined",  "weights"};
+
+bool RemarksParser::parse(llvm::cl::Option &option, llvm::StringRef,
+                          llvm::StringRef text, std::string &value) {
+  value = text.empty() ? "all" : text.str();
+  if (value == "all" || value == "summary")
+    return false;
+  for (llvm::StringRef kind : llvm::split(value, ','))
+    if (!llvm::is_contained(kRemarkKinds, kind))
+      return option.error("expected all, summary, or kinds of " +
+                          llvm::join(llvm::ArrayRef(kRemarkKinds), ", ") +
+                          " with commas between, but got '" + kind + "'");
+  return false;
+}
+
 RemarksOption::RemarksOption(llvm::cl::OptionCategory &category)
-    : opt("remarks", llvm::cl::desc("Print the compiler's decisions:"),
-          llvm::cl::ValueOptional, llvm::cl::init(Remarks::None),
-          llvm::cl::values(
-              clEnumValN(Remarks::All, "all",
-                         "each, and how many there are of each kind"),
-              clEnumValN(Remarks::Summary, "summary",
-                         "how many there are of each kind"),
-              clEnumValN(Remarks::All, "", "")),
-          llvm::cl::cat(category)) {}
+    : opt("remarks",
+          llvm::cl::desc("Print the compiler's decisions, all or those of some "
+                         "kinds, and how many there are of each kind; with "
+                         "'summary' only how many there are"),
+          llvm::cl::value_desc("all, summary, or KIND,..."),
+          llvm::cl::ValueOptional, llvm::cl::cat(category)) {}
+
+RemarksOption::operator Remarks() const {
+  const std::string &text = getValue();
+  Remarks result;
+  result.isOn = !text.empty();
+  result.printsAll = text == "all";
+  if (result.isOn && !result.printsAll && text != "summary")
+    for (llvm::StringRef kind : llvm::split(text, ','))
+      result.kinds.insert(kind);
+  return result;
+}
 
 namespace {
 /// Makes optimization remarks diagnostics like all others.
@@ -55,16 +84,31 @@ static void printProgress(const llvm::Twine &text) {
   llvm::errs() << "progress: " << text << '\n';
 }
 
+/// The stage that begins with a pass, in the user's words; empty for passes
+/// that belong to the stage before.
+static llvm::StringRef stageOf(llvm::StringRef pass) {
+  return llvm::StringSwitch<llvm::StringRef>(pass)
+      .Case("ukernel-attach-device", "preparing the module")
+      .Case("ukernel-form-workloads", "finding products and rows")
+      .Case("ukernel-plan-workloads", "searching for programs")
+      .Case("ukernel-prepare-host", "placing tensors in memory")
+      .Case("ukernel-dispatch-workloads", "dispatching by size")
+      .Case("convert-ukernel-to-gpu", "generating kernels")
+      .Default("");
+}
+
 namespace {
-/// Tells which pass of the module begins, and which kernels are through. Called
-/// by one thread at a time.
+/// Says which stage begins, and how many kernels are done. Called by one thread
+/// at a time.
 class ProgressPrinter final : public PassInstrumentation {
   void runBeforePass(Pass *pass, Operation *op) override {
     auto module = dyn_cast<ModuleOp>(op);
     if (!module)
       return;
+    if (llvm::StringRef stage = stageOf(pass->getArgument()); !stage.empty())
+      return printProgress(stage);
     if (!pass->getArgument().empty())
-      return printProgress(pass->getArgument());
+      return;
     // Passes of what is in the module follow.
     numKernels = llvm::range_size(module.getOps<gpu::GPUModuleOp>());
     numDone = 0;
@@ -72,7 +116,7 @@ class ProgressPrinter final : public PassInstrumentation {
   void runAfterPipeline(std::optional<OperationName> name,
                         const PipelineParentInfo &) override {
     if (name && name->getStringRef() == gpu::GPUModuleOp::getOperationName())
-      printProgress("lowering of kernels, " + llvm::Twine(++numDone) + " of " +
+      printProgress("compiling kernels, " + llvm::Twine(++numDone) + " of " +
                     llvm::Twine(numKernels));
   }
 
@@ -86,12 +130,13 @@ void ModuleTool::beginStage(llvm::StringRef stage) const {
 }
 
 ModuleTool::ModuleTool(Remarks remarks)
-    : remarks(remarks), context(getRegistry()), printer(sources, &context),
+    : remarks(std::move(remarks)), context(getRegistry()),
+      printer(sources, &context),
       filter(&context,
              [this](Diagnostic &diagnostic) { return handle(diagnostic); }) {
   // The location says enough; the operation may be a whole module.
   context.printOpOnDiagnostic(false);
-  if (remarks == Remarks::None)
+  if (!this->remarks.isOn)
     return;
   const std::string any = ".*";
   remark::RemarkCategories categories{any, any, any, any, any};
@@ -111,7 +156,7 @@ void ModuleTool::endProcess() {
 }
 
 void ModuleTool::printNumRemarks() const {
-  if (remarks == Remarks::None)
+  if (!remarks.isOn)
     return;
   llvm::errs() << "remarks: ";
   llvm::interleaveComma(numRemarks, llvm::errs(), [](const auto &entry) {
@@ -120,12 +165,16 @@ void ModuleTool::printNumRemarks() const {
   llvm::errs() << (numRemarks.empty() ? "none\n" : "\n");
 }
 
+bool ModuleTool::addRemark(const Diagnostic &diagnostic) {
+  std::string kind = llvm::StringRef(diagnostic.str()).split(": ").first.str();
+  ++numRemarks[kind];
+  return remarks.prints(kind);
+}
+
 LogicalResult ModuleTool::handle(Diagnostic &diagnostic) {
-  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
-    ++numRemarks[llvm::StringRef(diagnostic.str()).split(": ").first.str()];
-    if (remarks != Remarks::All)
-      return success();
-  }
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Remark &&
+      !addRemark(diagnostic))
+    return success();
   if (isRepeated(diagnostic))
     return success();
   bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;

@@ -21,13 +21,32 @@
 
 namespace ftuner::tool {
 
-/// Which remarks are printed: none, how many there are of each kind, or all of
-/// them and their numbers.
-enum class Remarks { None, Summary, All };
+/// The remarks that are printed. A line in the end counts those of each kind,
+/// printed or not, unless all of this is off.
+struct Remarks {
+  bool isOn = false;
+  /// Prints remarks of every kind, or of `kinds`.
+  bool printsAll = false;
+  llvm::StringSet<> kinds = {};
+
+  bool prints(llvm::StringRef kind) const {
+    return printsAll || kinds.contains(kind);
+  }
+};
+
+/// Reads a value of `--remarks`: "all" or nothing, "summary", or kinds with
+/// commas between. Fails for unknown kinds.
+class RemarksParser : public llvm::cl::parser<std::string> {
+public:
+  using parser::parser;
+  bool parse(llvm::cl::Option &option, llvm::StringRef name,
+             llvm::StringRef text, std::string &value);
+};
 
 /// The option `--remarks`.
-struct RemarksOption : llvm::cl::opt<Remarks> {
+struct RemarksOption : llvm::cl::opt<std::string, false, RemarksParser> {
   explicit RemarksOption(llvm::cl::OptionCategory &category);
+  operator Remarks() const;
 };
 
 /// A context with everything registered, which prints diagnostics on standard
@@ -80,6 +99,8 @@ public:
 
 private:
   void printNumRemarks() const;
+  /// Counts a remark, and returns whether it is printed.
+  bool addRemark(const mlir::Diagnostic &diagnostic);
   /// Prints, counts or drops a diagnostic. Fails for those that are to be
   /// printed with their place.
   llvm::LogicalResult handle(mlir::Diagnostic &diagnostic);

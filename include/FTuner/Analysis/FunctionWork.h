@@ -43,6 +43,7 @@ inline constexpr llvm::StringLiteral kAddsSlicesAttrName =
 ///   slices     the split-K factor of the alternative, if it has slices; of
 ///              all its kernels
 /// and of every kernel
+///   kind       the kind of the operator, a word of OperatorKind.h
 ///   operator   the operator that it computes
 ///   location   where in the source
 inline constexpr llvm::StringLiteral kSiteAttrName = "ukernel.site";
@@ -83,6 +84,8 @@ struct LaunchWork {
 
   bool isFallback() const { return workload.empty(); }
 
+  /// The operator's kind, a word of OperatorKind.h; empty if not known.
+  std::string kind = {};
   /// Symbol of the kernel, of one alternative of a workload; and the sizes and
   /// strides that launches pass.
   std::string kernel = {};

@@ -29,7 +29,8 @@ mlir::DictionaryAttr
 workOf(mlir::linalg::LinalgOp op, const LoopSplit &split, unsigned numSizes,
        llvm::function_ref<mlir::AffineExpr(mlir::Value, int64_t)> dimOf);
 
-/// `ukernel.site` of the launch of a kernel for `op`: `operator`, `location`.
+/// `ukernel.site` of the launch of a kernel for `op`: `kind`, `operator`,
+/// `location`.
 mlir::DictionaryAttr siteOf(mlir::Operation *op);
 
 } // namespace ftuner

@@ -28,6 +28,11 @@ private:
 std::string fixed(double value, int digits = 3);
 /// A number with four significant digits.
 std::string general(double value);
+/// Microseconds with a unit that keeps them readable: "5.850 µs", "58.67 ms",
+/// "1.200 s".
+std::string timeText(double microseconds);
+/// A number of bytes likewise: "512 B", "9.83 kB", "1.25 MB".
+std::string bytesText(double bytes);
 /// A share with one digit: "2.8 %".
 std::string percent(double share);
 

@@ -72,6 +72,10 @@ inline constexpr int64_t kMaxExplainedSizes = 256;
 llvm::Expected<std::vector<WorkloadExplanation>>
 collectWorkloads(mlir::ModuleOp module);
 
+/// The end of a message about an unknown name: "; did you mean dense_0?", empty
+/// where no known name is like it.
+std::string didYouMean(llvm::StringRef name, llvm::ArrayRef<std::string> known);
+
 /// The error for a name that is no size of the workloads of a module, planned
 /// or not, nor, where `withFunctions`, of its functions. It names what is like
 /// it.
@@ -82,18 +86,34 @@ llvm::Error checkSizeNames(mlir::ModuleOp module,
 /// Explains every workload of the module, on tensors and with a plan, at each
 /// of the given sizes; without any, along its main axis. Scores are those of
 /// `setup`. `launching` is the same module after `buildLaunchPipeline`, and
-/// tells of the functions as a whole; null where that is not known. An error
-/// for modules without such workloads, which tells what they launch instead,
-/// and for workloads that a size is missing for. `context` is for what the
-/// setup measures. With the C name of a function, that one and its workloads
-/// alone; an error where `launching` is null or has none of that name.
+/// tells of the functions as a whole; null where that is not known. A module
+/// without such workloads has its functions explained. An error for modules
+/// with neither, and for workloads that a size is missing for. `context` is for
+/// what the setup measures. With the C name of a function, that one and its
+/// workloads alone; an error where `launching` is null or has none of that
+/// name.
 llvm::Expected<ModuleExplanation>
 explainModule(mlir::ModuleOp module, mlir::ModuleOp launching,
               const SearchSetup &setup, llvm::ArrayRef<NamedSizes> sizes,
               const SearchContext &context = {}, llvm::StringRef onlyOf = {});
 
-void writeExplanationText(const ModuleExplanation &explanation,
-                          llvm::raw_ostream &os);
+/// The part of an explanation that is written as text.
+struct ExplanationView {
+  /// Everything; else a summary of at most `kMaxSummaryLines` lines.
+  bool isFull = false;
+  /// The workload that is written in full, and nothing else; empty for none.
+  std::string workload = {};
+};
+
+/// The maximum number of lines of a summary. `ftuner explain` adds a timeline,
+/// for up to 40 in all.
+inline constexpr int kMaxSummaryLines = 30;
+
+/// Writes the explanation for people: the functions first, then the workloads.
+/// An error for a workload that does not exist.
+llvm::Error writeExplanationText(const ModuleExplanation &explanation,
+                                 const ExplanationView &view,
+                                 llvm::raw_ostream &os);
 void writeExplanationJson(const ModuleExplanation &explanation,
                           llvm::raw_ostream &os);
 

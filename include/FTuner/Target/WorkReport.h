@@ -14,6 +14,7 @@
 #include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Search/Planning/Explanation.h"
 #include "FTuner/Search/Problem/Plan.h"
+#include "FTuner/Target/Plausibility.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -37,6 +38,10 @@ struct WorkShare {
   std::vector<std::optional<double>> microseconds;
   /// Kernels whose work does not follow from the sizes: they do not count.
   size_t unknownKernels = 0;
+  /// Positions in `FunctionWork::launches` of kernels whose predicted time is
+  /// beyond `kImplausibleRoofline` times their operator's roofline, ascending,
+  /// and that multiple.
+  std::vector<std::pair<size_t, double>> implausible;
 
   /// None where there are no FLOPs at all.
   std::optional<double> flopsShare() const;
@@ -54,8 +59,9 @@ struct FunctionReport {
   FallbackRates rates;
 
   size_t numFallbackKernels() const;
-  /// What is said where uKernels carry little; empty elsewhere.
-  std::string warning() const;
+  /// Warnings about the last of `shares`: uKernels carry little, or a predicted
+  /// time is implausible.
+  std::vector<std::string> warnings() const;
 };
 
 /// Predicted microseconds of a launch for a workload and a shape.
@@ -93,8 +99,20 @@ std::optional<double> predictedByPlan(const Plan &plan,
 /// of the open object.
 void writeWork(llvm::json::OStream &json, const FunctionReport &report);
 
-/// The same for people.
-void writeWorkText(llvm::raw_ostream &os, const FunctionReport &report);
+/// How much of a report is written as text.
+enum class ReportDetail {
+  /// A bounded number of lines, without the list of fallback kernels.
+  Summary,
+  Full,
+};
+
+/// Writes the report for people.
+void writeWorkText(llvm::raw_ostream &os, const FunctionReport &report,
+                   ReportDetail detail);
+
+/// Writes a line for each of several functions, at its last sizes.
+void writeFunctionLines(llvm::raw_ostream &os,
+                        llvm::ArrayRef<FunctionReport> reports);
 
 } // namespace ftuner
 

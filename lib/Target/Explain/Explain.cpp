@@ -71,10 +71,9 @@ ftuner::collectWorkloads(ModuleOp module) {
   return result;
 }
 
-/// The name that is most like another one; empty where none is.
-static std::string closestName(llvm::StringRef name,
+std::string ftuner::didYouMean(llvm::StringRef name,
                                llvm::ArrayRef<std::string> known) {
-  std::string closest;
+  llvm::StringRef closest;
   unsigned least = std::max<size_t>(name.size() / 2, 1) + 1;
   for (const std::string &candidate : known) {
     unsigned distance = name.edit_distance_insensitive(candidate);
@@ -83,7 +82,7 @@ static std::string closestName(llvm::StringRef name,
       closest = candidate;
     }
   }
-  return closest;
+  return closest.empty() ? "" : "; did you mean " + closest.str() + "?";
 }
 
 llvm::Error ftuner::checkSizeNames(ModuleOp module,
@@ -111,12 +110,11 @@ llvm::Error ftuner::checkSizeNames(ModuleOp module,
       if (llvm::is_contained(known, name) ||
           (withFunctions && llvm::is_contained(ofFunctions, name)))
         continue;
-      std::string closest = closestName(name, known);
       return llvm::createStringError(
           "option --size: unknown name '" + name + "': expected " +
           (known.empty() ? "none, since all sizes are fixed"
                          : "one of " + llvm::join(known, ", ")) +
-          (closest.empty() ? "" : "; did you mean " + closest + "?"));
+          didYouMean(name, known));
     }
   return llvm::Error::success();
 }
@@ -198,16 +196,6 @@ static llvm::Error explain(const SearchSetup &setup, const DeviceSpec &device,
   return llvm::Error::success();
 }
 
-/// The error for a module without workloads: what its functions launch instead.
-static llvm::Error nothingToExplain(llvm::ArrayRef<FunctionReport> functions) {
-  std::string text =
-      "nothing to explain: the module has no planned workloads on tensors";
-  for (const FunctionReport &function : functions)
-    if (std::string warning = function.warning(); !warning.empty())
-      text += "\n" + function.work.name + ": " + warning;
-  return llvm::createStringError(text);
-}
-
 /// The time of a workload's launch: what its explanation says of the shape, or
 /// else what its plan does.
 static std::optional<double> timeOf(const ModuleExplanation &explanation,
@@ -237,11 +225,10 @@ static llvm::Error keepFunction(llvm::StringRef name,
     std::vector<std::string> known;
     for (const FunctionWork &function : functions)
       known.push_back(function.name);
-    std::string closest = closestName(name, known);
     return llvm::createStringError(
         "option --function: expected one of the functions " +
         llvm::join(known, ", ") + ", but got '" + name + "'" +
-        (closest.empty() ? "" : "; did you mean " + closest + "?"));
+        didYouMean(name, known));
   }
   llvm::erase_if(functions, isOther);
   llvm::erase_if(workloads, [&](const WorkloadExplanation &workload) {
@@ -301,7 +288,9 @@ ftuner::explainModule(ModuleOp module, ModuleOp launching,
     result.functions.push_back(
         reportWork(std::move(function),
                    {result.device, calibration, workloadTime, sizes}));
-  if (result.workloads.empty())
-    return nothingToExplain(result.functions);
+  if (result.workloads.empty() && result.functions.empty())
+    return llvm::createStringError(
+        "nothing to explain: the module has no planned workloads "
+        "on tensors and no functions with launches");
   return result;
 }

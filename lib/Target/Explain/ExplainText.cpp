@@ -92,14 +92,18 @@ public:
   TextWriter(const ModuleExplanation &explanation, llvm::raw_ostream &os)
       : explanation(explanation), os(os) {}
 
-  void write();
+  void writeHeader();
+  /// Writes the shares and the operators of all functions.
+  void writeFunctions(ReportDetail detail);
+  /// Writes a line for each workload, the slowest first.
+  void writeWorkloadLines();
+  void writeWorkload(const WorkloadExplanation &workload);
 
 private:
   bool predictsTime() const {
     return explanation.setup.costModel->predictsTime();
   }
   void writeFamilies(const Plan &plan);
-  void writeWorkload(const WorkloadExplanation &workload);
   void writeShape(const WorkloadExplanation &workload,
                   const ShapeExplanation &shape);
   void writeChosen(const WorkloadExplanation &workload,
@@ -186,13 +190,22 @@ void TextWriter::writeChosen(const WorkloadExplanation &workload,
   writePrediction(shape);
 }
 
+/// "dram bytes" for "dram_bytes".
+static std::string withSpaces(llvm::StringRef name) {
+  return llvm::join(llvm::split(name, '_'), " ");
+}
+
 /// A figure of a prediction with its unit, by the end of its name.
 static std::string figureText(const CostTerm &figure) {
   llvm::StringRef name = figure.name;
-  std::string text = llvm::join(llvm::split(name, '_'), " ") + " ";
   if (name.ends_with("_bytes"))
-    return text + general(figure.value / 1e6) + " MB";
-  return text + general(figure.value) + (name.ends_with("_time") ? " µs" : "");
+    return withSpaces(name) + " " + bytesText(figure.value);
+  if (name.ends_with("_time"))
+    return withSpaces(name) + " " + timeText(figure.value);
+  // Counts of waves and blocks: small fractions say no more than 0.
+  return withSpaces(name) + " " +
+         (std::abs(figure.value) < 0.1 ? fixed(figure.value)
+                                       : general(figure.value));
 }
 
 void TextWriter::writePrediction(const ShapeExplanation &shape) {
@@ -617,7 +630,14 @@ void TextWriter::writeWorkload(const WorkloadExplanation &workload) {
   writeSizes(workload);
 }
 
-void TextWriter::write() {
+//===----------------------------------------------------------------------===//
+// Summary
+//===----------------------------------------------------------------------===//
+
+/// The number of workloads that a summary lists.
+static constexpr size_t kSummaryWorkloads = 6;
+
+void TextWriter::writeHeader() {
   os << "Device " << explanation.device.name << ", strategy "
      << explanation.setup.strategy->name() << ", cost model "
      << explanation.setup.costModel->name() << ", calibration "
@@ -627,16 +647,101 @@ void TextWriter::write() {
                         "{0:f0} %",
                         100 * *explanation.transferError);
   os << "\n";
-  for (const WorkloadExplanation &workload : explanation.workloads)
-    writeWorkload(workload);
-  for (const FunctionReport &function : explanation.functions)
-    writeWorkText(os, function);
-  if (!explanation.knowsLaunches)
-    os << "\nWhat else the functions launch is not known: the module does not "
-          "compile\n";
 }
 
-void ftuner::writeExplanationText(const ModuleExplanation &explanation,
-                                  llvm::raw_ostream &os) {
-  TextWriter(explanation, os).write();
+void TextWriter::writeFunctions(ReportDetail detail) {
+  if (detail == ReportDetail::Summary && explanation.functions.size() > 1)
+    writeFunctionLines(os, explanation.functions);
+  else
+    for (const FunctionReport &function : explanation.functions)
+      writeWorkText(os, function, detail);
+  if (!explanation.knowsLaunches)
+    os << "\nThe other launches of the functions are not known: the module "
+          "does not compile\n";
+}
+
+/// The shape with the longest predicted time.
+static const ShapeExplanation &
+slowestShape(const WorkloadExplanation &workload) {
+  return *llvm::max_element(workload.shapes, [](const ShapeExplanation &a,
+                                                const ShapeExplanation &b) {
+    return a.program.microseconds() < b.program.microseconds();
+  });
+}
+
+void TextWriter::writeWorkloadLines() {
+  std::vector<const WorkloadExplanation *> workloads;
+  for (const WorkloadExplanation &workload : explanation.workloads)
+    workloads.push_back(&workload);
+  if (workloads.empty())
+    return;
+  llvm::stable_sort(workloads, [](const auto *a, const auto *b) {
+    return slowestShape(*a).program.microseconds() >
+           slowestShape(*b).program.microseconds();
+  });
+  os << "\nWorkloads, each at its slowest size\n";
+  TextTable table({"<", "<size", "time", "× roofline", "<largest term",
+                   "over the fastest", "<program"});
+  size_t count = std::min(workloads.size(), kSummaryWorkloads);
+  for (const WorkloadExplanation *workload :
+       llvm::ArrayRef(workloads).take_front(count)) {
+    const ShapeExplanation &shape = slowestShape(*workload);
+    std::string name = workload->name;
+    if (size_t others = workload->equalWorkloads.size())
+      name += " and " + std::to_string(others) + " alike";
+    double time = shape.program.microseconds();
+    table.add({name, shapeText(workload->workload, shape.report.shape),
+               timeText(time), fixed(time / shape.rooflineMicroseconds, 1),
+               largestTerm(shape.program), percent(shape.regret()),
+               partitionText(workload->workload, shape.program) + " by " +
+                   kernelText(shape.program)});
+  }
+  table.print(os, "    ");
+  if (count < workloads.size())
+    os << "    … " << workloads.size() - count << " more\n";
+  os << "  --workload=" << workloads.front()->name
+     << " explains one of them, --all everything\n";
+}
+
+/// The workload of a name, its own or that of an equal one.
+static llvm::Expected<const WorkloadExplanation *>
+findWorkload(const ModuleExplanation &explanation, llvm::StringRef name) {
+  std::vector<std::string> known;
+  for (const WorkloadExplanation &workload : explanation.workloads) {
+    if (workload.name == name ||
+        llvm::is_contained(workload.equalWorkloads, name))
+      return &workload;
+    known.push_back(workload.name);
+  }
+  return llvm::createStringError(
+      llvm::inconvertibleErrorCode(),
+      "option --workload: expected " +
+          (known.empty()
+               ? std::string("none, since the module has no workloads")
+               : "one of " + llvm::join(known, ", ")) +
+          ", but got '" + name.str() + "'" + didYouMean(name, known));
+}
+
+llvm::Error ftuner::writeExplanationText(const ModuleExplanation &explanation,
+                                         const ExplanationView &view,
+                                         llvm::raw_ostream &os) {
+  TextWriter writer(explanation, os);
+  if (!view.workload.empty()) {
+    llvm::Expected<const WorkloadExplanation *> workload =
+        findWorkload(explanation, view.workload);
+    if (!workload)
+      return workload.takeError();
+    writer.writeHeader();
+    writer.writeWorkload(**workload);
+    return llvm::Error::success();
+  }
+  writer.writeHeader();
+  writer.writeFunctions(view.isFull ? ReportDetail::Full
+                                    : ReportDetail::Summary);
+  if (!view.isFull)
+    writer.writeWorkloadLines();
+  else
+    for (const WorkloadExplanation &workload : explanation.workloads)
+      writer.writeWorkload(workload);
+  return llvm::Error::success();
 }

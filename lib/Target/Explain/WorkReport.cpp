@@ -46,25 +46,48 @@ static std::string lastSizesText(const FunctionReport &report) {
   return text.empty() ? "fixed sizes" : text;
 }
 
-std::string FunctionReport::warning() const {
-  const WorkShare &share = shares.back();
+/// The warning where uKernels carry little; empty elsewhere.
+static std::string smallShareText(const FunctionReport &report) {
+  const WorkShare &share = report.shares.back();
   std::optional<double> flops = share.flopsShare(), time = share.timeShare();
-  if (numFallbackKernels() == 0 || (flops.value_or(1) >= kSmallFlopsShare &&
-                                    time.value_or(1) >= kSmallTimeShare))
+  size_t count = report.numFallbackKernels();
+  if (count == 0 || (flops.value_or(1) >= kSmallFlopsShare &&
+                     time.value_or(1) >= kSmallTimeShare))
     return "";
   std::string text = "uKernels carry only ";
   if (flops)
     text += percent(*flops) + " of the FLOPs";
   if (time)
     text += (flops ? " and " : "") + percent(*time) + " of the predicted time";
-  std::string sizes = sizesText(work, share);
+  std::string sizes = sizesText(report.work, share);
   if (!sizes.empty())
     text += " at " + sizes;
-  size_t count = numFallbackKernels();
   return text + ": " + std::to_string(count) +
          (count == 1 ? " fallback kernel computes"
                      : " fallback kernels compute") +
          " the rest, one thread for each element";
+}
+
+/// "linalg.matmul at file:line:column (f_0)".
+static std::string placeText(const LaunchWork &item) {
+  std::string text = item.operatorName;
+  if (!item.location.empty())
+    text += " at " + item.location;
+  return text + " (" + item.name + ")";
+}
+
+std::vector<std::string> FunctionReport::warnings() const {
+  std::vector<std::string> result;
+  if (std::string text = smallShareText(*this); !text.empty())
+    result.push_back(std::move(text));
+  const WorkShare &share = shares.back();
+  for (auto [position, multiple] : share.implausible)
+    result.push_back(llvm::formatv(
+        "{0} is predicted to take {1}, {2} times the roofline of its "
+        "operator",
+        placeText(work.launches[position]),
+        timeText(*share.microseconds[position]), fixed(multiple, 0)));
+  return result;
 }
 
 static Shape shapeOf(const LaunchWork &item, ArrayRef<double> sizes) {
@@ -102,13 +125,19 @@ static std::optional<double> timeOf(const LaunchWork &item,
 }
 
 static WorkShare shareAt(const FunctionWork &work, std::vector<double> sizes,
+                         const FallbackRates &rates,
                          const WorkReportOptions &options) {
   WorkShare share;
   share.sizes = std::move(sizes);
-  for (const LaunchWork &item : work.launches) {
+  for (auto [position, item] : llvm::enumerate(work.launches)) {
     std::optional<double> flops = evaluate(item.operations, share.sizes), time;
     double count = evaluate(item.launches, share.sizes).value_or(1);
-    if (flops && (time = timeOf(item, share.sizes, options)))
+    if (flops)
+      time = timeOf(item, share.sizes, options);
+    std::optional<double> roofline = rooflineOf(item, share.sizes, rates);
+    if (time && roofline && *time > kImplausibleRoofline * *roofline)
+      share.implausible.emplace_back(position, *time / *roofline);
+    if (time)
       *time *= count;
     share.microseconds.push_back(time);
     if (!flops || (item.isFallback() && !time)) {
@@ -182,7 +211,8 @@ FunctionReport ftuner::reportWork(FunctionWork work,
       if (axis.range.isOpen())
         report.openSizes.push_back(name);
   for (std::vector<double> &sizes : chosen)
-    report.shares.push_back(shareAt(report.work, std::move(sizes), options));
+    report.shares.push_back(
+        shareAt(report.work, std::move(sizes), report.rates, options));
   return report;
 }
 
@@ -277,8 +307,10 @@ void WorkWriter::writeLaunch(size_t index) {
           writeFormula(extent);
       });
     }
+    json.attribute("kind", item.kind);
     json.attribute("operator", item.operatorName);
     json.attribute("location", item.location);
+    json.attribute("grows_beyond_data", growsBeyondData(item));
     writeFormula("launches", item.launches);
     writeFormula("flops", item.operations);
     writeFormula("bytes", item.bytes);
@@ -317,6 +349,10 @@ void WorkWriter::writeShare(const WorkShare &share) {
     writeNumber("time_share", share.timeShare());
     json.attribute("unknown_kernels",
                    static_cast<int64_t>(share.unknownKernels));
+    json.attributeArray("implausible", [&] {
+      for (auto [position, multiple] : share.implausible)
+        json.value(report.work.launches[position].name);
+    });
   });
 }
 
@@ -357,11 +393,11 @@ void WorkWriter::write() {
     for (const WorkShare &share : report.shares)
       writeShare(share);
   });
-  std::string warning = report.warning();
-  if (warning.empty())
+  std::vector<std::string> warnings = report.warnings();
+  if (warnings.empty())
     json.attribute("warning", nullptr);
   else
-    json.attribute("warning", warning);
+    json.attribute("warning", llvm::join(warnings, "; "));
 }
 
 void ftuner::writeWork(llvm::json::OStream &json,
@@ -374,10 +410,86 @@ static std::string shareText(std::optional<double> share) {
   return share ? percent(*share) : "not known";
 }
 
-/// How many launches each operator has, and their predicted time at the last
-/// sizes; the slowest first.
-static void writeOperators(llvm::raw_ostream &os,
-                           const FunctionReport &report) {
+/// "5.850 µs", "not known".
+static std::string totalText(const WorkShare &share) {
+  if (!share.ukernelMicroseconds)
+    return "not known";
+  return timeText(*share.ukernelMicroseconds + share.fallbackMicroseconds);
+}
+
+namespace {
+/// Writes one function for people.
+class WorkTextWriter {
+public:
+  WorkTextWriter(llvm::raw_ostream &os, const FunctionReport &report,
+                 ReportDetail detail)
+      : os(os), report(report), detail(detail) {}
+
+  void write();
+
+private:
+  /// The number of entries of a list that are written.
+  size_t shown(size_t count, size_t limit) const {
+    return detail == ReportDetail::Full ? count : std::min(count, limit);
+  }
+  void writeShares();
+  /// Lines with the same beginning, at most `limit` in a summary.
+  void writeLines(StringRef beginning, ArrayRef<std::string> lines,
+                  size_t limit);
+  void writeGrowth();
+  void writeOperators();
+  void writeFallbackKernels();
+
+  llvm::raw_ostream &os;
+  const FunctionReport &report;
+  ReportDetail detail;
+};
+} // namespace
+
+/// The number of entries of each list in a summary.
+static constexpr size_t kSummaryShares = 3, kSummaryLines = 2,
+                        kSummaryOperators = 4, kSummaryFunctions = 10;
+
+void WorkTextWriter::writeShares() {
+  TextTable table({"<", "FLOPs", "by uKernels", "predicted time", "by uKernels",
+                   "of it fallback kernels"});
+  // The last sizes are those of the lists below.
+  ArrayRef<WorkShare> shares(report.shares);
+  size_t first = shares.size() - shown(shares.size(), kSummaryShares);
+  for (const WorkShare &share : shares.drop_front(first)) {
+    std::string sizes = sizesText(report.work, share);
+    table.add({sizes.empty() ? "fixed sizes" : sizes,
+               general(share.ukernelFlops + share.fallbackFlops),
+               shareText(share.flopsShare()), totalText(share),
+               shareText(share.timeShare()),
+               timeText(share.fallbackMicroseconds)});
+  }
+  table.print(os, "    ");
+}
+
+void WorkTextWriter::writeLines(StringRef beginning,
+                                ArrayRef<std::string> lines, size_t limit) {
+  size_t count = shown(lines.size(), limit);
+  for (const std::string &line : lines.take_front(count))
+    os << "  " << beginning << line << "\n";
+  if (count < lines.size())
+    os << "  … " << lines.size() - count << " more\n";
+}
+
+void WorkTextWriter::writeGrowth() {
+  std::vector<std::string> lines;
+  for (const LaunchWork &item : report.work.launches)
+    if (growsBeyondData(item))
+      lines.push_back(
+          llvm::formatv("{0}: FLOPs {1}, bytes {2}", placeText(item),
+                        textOf(item.operations, report.work.sizeNames),
+                        textOf(item.bytes, report.work.sizeNames)));
+  writeLines("costs more than linearly in its data: ", lines, kSummaryLines);
+}
+
+/// Writes how many launches each operator has, and their predicted time at the
+/// last sizes; the slowest first.
+void WorkTextWriter::writeOperators() {
   struct Total {
     size_t launches = 0;
     double microseconds = 0;
@@ -397,61 +509,77 @@ static void writeOperators(llvm::raw_ostream &os,
   llvm::stable_sort(ordered, [](const auto &a, const auto &b) {
     return a.second.microseconds > b.second.microseconds;
   });
-  os << "  Predicted µs by operator at " << lastSizesText(report) << "\n";
-  TextTable table({"µs", "of all", "kernels", "<operator"});
-  for (const auto &[name, total] : ordered)
-    table.add({total.isKnown ? fixed(total.microseconds)
-                             : "over " + fixed(total.microseconds),
+  os << "  Predicted time by operator at " << lastSizesText(report) << "\n";
+  TextTable table({"time", "of all", "kernels", "<operator"});
+  size_t count = shown(ordered.size(), kSummaryOperators);
+  for (const auto &[name, total] : ArrayRef(ordered).take_front(count))
+    table.add({(total.isKnown ? "" : "over ") + timeText(total.microseconds),
                all > 0 ? percent(total.microseconds / all) : "",
                std::to_string(total.launches), name.str()});
   table.print(os, "    ");
+  if (count < ordered.size())
+    os << "    … " << ordered.size() - count << " more\n";
 }
 
-void ftuner::writeWorkText(llvm::raw_ostream &os,
-                           const FunctionReport &report) {
-  const FunctionWork &work = report.work;
-  os << "\nFunction " << work.name << ", all of it\n";
-  TextTable shares({"<", "FLOPs", "by uKernels", "predicted µs", "by uKernels",
-                    "of it fallback kernels µs"});
-  for (const WorkShare &share : report.shares) {
-    std::string sizes = sizesText(work, share);
-    std::optional<double> time = share.ukernelMicroseconds;
-    shares.add({sizes.empty() ? "fixed sizes" : sizes,
-                general(share.ukernelFlops + share.fallbackFlops),
-                shareText(share.flopsShare()),
-                time ? fixed(*time + share.fallbackMicroseconds) : "not known",
-                shareText(share.timeShare()),
-                fixed(share.fallbackMicroseconds)});
-  }
-  shares.print(os, "    ");
-  if (!report.openSizes.empty())
-    os << "  without a declared greatest size of "
-       << llvm::join(report.openSizes, ", ") << ", " << kOpenReportedSize
-       << " is taken for it\n";
-  if (std::string warning = report.warning(); !warning.empty())
-    os << "  warning: " << warning << "\n";
-  if (size_t unknown = report.shares.back().unknownKernels)
-    os << "  " << unknown
-       << " kernels are not counted: their work does not follow from the "
-          "function's sizes\n";
-  if (work.launches.size() > 1)
-    writeOperators(os, report);
-  if (report.numFallbackKernels() == 0)
-    return;
-  os << "  Fallback kernels, one thread for each element; µs of all launches, "
-        "predicted at "
+void WorkTextWriter::writeFallbackKernels() {
+  os << "  Fallback kernels, one thread for each element; time of all "
+        "launches, predicted at "
      << lastSizesText(report) << "\n";
   TextTable table(
-      {"<kernel", "µs", "<launches", "<FLOPs", "<bytes", "<operator", "<at"});
+      {"<kernel", "time", "<launches", "<FLOPs", "<bytes", "<operator", "<at"});
   auto formula = [&](AffineExpr expr) {
-    return expr ? textOf(expr, work.sizeNames) : std::string("not known");
+    return expr ? textOf(expr, report.work.sizeNames)
+                : std::string("not known");
   };
   for (auto [item, time] :
-       llvm::zip_equal(work.launches, report.shares.back().microseconds))
+       llvm::zip_equal(report.work.launches, report.shares.back().microseconds))
     if (item.isFallback())
-      table.add({item.name, time ? fixed(*time) : "",
+      table.add({item.name, time ? timeText(*time) : "",
                  item.launches ? formula(item.launches) : "in a loop",
                  formula(item.operations), formula(item.bytes),
                  item.operatorName, item.location});
   table.print(os, "    ");
+}
+
+void WorkTextWriter::write() {
+  os << "\nFunction " << report.work.name << ", all of it\n";
+  writeShares();
+  if (!report.openSizes.empty())
+    os << "  no maximum of " << llvm::join(report.openSizes, ", ")
+       << " is declared: " << kOpenReportedSize << " is taken\n";
+  writeLines("warning: ", report.warnings(), kSummaryLines);
+  writeGrowth();
+  if (size_t unknown = report.shares.back().unknownKernels)
+    os << "  " << unknown
+       << (unknown == 1 ? " kernel is not counted: its work does not follow "
+                        : " kernels are not counted: their work does not "
+                          "follow ")
+       << "from the function's sizes\n";
+  if (report.work.launches.size() > 1 || report.numFallbackKernels() > 0)
+    writeOperators();
+  if (detail == ReportDetail::Full && report.numFallbackKernels() > 0)
+    writeFallbackKernels();
+}
+
+void ftuner::writeWorkText(llvm::raw_ostream &os, const FunctionReport &report,
+                           ReportDetail detail) {
+  WorkTextWriter(os, report, detail).write();
+}
+
+void ftuner::writeFunctionLines(llvm::raw_ostream &os,
+                                ArrayRef<FunctionReport> reports) {
+  os << "\nFunctions\n";
+  TextTable table({"<", "<sizes", "FLOPs", "by uKernels", "predicted time",
+                   "by uKernels", "warnings"});
+  for (const FunctionReport &report : reports.take_front(kSummaryFunctions)) {
+    const WorkShare &share = report.shares.back();
+    table.add({report.work.name, lastSizesText(report),
+               general(share.ukernelFlops + share.fallbackFlops),
+               shareText(share.flopsShare()), totalText(share),
+               shareText(share.timeShare()),
+               std::to_string(report.warnings().size())});
+  }
+  table.print(os, "    ");
+  if (reports.size() > kSummaryFunctions)
+    os << "    … " << reports.size() - kSummaryFunctions << " more\n";
 }

@@ -2,8 +2,8 @@
 #include "FTuner/Target/OperatorWork.h"
 #include "FTuner/Analysis/Extents.h"
 #include "FTuner/Analysis/KernelWork.h"
+#include "FTuner/Analysis/OperatorKind.h"
 #include "FTuner/Dialect/UKernel/Bridge/PlanAttributes.h"
-#include "FTuner/Dialect/UKernel/Utils/Roundings.h"
 #include "FTuner/HostAbi/HostAbi.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -148,16 +148,12 @@ void WorkCollector::add(Operation *op, AffineExpr flops, bool isContraction) {
 void WorkCollector::visit(Operation *op) {
   extents.assumeAssertionsBefore(op);
   if (auto planned = dyn_cast<ukernel::OperatorOpInterface>(op)) {
-    add(op, flopsOf(planned), /*isContraction=*/true);
+    add(op, flopsOf(planned), sumsProducts(op));
   } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
     // On buffers nothing is planned, which is reported elsewhere.
     if (!linalgOp.hasPureTensorSemantics())
       return;
-    // Poolings have the interface of convolutions.
-    bool isContraction = linalg::isaContractionOpInterface(linalgOp) ||
-                         (linalg::isaConvolutionOpInterface(linalgOp) &&
-                          matchSumOfProducts(*linalgOp.getBlock()));
-    add(op, flopsOf(linalgOp), isContraction);
+    add(op, flopsOf(linalgOp), sumsProducts(op));
   } else if (isa<linalg::SoftmaxOp>(op) &&
              isa<RankedTensorType>(op->getOperand(0).getType())) {
     add(op, elementsOf(op->getOperand(0)) * kSoftmaxFlops, false);

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..describe import prediction
-from ..describe.tables import table
-from ..describe.timeline import Timeline
+from ..describe import prediction, timeline
 from ..host.progress import Progress
 from .common import SIZES, UsageError, add_sizes, add_source, parse_shapes, print_json
 from .replaying import add_timeline, check_options, write_files
@@ -47,10 +45,10 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     check_options(options)
     devices = [None] if options.device is None else options.device.split(",")
-    if len(set(devices)) < len(devices) or not all(devices):
+    if len(set(devices)) < len(devices) or "" in devices:
         raise UsageError(f"--device: expected different devices, but got '{options.device}'")
     shapes = parse_shapes(options.size) or [{}]
-    found: list[Timeline] = []
+    found: list[timeline.Timeline] = []
     for device in devices:
         where = "" if device is None else f" on {device}"
         with Progress(f"predicting {options.source.name}{where}"):
@@ -70,41 +68,10 @@ def run(options: argparse.Namespace) -> None:
         print_json([one.as_json() for one in found])
     elif len(found) == 1:
         (one,) = found
-        print(f"{_milliseconds(one.latency)} ms predicted for {one.title}")
+        print(f"{timeline.milliseconds(one.latency)} ms predicted for {one.title}")
         print(one.text(None if options.launches else 0))
     else:
-        print(_table(found))
+        print(timeline.overview(found))
         if options.launches:
             for one in found:
                 print("\n" + one.text(None))
-
-
-def _milliseconds(microseconds: float) -> str:
-    return f"{microseconds / 1000:.4g}"
-
-
-def _table(found: list[Timeline]) -> str:
-    rows = []
-    for one in found:
-        slowest = next(iter(one.by("kind")), None)
-        rows.append(
-            [
-                one.device,
-                *(str(size) for size in one.sizes.values()),
-                _milliseconds(one.latency),
-                _milliseconds(one.sum),
-                str(one.kernels),
-                f"{one.fallback_share:.1%}",
-                f"{slowest['kind']} {slowest['share']:.1%}" if slowest is not None else "",
-                *([str(one.unknown)] if any(other.unknown for other in found) else []),
-            ]
-        )
-    header = ["device", *found[0].sizes, "ms", "sum ms", "kernels", "fallback", "most of it"]
-    if any(one.unknown for one in found):
-        header.append("launches not in it")
-    first = found[0]
-    how = [f", {first.streams} streams"] if first.streams > 1 else []
-    how += [f", gaps of {first.gap:g} µs"] if first.gap else []
-    how += [f", a kernel issued every {first.launch_interval:g} µs"] if first.launch_interval else []
-    title = f"{first.function}, predicted by {first.cost_model}{''.join(how)}"
-    return f"{title}\n{table(rows, header)}"

@@ -11,6 +11,7 @@ from typing import Any, Mapping, Sequence, Union
 from .. import compiler
 from ..host import processes
 from . import descriptions, plotting
+from .tables import count, preformatted
 from .work import check_sizes_given
 
 
@@ -20,14 +21,14 @@ Sizes = Union[Mapping[str, int], Sequence[Mapping[str, int]], None]
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the compiler says of its choices: `text` to read, `data` as in docs/explain.md."""
+    """The compiler's reasons for its choices: `text` to read, `data` as in docs/explain.md."""
 
     text: str
     data: dict[str, Any]
 
     @property
     def workloads(self) -> list[dict[str, Any]]:
-        """One for each contraction of the source."""
+        """An entry for each planned workload of the source."""
         workloads: list[dict[str, Any]] = self.data["workloads"]
         return workloads
 
@@ -44,28 +45,44 @@ class Explanation:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        functions = self.data["functions"]
+        parts = [count(len(self.workloads), "workload")]
+        if functions is not None:
+            parts.insert(0, count(len(functions), "function"))
+        return f"<Explanation of {' and '.join(parts)} on {self.data['device']}>"
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.text)
+
 
 def explain(
     source: compiler.Source,
     sizes: Sizes = None,
     *,
     device: descriptions.Device | None = None,
+    workload: str | None = None,
+    full: bool = False,
     ranges: Mapping[str, tuple[int, int | None]] | None = None,
     **options: Any,
 ) -> Explanation:
-    """Explains the programs of every contraction of a source.
+    """Explains the functions of a source, and the programs of its workloads.
 
-    With `sizes` (by the names of symbols or axes, `{"T": 53}`) one shape is explained: the chosen
-    program with its predicted time, the rejected ones, every term of their scores, and what the
-    stages of the search threw out. With a list of such sizes, the source is planned once and there
-    is a line for each. Without, there is a line for each size of the main axis, and a summary.
-    `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
+    The text is a summary: for each function the shares of uKernels and the slowest operators, and
+    a line for each workload. `workload`, by its name, has that one in full, and `full` has
+    everything in full. With `sizes` (by the names of symbols or axes, `{"T": 53}`) a workload in
+    full has the chosen program with its predicted time, the rejected ones, every term of their
+    scores, and what the stages of the search threw out. With a list of such sizes, the source is
+    planned once and there is a line for each. Without, there is a line for each size of the main
+    axis, and a summary. `ranges` and `options` are those of `compile`. Raises `CompileError` if the source or a size is
     not valid, and `ValueError` for sizes that are missing, and for a list whose items have other names.
     """
     text = compiler.read_source(source, ranges)
     with processes.temporary_folder() as folder:
         printed, data = Path(folder, "text"), Path(folder, "json")
-        _translate(text, sizes, device, options, "-o", str(printed), f"--report={data}")
+        view = [] if workload is None else [f"--workload={workload}"]
+        view += ["--all"] if full else []
+        _translate(text, sizes, device, options, "-o", str(printed), f"--report={data}", *view)
         words, content = (
             compiler.without_folder(file.read_text(encoding="utf-8"), text)
             for file in (printed, data)

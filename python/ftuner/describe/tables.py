@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any, Sequence
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """ "1 kernel", "2 kernels"."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def preformatted(text: str) -> str:
+    """Returns HTML for notebooks that shows the text in its own lines."""
+    return f"<pre>{html.escape(text)}</pre>"
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:

@@ -14,12 +14,12 @@ from typing import Any, Iterable, Mapping, Sequence
 from ..errors import Error
 from ..host import outputs
 from . import plotting, replay
-from .tables import table
+from .tables import count, preformatted, table
 from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
 
 # Of Okabe and Ito, by kind.
 _COLOURS = dict(
-    zip(KINDS, ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#BBBBBB"))
+    zip(KINDS, ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#BBBBBB", "#CC79A7", "#000000"))
 )
 # What `Timeline.text` lists without being asked for all.
 _SHORT_LIST = 40
@@ -204,6 +204,15 @@ class Timeline:
             ],
         }
 
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Timeline of {self.title}: {count(self.kernels, 'kernel')}, {self.latency:.1f} µs predicted>"
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.text())
+
     def text(self, most: int | None = _SHORT_LIST) -> str:
         """Sum and replay, times by kind, and the launches in the order in which they begin.
 
@@ -215,7 +224,7 @@ class Timeline:
         lines = [
             f"Timeline of {self.title}: predicted by {self.cost_model}, calibration {self.calibration}",
             f"  {self.latency:.1f} µs on {streams}, gaps of {self.gap:g} µs; "
-            f"sum of {self.kernels} {'kernel' if self.kernels == 1 else 'kernels'} {self.sum:.1f} µs",
+            f"sum of {count(self.kernels, 'kernel')} {self.sum:.1f} µs",
         ]
         if self.launch_interval:
             lines.append(
@@ -271,6 +280,44 @@ def _launches_are(count: int) -> str:
 
 def _indented(text: str, width: int) -> list[str]:
     return [" " * width + line for line in text.splitlines()]
+
+
+def milliseconds(microseconds: float) -> str:
+    """Milliseconds with four significant digits."""
+    return f"{microseconds / 1000:.4g}"
+
+
+def overview(found: Sequence[Timeline], limit: int | None = None) -> str:
+    """A table with a row for each timeline, the first `limit` of them."""
+    first = found[0]
+    is_one_function = len({one.function for one in found}) == 1
+    rows = []
+    for one in found[:limit]:
+        slowest = next(iter(one.by("kind")), None)
+        sizes = [str(size) for size in one.sizes.values()]
+        rows.append(
+            [
+                one.device,
+                *(sizes if is_one_function else [one.title]),
+                milliseconds(one.latency),
+                milliseconds(one.sum),
+                str(one.kernels),
+                f"{one.fallback_share:.1%}",
+                f"{slowest['kind']} {slowest['share']:.1%}" if slowest is not None else "",
+                *([str(one.unknown)] if any(other.unknown for other in found) else []),
+            ]
+        )
+    columns = first.sizes if is_one_function else ["call"]
+    header = ["device", *columns, "ms", "sum ms", "kernels", "fallback", "most of it"]
+    if any(one.unknown for one in found):
+        header.append("launches not in it")
+    how = [f", {first.streams} streams"] if first.streams > 1 else []
+    how += [f", gaps of {first.gap:g} µs"] if first.gap else []
+    how += [f", a kernel issued every {first.launch_interval:g} µs"] if first.launch_interval else []
+    name = first.function if is_one_function else "Calls"
+    title = f"{name}, predicted by {first.cost_model}{''.join(how)}"
+    more = [] if limit is None or len(found) <= limit else [f"… {len(found) - limit} more"]
+    return "\n".join([title, table(rows, header), *more])
 
 
 # ------------------------------------------------------------------------------------------------

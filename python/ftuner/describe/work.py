@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
+from .tables import preformatted
+
 
 @dataclass(frozen=True)
 class WorkReport:
@@ -55,6 +57,7 @@ class WorkReport:
         def value(formula: Any) -> float | None:
             return None if formula is None else max(0.0, evaluate(formula, sizes))
 
+        implausible: list[str] = []
         flops = {True: 0.0, False: 0.0}
         times: dict[bool, float | None] = {True: 0.0, False: 0.0}
         unknown = 0
@@ -62,6 +65,9 @@ class WorkReport:
         kernels += [(False, item) for item in self.data["fallback_kernels"]]
         for is_ours, item in kernels:
             time = (self._workload_time if is_ours else self._fallback_time)(item, value)
+            roofline = self._roofline(item, value)
+            if time is not None and roofline is not None and time > IMPLAUSIBLE_ROOFLINE * roofline:
+                implausible.append(item["workload" if is_ours else "kernel"])
             amount = value(item["flops"])
             if amount is None or (time is None and not is_ours):
                 unknown += 1
@@ -80,7 +86,21 @@ class WorkReport:
             "fallback_us": times[False],
             "time_share": _share(times[True], times[False] or 0.0),
             "unknown_kernels": unknown,
+            "implausible": implausible,
         }
+
+    def _roofline(
+        self, item: Mapping[str, Any], value: Callable[[Any], float | None]
+    ) -> float | None:
+        """Microseconds of the operator's roofline (docs/explain.md); None where its work is not known."""
+        rates = self.data["rates"]
+        amount, flops = value(item["bytes"]), value(item["flops"])
+        if amount is None or flops is None:
+            return None
+        bound = amount * rates["us_per_byte"]
+        if item.get("kind") in ("contraction", "window"):
+            bound = max(bound, flops * rates["us_per_flop"])
+        return float(rates["launch_us"] + bound)
 
     def _fallback_time(
         self, item: Mapping[str, Any], value: Callable[[Any], float | None]
@@ -144,8 +164,18 @@ class WorkReport:
 
     @property
     def warning(self) -> str | None:
-        """A sentence where uKernels carry little of the work."""
+        """Sentences where uKernels carry little of the work, or a predicted time is implausible."""
         return self.data.get("warning")
+
+    @property
+    def growing(self) -> list[str]:
+        """Operators that cost more than linearly in their data, with their places in the source."""
+        items = (*self.data.get("workloads", ()), *self.data.get("fallback_kernels", ()))
+        return [
+            item["operator"] + (f" at {item['location']}" if item["location"] else "")
+            for item in items
+            if item.get("grows_beyond_data")
+        ]
 
     @property
     def summary(self) -> str:
@@ -176,13 +206,30 @@ class WorkReport:
     def __str__(self) -> str:
         lines = [self.summary]
         lines += [f"  {count} x {operator}" for operator, count in self.operators.most_common()]
+        lines += [f"  costs more than linearly in its data: {place}" for place in self.growing]
         return "\n".join(lines)
 
+    def __repr__(self) -> str:
+        return f"<WorkReport of {self.summary}>"
 
-#: What kernels compute, by `kind_of`.
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+#: A predicted time beyond this multiple of the operator's roofline is a warning, as in the compiler
+#: (`kImplausibleRoofline`).
+IMPLAUSIBLE_ROOFLINE = 50
+
+#: Kinds of kernels, by `kind_of`.
 KINDS = (
-    "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving",
+    "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving", "windows",
+    "other products",
 )  # fmt: skip
+#: Kinds of fallback kernels by those of their operators.
+_FALLBACK_KINDS = {
+    "contraction": "other products", "reduction": "other rows", "elementwise": "computing",
+    "copy": "moving",
+}  # fmt: skip
 # Operations on elements that tell what a reduction of rows is.
 _EXPONENTIALS, _ROOTS = ("math.exp", "math.exp2"), ("math.rsqrt", "math.sqrt")
 
@@ -195,12 +242,17 @@ def inner_operations(operator: str) -> list[str]:
 def kind_of(kernel: Mapping[str, Any]) -> str:
     """One of KINDS for an entry of `workloads` or `fallback_kernels` of a work report.
 
-    Products without a batch are linear, the others are batched; fallback kernels compute something, or
-    move and fill tensors.
+    Convolutions and pools are windows. Products without a batch are linear, the others are batched,
+    and those of fallback kernels are other products. Fallback kernels without products reduce,
+    compute elements, or move and fill tensors. Libraries of earlier versions do not tell the kind of
+    an operator; then a fallback kernel computes if its operator names operations.
     """
     inner = inner_operations(kernel["operator"])
+    kind = kernel.get("kind")
+    if kind == "window":
+        return "windows"
     if "axes" not in kernel:
-        return "computing" if inner else "moving"
+        return _FALLBACK_KINDS.get(kind or "", "computing" if inner else "moving")
     if "K" in kernel["axes"]:
         batch = [size for axis, size in zip(kernel["axes"], kernel["extents"]) if axis[0] == "B"]
         return "linear" if all(size == 1 for size in batch) else "batched products"

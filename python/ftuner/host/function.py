@@ -150,6 +150,16 @@ class Function:
         self._sizes_type = ctypes.c_int64 * max(sum(self._ranks), 1)
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        """Runs the function, and returns its result, or a tuple of several.
+
+        Args:
+            args, named: the arguments, by position or by name; `signature` lists them.
+            out: the tensors to write the results to, one or a sequence. Without it they are made.
+            stream: the CUDA stream of the launches. Without it they are on PyTorch's current stream, or
+                the default stream.
+
+        Raises `TypeError` and `ValueError` for arguments that do not fit, `Error` if a run fails.
+        """
         if named:
             args = self._in_order(args, named)
         if len(args) != self._arity:

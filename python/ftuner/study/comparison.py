@@ -71,6 +71,8 @@ class Entry:
     failure: str = ""
     #: Why its code could not be generated; empty if it was, or if nobody asked.
     code_failure: str = ""
+    #: Without a plan, the microseconds that fallback kernels take at least; None where it is not known.
+    bound_us: float | None = None
 
     def mean(self, values: Sequence[float]) -> float:
         """Over the sizes, by their weights."""
@@ -225,7 +227,15 @@ class Comparison:
 
 
 class NoPlan(Error):
-    """No strategy planned a source."""
+    """No strategy planned a source.
+
+    Attributes:
+        bounds: by device, the microseconds that the source's fallback kernels take at least.
+    """
+
+    def __init__(self, reason: str, bounds: Mapping[str, float] | None = None) -> None:
+        super().__init__(reason)
+        self.bounds = dict(bounds or {})
 
 
 def compare(
@@ -309,8 +319,9 @@ class Searches:
         entries: list[Entry] = []
         requests: dict[str, dict[str, Any]] = {}
         failures = []
+        bounds: dict[str, float] = {}
         for device in self.devices:
-            answers = []
+            answers: list[tuple[Strategy, str, Answer]] = []
             for spec in self.strategies:
                 for cost_model in self.cost_models:
                     answer = plans.plan(
@@ -322,10 +333,32 @@ class Searches:
                         failures.append(answer.failure)
             maker = _Maker(text.name, device, self.logs, self.options, counts or {}, requests)
             entries += maker.make(answers)
+            bound = _bound_us(answers, counts or {})
+            if bound is not None:
+                bounds[device.name] = bound
         if not entries:
-            raise NoPlan(failures[0] if failures else "no strategy planned a workload")
+            known = "".join(
+                f"; fallback kernels take {bound_text(bound)} on {name}" for name, bound in bounds.items()
+            )
+            raise NoPlan(failures[0] if failures else f"no uKernel computes it{known}", bounds)
         files = {name: _who(log) for name, log in self.logs.items()}
         return Comparison(entries, files, list(requests.values()))
+
+
+def bound_text(microseconds: float) -> str:
+    """ "at least 823.4 µs (a bound)"."""
+    return f"at least {microseconds:,.1f} µs (a bound)"
+
+
+def _bound_us(
+    answers: Sequence[tuple[Strategy, str, Answer]], counts: Mapping[str, int]
+) -> float | None:
+    """The bound of a source without workloads, each function as often as it is called."""
+    found = [(answer.facts or {}).get("bounds_us") for _, _, answer in answers]
+    bounds = next((bounds for bounds in found if bounds), None)
+    if bounds is None:
+        return None
+    return float(sum(counts.get(name, 1) * time_us for name, time_us in bounds.items()))
 
 
 def _who(log: judges.RecordedTimes) -> str:

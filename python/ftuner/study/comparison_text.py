@@ -77,7 +77,7 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
         if entry.failure:
             reasons.setdefault(entry.failure, []).append(f"{entry.strategy} by {entry.cost_model}")
     notes = [
-        f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
+        reason if _has_bound(group) else f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
         for reason, who in reasons.items()
     ]
     notes += [
@@ -102,6 +102,11 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
             notes.append(f"{MEASURED} by {measurer}")
     notes += [f"{judge}: {name}" for judge, name in found.files.items()]
     return notes
+
+
+def _has_bound(group: Group) -> bool:
+    """Returns whether fallback kernels, with a known bound, stand for every plan."""
+    return all(entry.bound_us is not None for entry in group.entries)
 
 
 def _partial(found: Comparison, whole: Group, judge: str) -> list[str]:

@@ -55,7 +55,10 @@ def run(paper: Paper, *, tell: Any = None, **options: Any) -> Comparison:
             found = own.compare(source, counts)
         except comparison.NoPlan as error:
             entries += [
-                Entry(source.name, device.name, workload.name, spec.label, model, 0.0, failure=str(error))
+                Entry(
+                    source.name, device.name, workload.name, spec.label, model, 0.0,
+                    failure=str(error), bound_us=error.bounds.get(device.name),
+                )  # fmt: skip
                 for device in searches.devices
                 for spec in specs
                 for model in searches.cost_models
@@ -137,6 +140,15 @@ class _Rows:
             and entry.workload != comparison.WHOLE
             and not entry.failure
         ]
+        # The bound where fallback kernels compute the workload, whatever the strategy is.
+        self.bound = next(
+            (
+                entry.bound_us
+                for entry in found.entries
+                if (entry.source, entry.device) == (source, device) and entry.bound_us
+            ),
+            None,
+        )
         self.labels = list(dict.fromkeys(entry.strategy for entry in found.entries))
         self.reference = paper.reference
 
@@ -207,6 +219,8 @@ class _Rows:
         """Of the one size."""
         columns = [self._ours(self.reference, judge) for judge in _JUDGES]
         ours = [f"{times[0] / 1000:.3f}" if times else "-" for times in columns]
+        if self.bound and not any(columns):
+            ours[0] = f"at least {self.bound / 1000:.3f} (bound)"
         (reported,) = self.reported.values[self.reference]
         return self._row(f"milliseconds of {self.reference}", f"{reported:g}", ours)
 
@@ -229,6 +243,8 @@ class _Rows:
             for judge in _JUDGES:
                 times = self._ours(system, judge)
                 ours.append(f"{flops / times[0] / 1e6:.2f}" if flops and times else "-")
+            if flops and self.bound and ours == ["-"] * len(_JUDGES):
+                ours[0] = f"at most {flops / self.bound / 1e6:.2f} (bound)"
             rows.append(self._row(f"TFLOP/s of {system}", f"{reported:g}", ours))
             if system != self.reference:
                 share = f"{reported / values[self.reference]:.3f}"

@@ -301,7 +301,18 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
             for shape in workload["shapes"]
         ]
         workloads.append(facts)
-    return {"workloads": workloads}
+    return {"workloads": workloads, "bounds_us": _bounds(explanation)}
+
+
+def _bounds(explanation: Mapping[str, Any]) -> dict[str, float]:
+    """By function of fixed sizes without a workload, the microseconds that its fallback kernels take at least."""
+    bounds = {}
+    for function in explanation["functions"] or ():
+        work = function["work"]
+        share = work["shares"][-1]
+        if not work["workloads"] and not work["sizes"] and not share["unknown_kernels"]:
+            bounds[function["symbol"]] = share["fallback_us"]
+    return bounds
 
 
 def _generate(

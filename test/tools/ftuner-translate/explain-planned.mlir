@@ -1,7 +1,7 @@
 // A plan written by hand is explained too, against what the search would have
 // chosen; a family that cannot be emitted is an error.
 
-// RUN: ftuner-translate %s --ftuner-explain --device=h200 --size M=13,N=40 | FileCheck %s
+// RUN: ftuner-translate %s --ftuner-explain --device=h200 --size M=13,N=40 --all | FileCheck %s
 // RUN: sed -e 's/threads = .8, 16./threads = [8, 2]/' %s > %t.mlir
 // RUN: not ftuner-translate %t.mlir --ftuner-explain --device=h200 --size M=13,N=40 2>&1 | FileCheck %s --check-prefix=WARPS
 

@@ -4,7 +4,7 @@
 
 // RUN: ftuner-translate %s --ftuner-to-manifest --device=h200 --max-kernels=2 -o %t.json
 // RUN: FileCheck %s --check-prefix=MANIFEST < %t.json
-// RUN: ftuner-translate %s --ftuner-explain --device=h200 --max-kernels=2 --size T=5 | FileCheck %s --check-prefix=EXPLAIN
+// RUN: ftuner-translate %s --ftuner-explain --device=h200 --max-kernels=2 --size T=5 --all | FileCheck %s --check-prefix=EXPLAIN
 
 // MANIFEST: "workloads": [
 // MANIFEST: "name": "two_widths_0",
