@@ -29,7 +29,7 @@ static DialectRegistry &getRegistry() {
 }
 
 RemarksOption::RemarksOption(llvm::cl::OptionCategory &category)
-    : opt("remarks", llvm::cl::desc("Print the compiler's decisions:"),
+    : opt("remarks", llvm::cl::desc("The compiler prints its decisions:"),
           llvm::cl::ValueOptional, llvm::cl::init(Remarks::None),
           llvm::cl::values(
               clEnumValN(Remarks::All, "all",
@@ -218,7 +218,7 @@ OwningOpRef<ModuleOp> ModuleTool::lowerToLaunches(ModuleOp planned) {
                                 [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> result = planned.clone();
   PassManager pm(&context);
-  buildLaunchPipeline(pm, {});
+  buildLaunchPipeline(pm);
   if (failed(pm.run(*result)))
     return {};
   return result;
@@ -242,7 +242,7 @@ llvm::Error ModuleTool::compile(ModuleOp module,
   // builds verify it all.
   PassManager emission(&context), lowering(&context);
   buildFrontEndPipeline(emission, options);
-  buildEmissionPipeline(emission, options.settings());
+  buildEmissionPipeline(emission);
   buildKernelLoweringPipeline(lowering);
 #ifdef NDEBUG
   emission.enableVerifier(false);

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
     message = f"explaining {source.name}"
     if options.plot:
         if sizes or options.json:
-            raise UsageError("option --plot draws all sizes: expected no --size and no --json")
+            raise UsageError("option --plot: expected no --size and no --json, since it draws all sizes")
         check_options(options, has_sizes=False)
         plotting.check_output(options.plot)
         with Progress(message):
