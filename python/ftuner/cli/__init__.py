@@ -57,8 +57,8 @@ Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and ex
 
 _EPILOG = """\
 Options of the compiler may follow, such as --max-kernels=8 or --cost-model sia; the help of each
-command that compiles lists the basic ones, and --help-all lists all. Where a file is read or written, - is standard input or output.
-`ftuner COMMAND --help` has examples of each command."""
+command that compiles lists the basic ones, and --help-all lists all. Where a file is read or
+written, - is standard input or output. `ftuner COMMAND --help` has examples of each command."""
 
 
 class _Parser(argparse.ArgumentParser):
