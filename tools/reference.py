@@ -45,7 +45,7 @@ def generate(tblgen, includes, title, sources, flags):
     return NOTICE.format(source=" and ".join(sources)) + heading + text
 
 
-TYPES = {"switch": "", "integer": "whole number", "number": "number", "string": "text"}
+TYPES = {"switch": "", "integer": "whole number", "number": "number", "file": "file", "string": "text"}
 READERS = {"search": "every search", "pipeline": "the pipeline"}
 
 
@@ -54,7 +54,7 @@ def describe(option):
     low, high = option.get("min"), option.get("max")
     takes = ", ".join(f"`{value}`" for value in option.get("values", []))
     if not takes:
-        takes = TYPES[option["type"]]
+        takes = TYPES[option["type"]] + (", or a built-in name" if "builtin" in option else "")
         if low is not None and high is not None:
             takes += f", {low:,} to {high:,}"
         elif low is not None or high is not None:
@@ -82,7 +82,21 @@ def list_options(options):
             "command line `ftuner` (`--NAME=VALUE`), and of `ftuner.compile` (with underscores). The pass\n"
             "[`--ukernel-plan-workloads`](transforms.md) has all but the pipeline's own. An option that neither the strategy\n"
             "nor the cost model reads is accepted and has no effect. [How options are declared](../extending/options.md).\n\n"
-            "| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
+            "Most users need the basic ones, which `--help` shows; `--help-all` shows the others, in these groups. Those of\n"
+            "the group \"Testing\" are for tests and studies, and only `--help-hidden` shows them.\n"
+            + "".join(list_group(title, group) for title, group in groups_of(options)))
+
+
+def groups_of(options):
+    """Titles and options: the basic ones first, tests' last."""
+    groups = {}
+    for option in options:
+        groups.setdefault("Basic" if option["level"] == "basic" else option["group"], []).append(option)
+    return sorted(groups.items(), key=lambda item: ({"Basic": 0, "Testing": 2}.get(item[0], 1), item[0]))
+
+
+def list_group(title, options):
+    return (f"\n## {title}\n\n| option | takes | default | what | read by |\n|---|---|---|---|---|\n"
             + "".join(map(describe, options)))
 
 

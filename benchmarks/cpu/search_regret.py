@@ -25,7 +25,7 @@ SEARCHES = {
     "ftuner": [],
     "ftuner, 8 kernels": ["--max-kernels=8"],
     "ftuner ranked by SIA": ["--cost-model=sia"],
-    "near the paper": ["--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia"],
+    "near the paper": ["--preset=paper", "--main-axis=dynamic"],
     "roller": ["--strategy=roller"],
     "gensor": ["--strategy=gensor"],
     "dietcode": ["--strategy=dietcode"],

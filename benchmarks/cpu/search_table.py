@@ -27,7 +27,7 @@ import workloads
 STAGES = ["candidates_by_rules", "candidates_whole_warps", "candidates_emittable", "candidates_added", "candidates",
           "after_cross_pick", "after_set_bound", "after_space_axis", "after_reduce_axis", "after_warps", "after_pareto",
           "ukernels", "programs", "families"]
-PAPER = ["--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia"]
+PAPER = ["--preset=paper", "--main-axis=dynamic"]
 
 
 def explain(tool, path, device, options):

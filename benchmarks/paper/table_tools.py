@@ -28,7 +28,7 @@ N, K = 2304, 768
 KERNELS = "--max-kernels=16"
 SEARCHES = {
     "default": [KERNELS],
-    "near the paper": [KERNELS, "--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia"],
+    "near the paper": [KERNELS, "--preset=paper", "--main-axis=dynamic"],
     "roller": [KERNELS, "--strategy=roller"],
 }
 COLOURS = {"vendor": "#000000", "ftuner": "#CC79A7", "haotuner": "#56B4E9", "roller": "#009E73",

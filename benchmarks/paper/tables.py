@@ -35,7 +35,7 @@ The numbers behind the figures and tables of *FTuner: A Fast Dynamic Shape Tenso
 
 **Nothing of ours was run on a GPU here.** Each figure of ours is a prediction of the [cost model](latency.md) or a property of a program. A ratio of a prediction to a published measurement contains the error of the model ([how large](latency.md)) and differences in clocks and drivers, so small differences mean nothing. Measurements on a GPU are [elsewhere](../benchmarks/results/README.md).
 
-*Default* is the default search. *Near the paper* is `tile-rule=divisors filter=paper pool=exact cost-model=sia` ([what differs](paper.md)). *Roller* of ours is `strategy=roller`. All are planned for a range of T at once, with at most 16 kernels. Models from end to end are not on this page.
+*Default* is the default search. *Near the paper* is `preset=paper main-axis=dynamic` ([what differs](paper.md)). *Roller* of ours is `strategy=roller`. All are planned for a range of T at once, with at most 16 kernels. Models from end to end are not on this page.
 
 `.venv/bin/python benchmarks/paper/tables.py --bin-dir build/release/bin` writes this page, its figures and [predictions in full](../benchmarks/paper/predicted); with `--only NAME` one section of NAME = {names}."""
 

@@ -15,9 +15,9 @@ static const OptionTable<ConstructionOptions> &registerTileOptions() {
   using Options = ConstructionOptions;
   static const OptionTable<ConstructionOptions> table = {
       option("register-tiles", &Options::registers,
-             "Register tiles that are constructed: powers of two along each "
-             "axis, any, or the strategy's own ('roller': powers of two, "
-             "'gensor': any)",
+             "Constructed register tiles are 'powers' of two along each axis, "
+             "'any' size, or what the strategy's paper has ('own': powers for "
+             "'roller', any for 'gensor')",
              {{"own", RegisterTiles::Own},
               {"powers", RegisterTiles::Powers},
               {"any", RegisterTiles::Any}}),

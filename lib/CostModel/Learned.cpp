@@ -198,11 +198,14 @@ std::vector<std::string> Evaluator::remarks() const {
 static const OptionTable<LearnedOptions> &ownOptions() {
   static const OptionTable<LearnedOptions> table = {
       option("learned-model", &LearnedOptions::model,
-             "Predictor of the cost model 'learned': a built-in name such as "
-             "'h200', or a file of 'ftuner learn'; '': 'h200'"),
+             "The cost model 'learned' takes its predictor from a built-in "
+             "one, such as 'h200', or from a file of 'ftuner learn'; without "
+             "one, 'h200' counts")
+          .file(OptionFile::Access::Read)
+          .orBuiltin(builtinPredictorNames),
       option("learned-programs", &LearnedOptions::programs,
-             "Best programs of a shape by 'latency' that the cost model "
-             "'learned' orders anew")
+             "The cost model 'learned' reorders this number of a shape's best "
+             "programs by 'latency'")
           .within(1, 1 << 20),
   };
   return table;
@@ -224,8 +227,8 @@ public:
     llvm::Expected<std::shared_ptr<const Predictor>> predictor =
         loadPredictor(name);
     if (!predictor)
-      return llvm::createStringError("option 'learned-model': " +
-                                     llvm::toString(predictor.takeError()));
+      return optionError("learned-model",
+                         llvm::toString(predictor.takeError()));
     return std::move(*predictor);
   }
   std::optional<Prefilter>

@@ -6,8 +6,8 @@ using namespace ftuner;
 const OptionTable<MetricOptions> &ftuner::metricOptions() {
   static const OptionTable<MetricOptions> table = {
       option("bandwidths", &MetricOptions::bandwidths,
-             "Rates that the compute-to-memory ratio divides by: the device's "
-             "'datasheet' peaks, or those that were 'measured' on it",
+             "The compute-to-memory ratio uses the 'datasheet' rates of the "
+             "device, or the rates that were 'measured' on it",
              {{"datasheet", Bandwidths::Datasheet},
               {"measured", Bandwidths::Measured}}),
   };
@@ -19,9 +19,10 @@ llvm::Error ftuner::checkMetricOptions(const MetricOptions &options,
   if (options.bandwidths == Bandwidths::Datasheet ||
       device.hasMeasuredBandwidths())
     return llvm::Error::success();
-  return llvm::createStringError(
-      "option 'bandwidths': expected a device with the fields "
+  return optionError(
+      "bandwidths",
+      "expected a device with the fields "
       "'measured_dram_gbps' and 'measured_shared_memory_gbps' for 'measured', "
       "but device '" +
-      device.name + "' has none");
+          device.name + "' has none");
 }

@@ -40,11 +40,11 @@ const OptionTable<SiaOptions> &ftuner::siaOptions() {
   static constexpr double huge = 1e9;
   static const OptionTable<SiaOptions> table = {
       option("c0", &Options::c0,
-             "SIA's coefficient of the compute-to-memory ratio")
+             "SIA weighs the compute-to-memory ratio by this coefficient")
           .within(-huge, huge),
-      option("c1", &Options::c1, "SIA's coefficient of the padding")
+      option("c1", &Options::c1, "SIA weighs the padding by this coefficient")
           .within(-huge, huge),
-      option("c2", &Options::c2, "SIA's coefficient of the occupancy")
+      option("c2", &Options::c2, "SIA weighs the occupancy by this coefficient")
           .within(-huge, huge),
   };
   return table;

@@ -7,8 +7,8 @@
 
 using namespace ftuner;
 
-/// Of the format; docs/extending/options.md has a log of changes.
-static constexpr int64_t version = 1;
+/// Version of the format; docs/extending/options.md has a log of changes.
+static constexpr int64_t version = 2;
 
 static llvm::json::Value toJson(const OptionValue &value) {
   return std::visit([](const auto &v) { return llvm::json::Value(v); }, value);
@@ -27,6 +27,8 @@ static void write(const DeclaredOption &option, llvm::json::OStream &json) {
   json.attribute("type", decl.typeName());
   json.attribute("text", decl.text);
   json.attribute("default", toJson(decl.defaultValue));
+  json.attribute("level", nameOf(decl.level));
+  json.attribute("group", option.group());
   if (std::isfinite(decl.min))
     json.attribute("min", toJson(decl.min, decl));
   if (std::isfinite(decl.max))
@@ -37,6 +39,16 @@ static void write(const DeclaredOption &option, llvm::json::OStream &json) {
     json.attribute("at_most", decl.atMost);
   if (!decl.choices.empty())
     json.attribute("values", llvm::json::Array(decl.choices));
+  if (!decl.files.empty())
+    json.attributeArray("files", [&] {
+      for (const OptionFile &file : decl.files)
+        json.object([&] {
+          json.attribute("prefix", file.prefix);
+          json.attribute("access", nameOf(file.access));
+        });
+    });
+  if (decl.builtinNames)
+    json.attribute("builtin", llvm::json::Array(decl.builtinNames()));
   json.attribute("help", option.help);
   json.attributeArray("read_by", [&] {
     for (const OptionReader &reader : option.readers)
@@ -45,6 +57,14 @@ static void write(const DeclaredOption &option, llvm::json::OStream &json) {
         if (!reader.name.empty())
           json.attribute("name", reader.name);
       });
+  });
+}
+
+static void write(const OptionPreset &preset, llvm::json::OStream &json) {
+  json.attribute("name", preset.name);
+  json.attributeObject("values", [&] {
+    for (const auto &[name, value] : preset.values)
+      json.attribute(name, toJson(value));
   });
 }
 
@@ -82,6 +102,10 @@ void ftuner::writeOptionList(llvm::raw_ostream &os) {
     json.attributeArray("options", [&] {
       for (const DeclaredOption &option : options)
         json.object([&] { write(option, json); });
+    });
+    json.attributeArray("presets", [&] {
+      for (const OptionPreset &preset : optionPresets())
+        json.object([&] { write(preset, json); });
     });
     json.attributeArray("paths", [&] {
       for (const CodegenModel *path : codegenModels())

@@ -2,6 +2,7 @@
 #include "FTuner/Pipelines/Pipelines.h"
 
 #include "FTuner/Conversion/Passes.h"
+#include "FTuner/Device/DeviceSpec.h"
 #include "FTuner/Pipelines/Passes.h"
 #include "FTuner/Pipelines/SearchMeasurer.h"
 #include "FTuner/Search/Setup/SearchOptionList.h"
@@ -17,28 +18,56 @@ using namespace mlir;
 
 namespace ftuner {
 
+llvm::ArrayRef<OptionPreset> optionPresets() {
+  auto text = [](const char *value) { return OptionValue(std::string(value)); };
+  static const OptionPreset presets[] = {{"paper",
+                                          {{"tile-rule", text("divisors")},
+                                           {"filter", text("paper")},
+                                           {"pool", text("exact")},
+                                           {"main-axis", text("largest")},
+                                           {"cost-model", text("sia")}}},
+                                         {"artifact",
+                                          {{"tile-rule", text("divisors")},
+                                           {"filter", text("artifact")},
+                                           {"pool", text("single")},
+                                           {"bandwidths", text("measured")}}}};
+  return presets;
+}
+
+static std::vector<std::string> presetNames() {
+  std::vector<std::string> names = {PipelineSettings().preset};
+  for (const OptionPreset &preset : optionPresets())
+    names.push_back(preset.name.str());
+  return names;
+}
+
 const OptionTable<PipelineSettings> &pipelineOptions() {
   using Options = PipelineSettings;
   static const OptionTable<PipelineSettings> table = {
+      option("preset", &Options::preset,
+             "The preset sets the options that bring the search near the "
+             "'paper' or near the authors' 'artifact'; an option that is given "
+             "beside it wins")
+          .oneOf(presetNames())
+          .basic(),
       option("device", &Options::device,
-             "Name of a built-in device, or path of a description"),
+             "The device is a built-in one, such as 'h200', or a description "
+             "in a file")
+          .file(OptionFile::Access::Read)
+          .orBuiltin(builtinDeviceNames)
+          .basic(),
       option("ptxas-feedback", &Options::ptxasFeedback,
-             "Assemble the kernels of the plans, reject families that spill, "
-             "and search again"),
-      option(
-          "assume-aligned", &Options::assumeAligned,
-          "Take every buffer to begin at an address that all kernel families "
-          "can use; sizes and strides alone decide among them"),
+             "The compiler assembles the kernels of the plans, rejects "
+             "families that spill registers, and searches again"),
       option("precision", &Options::precision,
-             "What products of f32 may round their factors to: 'tf32', for "
-             "tensor cores, 'tf32-truncate', where bits may also be cut off, "
-             "or 'f32' for nothing")
-          .oneOf(
-              {factorPrecisionNames().begin(), factorPrecisionNames().end()}),
+             "Products of f32 may round their factors to 'tf32', for tensor "
+             "cores, or cut them off ('tf32-truncate'); 'f32' keeps them")
+          .oneOf({factorPrecisionNames().begin(), factorPrecisionNames().end()})
+          .basic(),
       option("pack-weights", &Options::packWeights,
-             "Put constant weights into the order in which blocks read them, "
-             "for codegen paths that have one; their products run on the "
-             "device's exact architecture alone"),
+             "The compiler puts constant weights into the order in which "
+             "blocks read them, on codegen paths that have one; their products "
+             "then run only on the device's exact architecture"),
   };
   return table;
 }
@@ -57,8 +86,22 @@ FTunerOptions::FTunerOptions()
           static_cast<mlir::detail::PassOptions &>(*this),
           pipelineOptionList().options())) {}
 
-OptionValues FTunerOptions::search() const {
+OptionValues FTunerOptions::values() const {
   OptionValues values = list.values();
+  std::string name = pipelineOptions().read(values).preset;
+  for (const OptionPreset &preset : optionPresets())
+    for (const auto &[option, value] : preset.values)
+      if (preset.name == name && !list.isGiven(option))
+        values[option] = value;
+  return values;
+}
+
+llvm::Error FTunerOptions::check() const {
+  return pipelineOptions().check(settings());
+}
+
+OptionValues FTunerOptions::search() const {
+  OptionValues values = this->values();
   for (const OptionDecl *decl : pipelineOptions().decls())
     values.erase(decl->name);
   return values;
@@ -142,33 +185,30 @@ void buildPartialFrontEndPipeline(OpPassManager &pm,
   buildPlanningPipeline(pm, options, /*isPartial=*/true);
 }
 
-void buildLaunchPipeline(OpPassManager &pm, const PipelineSettings &settings) {
+void buildLaunchPipeline(OpPassManager &pm) {
   pm.addPass(createUKernelPrepareHostPass());
   buildBufferizationPipeline(pm);
-  UKernelDispatchWorkloadsPassOptions dispatch;
-  dispatch.assumeAligned = settings.assumeAligned;
-  pm.addPass(createUKernelDispatchWorkloadsPass(dispatch));
+  pm.addPass(createUKernelDispatchWorkloadsPass());
   pm.addPass(createUKernelLowerFallbacksPass());
   pm.addPass(createUKernelPlanWorkspacePass());
 }
 
-void buildEmissionPipeline(OpPassManager &pm,
-                           const PipelineSettings &settings) {
-  buildLaunchPipeline(pm, settings);
+void buildEmissionPipeline(OpPassManager &pm) {
+  buildLaunchPipeline(pm);
   pm.addPass(createConvertUKernelToGPUPass());
   pm.addPass(createUKernelMergeKernelsPass());
   pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   pm.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
-void buildBackEndPipeline(OpPassManager &pm, const PipelineSettings &settings) {
-  buildEmissionPipeline(pm, settings);
+void buildBackEndPipeline(OpPassManager &pm) {
+  buildEmissionPipeline(pm);
   buildKernelLoweringPipeline(pm);
 }
 
 void buildFTunerPipeline(OpPassManager &pm, const FTunerOptions &options) {
   buildFrontEndPipeline(pm, options);
-  buildBackEndPipeline(pm, options.settings());
+  buildBackEndPipeline(pm);
 }
 
 /// Builds `ftuner-form` from a text of options.
@@ -196,13 +236,56 @@ ArrayRef<llvm::StringLiteral> getFTunerPipelineNames() {
   return names;
 }
 
+namespace {
+/// The options of FTunerOptions that help texts show.
+struct BasicOptions : PassPipelineOptions<BasicOptions> {
+  BasicOptions()
+      : list(PassOptionList::make<Option>(
+            static_cast<mlir::detail::PassOptions &>(*this), declared())) {}
+
+private:
+  static ArrayRef<DeclaredOption> declared() {
+    static const std::vector<DeclaredOption> basic = [] {
+      std::vector<DeclaredOption> basic;
+      for (const DeclaredOption &option : pipelineOptionList().options())
+        if (option.decl->level == OptionLevel::Basic)
+          basic.push_back(option);
+      return basic;
+    }();
+    return basic;
+  }
+
+  PassOptionList list;
+};
+} // namespace
+
+void registerOptionPipeline(
+    llvm::StringRef name, llvm::StringRef text,
+    std::function<void(OpPassManager &, const FTunerOptions &)> build) {
+  registerPassPipeline(
+      name, text,
+      [build](OpPassManager &pm, StringRef given,
+              function_ref<LogicalResult(const Twine &)> fail) {
+        FTunerOptions options;
+        if (failed(options.parseFromString(given)))
+          return failure();
+        if (llvm::Error error = options.check())
+          return fail(llvm::toString(std::move(error)));
+        build(pm, options);
+        return LogicalResult::success();
+      },
+      [](function_ref<void(const mlir::detail::PassOptions &)> show) {
+        show(BasicOptions());
+      });
+}
+
 void registerFTunerPipelines() {
-  PassPipelineRegistration<FTunerOptions>(
+  registerOptionPipeline(
       kCompileName,
       "Compile linalg on tensors with dynamic dimensions to GPU kernels and "
       "host functions that dispatch over them",
       buildFTunerPipeline);
-  PassPipelineRegistration<FTunerOptions>(
+  registerOptionPipeline(
       kFrontEndName,
       "Form and plan the workloads: the part of ftuner-compile on tensors",
       buildFrontEndPipeline);

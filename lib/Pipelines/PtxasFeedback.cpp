@@ -88,7 +88,7 @@ FailureOr<KernelMeter> KernelMeter::create(ModuleOp module,
   llvm::Expected<KernelCompiler> compiler =
       KernelCompiler::create(context, device, buildKernelLoweringPipeline);
   if (!compiler)
-    return emitError(UnknownLoc::get(context), "option 'ptxas-feedback': ")
+    return emitError(UnknownLoc::get(context), "option --ptxas-feedback: ")
            << llvm::toString(compiler.takeError());
   meter.compiler = std::make_unique<KernelCompiler>(std::move(*compiler));
   meter.measurer = std::make_unique<PtxasMeasurer>(
@@ -134,7 +134,7 @@ LogicalResult KernelMeter::measure(ModuleOp module) {
   }
   if (!error.empty())
     return emitError(UnknownLoc::get(module.getContext()),
-                     "option 'ptxas-feedback': ")
+                     "option --ptxas-feedback: ")
            << error;
   return success();
 }
@@ -249,7 +249,7 @@ LogicalResult recordFigures(ukernel::PlanOp plan, const KernelMeter &meter,
 void warnOf(ukernel::PlanOp plan, ArrayRef<Objection> objections,
             const Twine &reason) {
   for (const Objection &objection : objections)
-    mlir::emitWarning(plan.getLoc(), "option 'ptxas-feedback': ")
+    mlir::emitWarning(plan.getLoc(), "option --ptxas-feedback: ")
         << reason << ": @" << plan.getSymName() << " keeps family "
         << objection.text;
 }
@@ -262,7 +262,7 @@ struct UKernelPtxasFeedbackPass
   /// Those of the pipelines that the pass runs.
   void getDependentDialects(DialectRegistry &registry) const override {
     OpPassManager backEnd(ModuleOp::getOperationName());
-    buildBackEndPipeline(backEnd, {});
+    buildBackEndPipeline(backEnd);
     backEnd.getDependentDialects(registry);
     for (const OpPassManager &pipeline : search)
       pipeline.getDependentDialects(registry);
@@ -282,7 +282,7 @@ struct UKernelPtxasFeedbackPass
     std::optional<std::string> ptxas = findPtxas();
     if (!ptxas) {
       emitError(UnknownLoc::get(&getContext()),
-                "option 'ptxas-feedback': expected a ptxas on PATH or in "
+                "option --ptxas-feedback: expected a ptxas on PATH or in "
                 "CUDA_HOME");
       return signalPassFailure();
     }

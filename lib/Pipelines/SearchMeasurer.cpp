@@ -72,7 +72,6 @@ ftuner::makeSearchMeasurer(ModuleOp module, const SearchSetup &setup,
     return makeMeasurer(setup, device);
   auto measurer = ModuleGpu::create(module, device);
   if (!measurer)
-    return llvm::createStringError("option 'measurer': " +
-                                   llvm::toString(measurer.takeError()));
+    return optionError("measurer", llvm::toString(measurer.takeError()));
   return measurer;
 }

@@ -11,6 +11,22 @@
 using namespace ftuner;
 using llvm::Twine;
 
+llvm::Error ftuner::optionError(llvm::StringRef name, const Twine &text) {
+  return llvm::createStringError("option --" + name + ": " + text);
+}
+
+llvm::StringRef ftuner::nameOf(OptionLevel level) {
+  static constexpr llvm::StringLiteral names[] = {"basic", "advanced",
+                                                  "testing"};
+  return names[static_cast<size_t>(level)];
+}
+
+llvm::StringRef ftuner::nameOf(OptionFile::Access access) {
+  static constexpr llvm::StringLiteral names[] = {"read", "write", "update",
+                                                  "command"};
+  return names[static_cast<size_t>(access)];
+}
+
 std::string ftuner::toText(const OptionValue &value) {
   if (const bool *isOn = std::get_if<bool>(&value))
     return *isOn ? "true" : "false";
@@ -55,9 +71,9 @@ static std::optional<double> numberOf(const OptionValue &value) {
 //===----------------------------------------------------------------------===//
 
 llvm::StringRef OptionDecl::typeName() const {
-  static const llvm::StringLiteral names[] = {"switch", "integer", "number",
-                                              "string"};
-  return names[defaultValue.index()];
+  static constexpr llvm::StringLiteral names[] = {"switch", "integer", "number",
+                                                  "string"};
+  return files.empty() ? llvm::StringRef(names[defaultValue.index()]) : "file";
 }
 
 std::string OptionDecl::bounds() const {
@@ -117,8 +133,7 @@ llvm::Error
 OptionDecl::check(const OptionValue &value,
                   llvm::function_ref<OptionValue(llvm::StringRef)> find) const {
   auto unexpected = [&](const Twine &noun, llvm::StringRef got) {
-    return llvm::createStringError("option '" + name + "': expected " + noun +
-                                   ", but got " + got);
+    return optionError(name, "expected " + noun + ", but got " + got);
   };
   if (value.index() != defaultValue.index())
     return unexpected(expectation(), "'" + toText(value) + "'");
@@ -150,7 +165,7 @@ static std::string helpOf(const DeclaredOption &option) {
   if (std::string bounds = decl.bounds(); !bounds.empty())
     notes.push_back(bounds);
   std::string value = toText(decl.defaultValue);
-  if (!value.empty() && !std::holds_alternative<bool>(decl.defaultValue))
+  if (!value.empty())
     notes.push_back("default: " + value);
   std::vector<std::string> names;
   for (const OptionReader &reader : option.readers)
@@ -160,6 +175,33 @@ static std::string helpOf(const DeclaredOption &option) {
     notes.push_back("read by " + llvm::join(names, ", "));
   return decl.text +
          (notes.empty() ? "" : " (" + llvm::join(notes, "; ") + ")");
+}
+
+std::string DeclaredOption::group() const {
+  if (decl->level == OptionLevel::Testing)
+    return "Testing";
+  if (!readers.front().group.empty())
+    return readers.front().group;
+  auto isReadBy = [&](llvm::StringRef kind) {
+    return llvm::any_of(readers, [&](const OptionReader &reader) {
+      return reader.kind == kind;
+    });
+  };
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
+      titles[] = {{"pipeline", "Compilation"},
+                  {"search", "Search"},
+                  {"cost model", "Cost models"}};
+  for (const auto &[kind, title] : titles)
+    if (isReadBy(kind))
+      return title.str();
+  bool isOfBaselines = !isReadBy("strategy");
+  if (readers.size() == 1)
+    return (isOfBaselines ? "Baseline '" : "Strategy '") + readers[0].name +
+           "'";
+  if (readers.size() == 2)
+    return (isOfBaselines ? "Baselines '" : "Strategies '") + readers[0].name +
+           "' and '" + readers[1].name + "'";
+  return isOfBaselines ? "Several baselines" : "Several strategies";
 }
 
 OptionDecls ftuner::joined(std::initializer_list<OptionDecls> lists) {
@@ -214,7 +256,7 @@ const DeclaredOption *OptionList::find(llvm::StringRef name) const {
 llvm::Error OptionList::check(const OptionValues &given) const {
   for (const auto &[name, value] : given)
     if (!find(name))
-      return llvm::createStringError("unknown option '" + name + "'");
+      return llvm::createStringError("unknown option --" + name);
   OptionDecls decls;
   for (const DeclaredOption &option : declared)
     decls.push_back(option.decl);
@@ -228,8 +270,7 @@ llvm::Error OptionList::checkTexts(const OptionValues &given) const {
     if (!option || !option->decl->checkText || !text)
       continue;
     if (llvm::Error error = option->decl->checkText(*text))
-      return llvm::createStringError("option '" + name +
-                                     "': " + llvm::toString(std::move(error)));
+      return optionError(name, llvm::toString(std::move(error)));
   }
   return llvm::Error::success();
 }

@@ -1,5 +1,6 @@
 //===- PassOptionList.cpp - Declared options of passes and pipelines ------===//
 #include "FTuner/Transforms/PassOptionList.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 
 using namespace ftuner;
@@ -39,6 +40,12 @@ OptionValues PassOptionList::values() const {
   for (const std::unique_ptr<PassOption> &option : options)
     values[option->ArgStr.str()] = option->getValue();
   return values;
+}
+
+bool PassOptionList::isGiven(llvm::StringRef name) const {
+  return llvm::any_of(options, [&](const std::unique_ptr<PassOption> &option) {
+    return option->ArgStr == name && option->hasValue();
+  });
 }
 
 void PassOptionList::set(const OptionValues &values) {

@@ -45,13 +45,13 @@ def compile(  # noqa: A001
         ranges: the sizes that dynamic dimensions of a model of ONNX take, by their names:
             `{"T": (1, 128)}`, or `(1, None)` without an end.
         options: those of the pipeline with underscores: `max_kernels=8`, `cost_model="sia"`, ….
-            `calibration` is a built-in name or the path of a file.
+            A file counts with its content, and a compilation that writes one is not cached.
 
     Raises:
         CompileError: the source, the device or an option is not valid; `diagnostics` says why.
         CacheError: the cache cannot be written, and `cache` is True.
         ImportError: a model of ONNX needs the packages onnx and iree-base-compiler.
-        Error: the source, the device or the calibration is a file that cannot be read.
+        Error: the source or the device is a file that cannot be read.
         TypeError: an option does not exist.
     """
     if sys.modules.get("torch") is not None:
@@ -83,9 +83,7 @@ def compile(  # noqa: A001
         {
             "source": _hash(text),
             "device": description.text,
-            "options": pipeline.arguments,
-            "calibration": pipeline.calibration and _hash(pipeline.calibration),
-            "files": compiler.hash_files(options),
+            "options": pipeline.identity,
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),
@@ -118,7 +116,6 @@ def _describe(
         "source": text.name,
         "device": description.name,
         "options": pipeline.arguments,
-        "calibration": pipeline.calibration and pipeline.calibration.name,
         "functions": [str(function.signature) for function in module.functions.values()],
     }
 

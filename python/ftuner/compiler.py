@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
-import json
 import os
 import shlex
 import shutil
 import threading
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Union
 
 from . import locations
 from .describe import descriptions, listing
+from .describe.listing import DeclaredOption, OptionFile
 from .errors import CompileError, CompileWarning, Error, did_you_mean
 from .frontend import onnx
 from .frontend.onnx import Bounds
@@ -54,10 +52,15 @@ Source = Union[str, "os.PathLike[str]", SourceText]
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the pipeline for the command line, and the calibration if they name a file."""
+    """Options of the pipeline for the command line."""
 
+    #: With absolute paths of files, since the compiler runs in a folder of its own.
     arguments: list[str]
-    calibration: SourceText | None = None
+    #: What decides the result: the arguments, in which hashes of contents take the place of the
+    #: paths of files that are read.
+    identity: list[str] = field(default_factory=list)
+    #: Names that the caller gave to files, by their absolute paths.
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_source(source: Source, ranges: Mapping[str, Bounds] | None = None) -> SourceText:
@@ -99,29 +102,14 @@ def _is_file(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class DeclaredOption:
-    """An option of the pipeline, as whoever reads it declares it."""
-
-    name: str
-    #: "switch", "integer", "number" or "string".
-    type: str
-    #: One line with bounds, default and readers.
-    help: str
-
-
-@functools.cache
 def declared_options(tool: Path) -> tuple[DeclaredOption, ...]:
     """The pipeline's options, as the compiler lists them, by name."""
-    return tuple(
-        DeclaredOption(*(str(option[key]) for key in listing.OPTION_FIELDS))
-        for option in listing.listed(tool)["options"]
-    )
+    return tuple(listing.options(tool).values())
 
 
 def pipeline_options(tool: Path) -> frozenset[str]:
     """Names of the pipeline's options."""
-    return frozenset(option.name for option in declared_options(tool))
+    return frozenset(listing.options(tool))
 
 
 def valued_options(tool: Path) -> frozenset[str]:
@@ -137,122 +125,111 @@ def read_options(
     None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
     family that failed on it are left out (`proof.verdicts`); `may_check`: what has no verdict is
-    checked first, before kernels run on the card. Raises `TypeError` for
-    options that do not exist, and `Error` for a calibration that is no built-in one and no file
-    that can be read.
+    checked first, before kernels run on the card. Raises `TypeError` for options that do not exist.
     """
-    arguments = []
-    calibration = None
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
         gates = verdicts.gates_for(device, may_check)
         given["proven_paths"] = ",".join(gates.proven) or None
         given.setdefault("failed_paths", ",".join(gates.failed) or None)
+    known = {
+        name: option
+        for name, option in listing.options(locations.tool("ftuner-translate")).items()
+        if name != "device"
+    }
+    arguments: list[str] = []
+    identity: list[str] = []
+    names: dict[str, str] = {}
     for name, value in sorted(given.items()):
         if value is None:
             continue
         flag = name.replace("_", "-")
-        known = pipeline_options(locations.tool("ftuner-translate")) - {"device"}
         if flag not in known:
-            names = sorted(option.replace("-", "_") for option in known)
-            close = did_you_mean(name, names)
+            names_known = sorted(option.replace("-", "_") for option in known)
+            close = did_you_mean(name, names_known)
             raise TypeError(
                 f"the compiler has no option {name!r}"
-                + (close or f": expected one of {', '.join(names)}")
+                + (close or f": expected one of {', '.join(names_known)}")
             )
-        if flag == "calibration" and isinstance(value, (str, os.PathLike)):
-            calibration = _read_calibration(value)
-            if calibration is not None:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        argument = decided_by = f"--{flag}={text}"
+        for file, path in _files_in(known[flag], value):
+            if file.access == "command":
+                decided_by += "".join(f" {_hash(word)}" for word in _files_of_command(path))
                 continue
-        if isinstance(value, bool):
-            value = str(value).lower()
-        elif flag in _FILES and not _is_builtin_predictor(flag, value):
-            value = _absolute(str(value), _FILES[flag])
-        arguments.append(f"--{flag}={value}")
-    return Options(arguments, calibration)
+            absolute = os.path.abspath(path)
+            names[absolute] = path
+            argument = f"--{flag}={file.prefix}{absolute}"
+            decided_by = argument if file.access == "write" else f"--{flag}={file.prefix} {_hash(path)}"
+        arguments.append(argument)
+        identity.append(decided_by)
+    return Options(arguments, identity, names)
 
 
-#: Options that name a file, behind this prefix: the compiler runs in a folder of its own.
-_FILES = {
-    "learned-model": "", "measure-log": "", "measurer": "recorded:", "save-model": "", "transfer-from": "",
-}  # fmt: skip
+def _files_in(option: DeclaredOption, value: Any) -> Iterator[tuple[OptionFile, str]]:
+    """The files, and the command lines, that a value names."""
+    if isinstance(value, str) and value in option.builtin:
+        return
+    for file in option.files:
+        path = file.path_in(os.fspath(value) if isinstance(value, os.PathLike) else str(value))
+        if path is not None:
+            yield file, path
 
 
-def _values(options: Mapping[str, Any]) -> dict[str, str]:
-    """Options that are given, as the compiler calls them."""
-    return {
-        name.replace("_", "-"): str(value) for name, value in options.items() if value is not None
-    }
+def _named_files(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Accesses and paths of the files that options name, and of the words of command lines.
+
+    Options that do not exist name none.
+    """
+    known = listing.options(locations.tool("ftuner-translate"))
+    named = []
+    for name, value in options.items():
+        option = known.get(name.replace("_", "-"))
+        if value is None or option is None or option.name == "device":
+            continue
+        for file, path in _files_in(option, value):
+            if file.access == "command":
+                named += [("read", word) for word in _files_of_command(path)]
+            else:
+                named.append((file.access, path))
+    return named
+
+
+def _files_of_command(command: str) -> list[str]:
+    """Words of a command line that are files, the program among them."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # The compiler has words for such a command.
+        return []
+    found = [shutil.which(word) if not number else word for number, word in enumerate(words)]
+    return [word for word in found if word and os.path.isfile(word)]
 
 
 def read_files(options: Mapping[str, Any]) -> list[Path]:
-    """Files whose contents decide what is compiled, beside a calibration, in order of the options.
-
-    Words of a measurer's command are files, too, where there are some of their names.
-    """
-    values = _values(options)
-    files = [
-        Path(values[name].removeprefix(prefix))
-        for name, prefix in _FILES.items()
-        if name != "save-model"
-        and values.get(name, "").startswith(prefix)
-        and values.get(name)
-        and not _is_builtin_predictor(name, values[name])
-    ]
-    measurer, _, command = values.get("measurer", "").partition(":")
-    if measurer == "command":
-        with contextlib.suppress(ValueError):  # The compiler has words for such a command.
-            words = shlex.split(command)
-            found = [shutil.which(word) if not number else word for number, word in enumerate(words)]
-            files += [Path(word) for word in found if word and os.path.isfile(word)]
-    return files
+    """Files whose contents decide what is compiled, in order of the options."""
+    return [Path(path) for access, path in _named_files(options) if access != "write"]
 
 
 def hash_files(options: Mapping[str, Any]) -> list[str]:
     """Hashes of the contents of `read_files`; empty texts for files that cannot be read."""
-    hashes = []
-    for path in read_files(options):
-        try:
-            hashes.append(hashlib.sha256(path.read_bytes()).hexdigest())
-        except OSError:
-            hashes.append("")
-    return hashes
+    return [_hash(path) for path in read_files(options)]
 
 
 def writes_files(options: Mapping[str, Any]) -> bool:
     """Returns whether a compilation with these options writes a file beside its result."""
-    values = _values(options)
-    return bool(values.get("save-model") or values.get("measure-log") and values.get("measurer"))
+    return any(access in ("write", "update") for access, _ in _named_files(options))
 
 
-def _is_builtin_predictor(flag: str, value: Any) -> bool:
-    """Whether the value is the name of a predictor that is part of the compiler, rather than a file."""
-    names = {path.stem for path in locations.find(locations.PREDICTORS).glob("*.predictor")}
-    return flag == "learned-model" and isinstance(value, str) and value in names
+def writes_anew(options: Mapping[str, Any]) -> bool:
+    """Returns whether a compilation writes a file that does not only add to what it reads."""
+    return any(access == "write" for access, _ in _named_files(options))
 
 
-def _absolute(value: str, prefix: str) -> str:
-    """The value with the path behind its prefix made absolute; as it is if it has another one."""
-    name = value.removeprefix(prefix)
-    is_file = bool(name) and value.startswith(prefix)
-    return prefix + os.path.abspath(name) if is_file else value
-
-
-def _read_calibration(calibration: str | os.PathLike[str]) -> SourceText | None:
-    """The calibration at a path; None for the name of a built-in one, and for the device's own."""
-    name = os.fspath(calibration)
-    builtin = {path.stem for path in locations.find(locations.CALIBRATIONS).glob("*.json")}
-    if isinstance(calibration, str) and name in {"", *builtin}:
-        return None
+def _hash(path: str | os.PathLike[str]) -> str:
     try:
-        return SourceText(name, Path(name).read_bytes())
-    except FileNotFoundError:
-        raise Error(
-            f"unknown calibration '{name}': expected the path of a JSON file or one of "
-            + ", ".join(sorted(builtin))
-        ) from None
-    except OSError as error:
-        raise Error(f"cannot read calibration file '{name}': {error.strerror}") from error
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:  # The compiler has words for such a file.
+        return ""
 
 
 def translate(
@@ -278,12 +255,7 @@ def translate(
         device_path.write_text(device.text, encoding="utf-8")
         command = [str(tool), f"./{path.name}", f"--device={device_path}", *options.arguments]
         command += arguments
-        names = {f"./{path.name}": source.name, str(device_path): device.origin, **(called or {})}
-        if options.calibration is not None:
-            calibration_path = Path(temporary, "calibration.json")
-            calibration_path.write_bytes(options.calibration.content)
-            command.append(f"--calibration={calibration_path}")
-            names[str(calibration_path)] = options.calibration.name
+        names = {f"./{path.name}": source.name, str(device_path): device.origin, **options.names, **(called or {})}
         with Progress(f"compiling {source.name}"):
             code, printed, words = _run(command, path.parent, Path(temporary))
         # Messages name what the caller named.

@@ -81,7 +81,7 @@
 // ERROR: ftrt_tensor_map_encode failed with code 1: kernel 'batch_0_k{{[0-9]+}}': tensor map 'lhs_map' of 8 x 3 x 2 elements at 0x{{[0-9a-f]+8}}, strides of 16, 48 bytes in the emulator: expected a tensor of a tensor map at a multiple of 16 bytes, but got
 
 // IREE: "hal.executable.export"{{.*}}sym_name = "batch_0_{{[0-9a-f]+}}_k
-// REFUSED: error: 'ukernel.workload' op expected a legal plan: family 0 (mapped {{.*}} maps): expected a family whose kernel takes no tensor maps, as the option 'tensor-maps' asks
+// REFUSED: error: 'ukernel.workload' op expected a legal plan: family 0 (mapped {{.*}} maps): expected a family whose kernel takes no tensor maps, as the option --tensor-maps asks
 
 module attributes {ukernel.symbols = {B = #ukernel.range<1 to 8>, M = #ukernel.range<1 to 64>, N = #ukernel.range<8 to 200 step 8>, K = #ukernel.range<8 to 200 step 8>}} {
   func.func @batch(%a: tensor<?x?x?xf16> {ukernel.shape = ["B", "M", "K"]}, %b: tensor<?x?x?xf16> {ukernel.shape = ["B", "K", "N"]}) -> tensor<?x?x?xf32> {

@@ -39,9 +39,9 @@
 // OFF: wgmma.mma_async
 // OFF-NOT: cp.async.bulk
 
-// VALUE: error: invalid value of option --tensor-maps: 'some': expected true or false
+// VALUE: error: option --tensor-maps: expected true or false, but got 'some'
 
-// PLANNED: expected a family whose kernel takes no tensor maps, as the option 'tensor-maps' asks
+// PLANNED: expected a family whose kernel takes no tensor maps, as the option --tensor-maps asks
 
 #lhs = affine_map<(d0, d1, d2) -> (d0, d2)>
 #rhs = affine_map<(d0, d1, d2) -> (d1, d2)>

@@ -22,7 +22,7 @@
 // FAILED-NOT: wgmma
 
 // OLDER: wgmma: expected a product of f16, bf16, tf32 or i8 on a device of compute capability 9.0, but got one of bf16 on a100
-// UNKNOWN: error: option 'paths': expected names of codegen paths ({{.*}}wgmma{{.*}}), separated by commas, but got 'hgmma'
+// UNKNOWN: error: option --paths: expected names of codegen paths ({{.*}}wgmma{{.*}}), separated by commas, but got 'hgmma'
 
 module attributes {ukernel.symbols = {T = #ukernel.range<1 to 2048>}} {
   func.func @f(%a: tensor<?x1024xbf16> {ukernel.shape = ["T", 1024]}, %b: tensor<1024x4096xbf16>) -> tensor<?x4096xf32> {

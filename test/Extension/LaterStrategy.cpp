@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "FTuner/Search/Problem/SearchStrategy.h"
 #include "FTuner/Search/Setup/StrategyRegistry.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace ftuner;
 
@@ -18,18 +19,35 @@ struct LaterOptions {
   /// Share of programs that change.
   double mutation = 0.125;
   Crossover crossover = Crossover::Uniform;
+  /// A file whose size is a statistic; empty for none.
+  std::string recipe;
 };
+
+/// Bytes of a file; 0 without one.
+double sizeOf(llvm::StringRef path) {
+  uint64_t size = 0;
+  if (!path.empty())
+    llvm::sys::fs::file_size(path, size);
+  return static_cast<double>(size);
+}
 } // namespace
 
 static const OptionTable<LaterOptions> &ownOptions() {
   using Options = LaterOptions;
   static const OptionTable<LaterOptions> table = {
-      option("population", &Options::population, "Programs of a generation")
+      option(
+          "population", &Options::population,
+          "The strategy 'later' keeps this number of programs of a generation")
           .within(1, 4096),
-      option("mutation", &Options::mutation, "Share of programs that change")
+      option("mutation", &Options::mutation,
+             "This share of programs changes in a generation")
           .within(0, 1),
-      option("crossover", &Options::crossover, "How programs are mixed",
+      option("crossover", &Options::crossover,
+             "Programs are mixed uniformly ('uniform'), or at 'points'",
              {{"uniform", Crossover::Uniform}, {"points", Crossover::Points}}),
+      option("recipe", &Options::recipe,
+             "The strategy 'later' reads its recipe from this file")
+          .file(OptionFile::Access::Read),
   };
   return table;
 }
@@ -53,6 +71,7 @@ public:
     plan->statistics.push_back({"later_mutation", own.mutation});
     plan->statistics.push_back(
         {"later_points", own.crossover == Crossover::Points ? 1.0 : 0.0});
+    plan->statistics.push_back({"later_recipe_bytes", sizeOf(own.recipe)});
     return plan;
   }
 

@@ -15,7 +15,7 @@ import json
 import harness
 from batches import Batched
 
-OPTIONS = ["--tile-rule=divisors", "--filter=paper", "--pool=exact", "--cost-model=sia", "--paths=simt"]
+OPTIONS = ["--preset=paper", "--main-axis=dynamic", "--paths=simt"]
 DEVICES = ["v100", "k80", "a100", "rtx3090", "rtx4090"]
 # Those whose architecture ptxas assembles for.
 ASSEMBLED = ["a100", "rtx3090", "rtx4090"]

@@ -89,6 +89,15 @@ def problems_of(text, options, strategy):
     return problems
 
 
+def problems_of_presets(text, presets):
+    """What the page says of presets beside what they set."""
+    said = {name: dict(part.split("=") for part in values.split())
+            for name, values in re.findall(r"\| `preset=(\w+)` \| `([^`]*)` \|", text)}
+    known = {preset["name"]: {name: as_text(value) for name, value in preset["values"].items()} for preset in presets}
+    return [f"preset '{name}': expected {known.get(name)}, but the page says {said.get(name)}"
+            for name in sorted({*said, *known}) if said.get(name) != known.get(name)]
+
+
 def statistics_of(h, rows, given):
     with tempfile.TemporaryDirectory() as folder:
         path = workloads.write(os.path.join(folder, "source.mlir"), rows)
@@ -150,6 +159,17 @@ def main():
                 found.append(f"expected a problem with {after!r} in place of {before!r}")
         return found
 
+    def presets():
+        done = h.tool("ftuner-translate", "--list-options")
+        if done.returncode != 0:
+            return [done.stderr]
+        known = json.loads(done.stdout)["presets"]
+        found = problems_of_presets(text, known)
+        for before, after in (("pool=exact", "pool=tight"), ("preset=artifact", "preset=code")):
+            if not problems_of_presets(text.replace(before, after), known):
+                found.append(f"expected a problem with {after!r} in place of {before!r}")
+        return found
+
     def counts():
         today = with_counts(h, text)
         if given.fix:
@@ -161,6 +181,7 @@ def main():
 
     for strategy, (name, _) in STRATEGIES.items():
         h.add(f"options in docs/{name}", lambda strategy=strategy: page(strategy))
+    h.add("presets in docs/paper.md", presets)
     h.add("counts in docs/paper.md", counts)
     h.add("no mode is called the paper's search", claims)
     h.finish()

@@ -8,7 +8,7 @@
 // RUN: not ftuner-translate %S/Inputs/iree-no-product.mlir --ftuner-to-iree-spec --device=h200 2>&1 | FileCheck %s --check-prefix=NOTHING
 // RUN: not ftuner-translate %s --ftuner-to-iree-spec 2>&1 | FileCheck %s --check-prefix=DEVICE
 
-// PACKED: warning: a transform spec packs no weights: option 'pack-weights' has no effect
+// PACKED: warning: a transform spec packs no weights: option --pack-weights has no effect
 
 // NOTHING: error: expected a product that a transform spec of IREE can find, but got none
 // DEVICE: error: {{.*}}device

@@ -6,7 +6,7 @@
 // RUN: ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=simt,mma 2>/dev/null | FileCheck %s --check-prefix=OFF
 // RUN: not ftuner-opt %s -split-input-file --ukernel-attach-device=device=h200 --ukernel-form-workloads=paths=row 2>&1 | FileCheck %s --check-prefix=NAME
 // OFF-NOT: ukernel.row_reduction
-// NAME: error: option 'paths': {{.*}}row
+// NAME: error: option --paths: {{.*}}row
 
 #all = affine_map<(m, r) -> (m, r)>
 #row = affine_map<(m, r) -> (m)>

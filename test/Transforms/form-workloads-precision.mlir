@@ -11,7 +11,7 @@
 // TRUNCATED-COUNT-3: precision = tf32 truncated
 // TRUNCATED-NOT: precision
 
-// UNKNOWN: expected option 'precision' to be one of f32, tf32, tf32-truncate, but got 'tf16'
+// UNKNOWN: option --precision: expected one of f32, tf32, tf32-truncate, but got 'tf16'
 
 // CHECK-LABEL: func.func @plain
 // CHECK: ukernel.workload

@@ -26,11 +26,11 @@
 // FAILED-NOT: #ukernel.wgmma
 // FAILED: paths = "simt,mma,rows", strategy = "ftuner"
 
-// NAMED-DAG: option 'proven-paths' = wgmma.fit_boxes has no effect: 'paths' names paths
-// NAMED-DAG: option 'failed-paths' = mma has no effect: 'paths' names paths
+// NAMED-DAG: option --proven-paths=wgmma.fit_boxes has no effect: 'paths' names paths
+// NAMED-DAG: option --failed-paths=mma has no effect: 'paths' names paths
 // NAMED: paths = "mma", strategy = "ftuner"
 
-// OPEN: option 'proven-paths': expected names of gates ({{.*}}wgmma.fit_boxes{{.*}}), separated by commas, but got 'simt'
+// OPEN: option --proven-paths: expected names of gates ({{.*}}wgmma.fit_boxes{{.*}}), separated by commas, but got 'simt'
 
 module attributes {ukernel.symbols = {M = #ukernel.range<1 to 40>}} {
   func.func @f(%a: tensor<?x4096xbf16> {ukernel.shape = ["M", 4096]}, %b: tensor<4096x4096xbf16>, %e: tensor<?x4096xf32>) -> tensor<?x4096xf32> {

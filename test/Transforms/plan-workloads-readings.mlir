@@ -30,10 +30,10 @@
 // PAPER: after_cross_pick =
 // PAPER: after_reduce_axis =
 
-// BANDWIDTHS: error: option 'bandwidths': expected a device with the fields 'measured_dram_gbps' and 'measured_shared_memory_gbps' for 'measured', but device 'a100' has none
-// FILTER: error: option 'filter': expected one of pareto, paper, artifact, but got 'none'
-// AXIS: error: option 'main-axis': expected one of dynamic, largest, but got 'n'
-// COUNT: error: option 'psi-count': expected 1 to {{[0-9]+}}, but got 0
+// BANDWIDTHS: error: option --bandwidths: expected a device with the fields 'measured_dram_gbps' and 'measured_shared_memory_gbps' for 'measured', but device 'a100' has none
+// FILTER: error: option --filter: expected one of pareto, paper, artifact, but got 'none'
+// AXIS: error: option --main-axis: expected one of dynamic, largest, but got 'n'
+// COUNT: error: option --psi-count: expected 1 to {{[0-9]+}}, but got 0
 func.func @f(%a: tensor<?x256xf16>, %b: tensor<256x640xf16>, %o: tensor<?x640xf32>) -> tensor<?x640xf32> {
   %0 = ukernel.workload ins(%a, %b : tensor<?x256xf16>, tensor<256x640xf16>) outs(%o : tensor<?x640xf32>)
     maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

@@ -253,6 +253,26 @@ def test_read_files_are_part_of_the_key(tmp_path: Path) -> None:
     assert ftuner.compile(MATMUL, **recorded, **given).library_path == first
     log.write_text(re.sub(r'"microseconds": *[0-9.]+', '"microseconds":5.0', log.read_text(), count=1))
     assert ftuner.compile(MATMUL, **recorded, **given).library_path != first
+    # Where it lies does not count.
+    log.rename(tmp_path / "moved.jsonl")
+    moved = {"measurer": f"recorded:{tmp_path / 'moved.jsonl'}"}
+    assert ftuner.compile(MATMUL, **moved, **given).library_path != first
+    assert len(cache.list()) == 2
+
+
+def test_written_files_are_known_by_the_table() -> None:
+    """Options that write, and those that name no file."""
+    for options in ({"save_model": "m"}, {"measure_log": "l"}):
+        assert compiler.writes_files(options)
+    for options in (
+        {"measurer": "recorded:l"}, {"measurer": "gpu"}, {"learned_model": "m"}, {"calibration": "t4"},
+        {"transfer_from": "m"}, {"save_model": None}, {"measure_log": ""}, {"max_kernels": 3},
+    ):  # fmt: skip
+        assert not compiler.writes_files(options)
+    assert compiler.read_files({"measurer": "recorded:l", "save_model": "m", "calibration": "t4"}) == [
+        Path("l")
+    ]
+    assert compiler.read_files({"calibration": Path("t4")}) == [Path("t4")]
 
 
 def test_shared_cache(

@@ -99,7 +99,7 @@ def test_command(tmp_path: Path) -> None:
         ROOT / "examples" / "dense.mlir", {"T": 8}, device=mine, bandwidths="measured"
     )
     for arguments, code, message in (
-        (["--measured", sample], 2, "option --measured needs a name or --query"),
+        (["--measured", sample], 2, "option --measured: expected a name or --query"),
         (["a100", "--measured", tmp_path / "none"], 1, "cannot read"),
         (["h200", "--measured", sample], 1, "expected measurements of 132 SMs"),
         (["h201", "--measured", sample], 1, "unknown device 'h201'"),

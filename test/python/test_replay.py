@@ -452,7 +452,7 @@ def test_wrong_predictions(source: Path, tmp_path: Path) -> None:
     fails(1, "expected one of the functions matmul, but got 'g'", *predict, "--size=T=4", "--function=g")
     fails(2, "expected a number from 1 to 1024", *predict, "--size=T=4", "--streams=0")
     for option, value in (*(("gap", value) for value in ("-1", "1e308", "inf", "nan")), ("launch-interval", "-1")):
-        fails(2, f"argument --{option}: expected microseconds from 0 to 1000000, but got '{value}'",
+        fails(2, f"option --{option}: expected microseconds from 0 to 1000000, but got '{value}'",
               *predict, "--size=T=4", f"--{option}={value}")  # fmt: skip
     fails(2, "expected different devices", *predict[:2], "--size=T=4", "--device=v100,v100")
     fails(1, "unknown device 'nope'", *predict[:2], "--size=T=4", "--device=nope,v100")

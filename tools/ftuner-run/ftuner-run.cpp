@@ -47,16 +47,18 @@ struct Options {
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> function{
       "function",
-      llvm::cl::desc("Function to run; needed where there are several"),
+      llvm::cl::desc("The program runs this function; a module with several "
+                     "needs it"),
       llvm::cl::value_desc("name"), llvm::cl::cat(category)};
   llvm::cl::list<std::string> arguments{
       "args",
-      llvm::cl::desc("An item for each argument: a tensor type such as "
+      llvm::cl::desc("Each argument has an item: a tensor type such as "
                      "53x768xf32, a number for a scalar, or TYPE@FILE.npy to "
                      "read the data. Given again, the function runs again"),
       llvm::cl::value_desc("items"), llvm::cl::cat(category)};
   llvm::cl::opt<ExecutorKind> executor{
-      "executor", llvm::cl::desc("What runs the function:"),
+      "executor",
+      llvm::cl::desc("The function is run by one of these:"),
       llvm::cl::values(
           clEnumValN(ExecutorKind::Emulator, "emulator",
                      "compiled host code, and its kernels on the CPU"),
@@ -65,67 +67,82 @@ struct Options {
           clEnumValN(ExecutorKind::Reference, "reference",
                      "upstream's lowering to loops, in f64, rounded where "
                      "the program rounds")),
-      llvm::cl::init(ExecutorKind::Emulator), llvm::cl::cat(category)};
-  llvm::cl::opt<uint64_t> seed{"seed",
-                               llvm::cl::desc("Seed of tensors without a file"),
-                               llvm::cl::init(0), llvm::cl::cat(category)};
+      llvm::cl::init(ExecutorKind::Emulator),
+      llvm::cl::Hidden,
+      llvm::cl::cat(category)};
+  llvm::cl::opt<uint64_t> seed{
+      "seed", llvm::cl::desc("Tensors without a file get data from this seed"),
+      llvm::cl::init(0), llvm::cl::cat(category)};
   llvm::cl::opt<bool> check{
-      "check", llvm::cl::desc("Compare the results with the reference"),
+      "check", llvm::cl::desc("The results are compared with the reference"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> reference{
       "reference",
-      llvm::cl::desc("With --check: the module whose function of the same name "
-                     "is the reference, such as the one that the input was "
-                     "planned or compiled from; by default the input"),
+      llvm::cl::desc(
+          "The function of the same name in this module is the "
+          "reference of --check, such as in the module that the "
+          "input was planned or compiled from; by default the input"),
       llvm::cl::value_desc("file"), llvm::cl::cat(category)};
   llvm::cl::opt<double> tolerance{
       "tolerance",
-      llvm::cl::desc("Largest relative Frobenius error that passes; by default "
-                     "1e-12 for f64, 1e-5 where f32 is on the way to the "
+      llvm::cl::desc("A result passes with at most this relative Frobenius "
+                     "error; by default 1e-12 for f64, 1e-5 where f32 is on "
+                     "the way to the "
                      "result, 0 for integers, and more where the result is "
                      "rounded to f16 (up to 2e-3) or bf16 (up to 2e-2)"),
-      llvm::cl::cat(category)};
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> saveDir{
       "save-dir",
-      llvm::cl::desc("Folder for the results: result0.npy, result1.npy, ..."),
-      llvm::cl::value_desc("folder"), llvm::cl::cat(category)};
+      llvm::cl::desc("The results go to this folder: result0.npy, result1.npy, "
+                     "..."),
+      llvm::cl::value_desc("folder"), llvm::cl::Hidden,
+      llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{
-      "json", llvm::cl::desc("Print one JSON object in one line for each run"),
+      "json", llvm::cl::desc("Each run prints one JSON object in one line"),
       llvm::cl::cat(category)};
   tool::RemarksOption remarks{category};
   llvm::cl::opt<int64_t> misalign{
       "misalign",
-      llvm::cl::desc("Move every tensor this many bytes off its alignment, "
-                     "rounded up to a multiple of its elements' size"),
-      llvm::cl::value_desc("bytes"), llvm::cl::init(0),
+      llvm::cl::desc(
+          "Every tensor moves this number of bytes off its "
+          "alignment, rounded up to a multiple of its elements' size"),
+      llvm::cl::value_desc("bytes"),
+      llvm::cl::init(0),
+      llvm::cl::Hidden,
       llvm::cl::cat(category)};
 
   llvm::cl::opt<bool> checkBounds{
       "check-bounds",
-      llvm::cl::desc("Check the address and alignment of every access"),
-      llvm::cl::cat(category)};
+      llvm::cl::desc("The emulator checks the address and alignment of every "
+                     "access"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<bool> checkRaces{
       "check-races",
-      llvm::cl::desc("Check that barriers order accesses to the same bytes"),
-      llvm::cl::cat(category)};
+      llvm::cl::desc("The emulator checks that barriers order accesses to the "
+                     "same bytes"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<EmulatorOptions::ThreadOrder> threadOrder{
-      "thread-order", llvm::cl::desc("Order in which threads run:"),
+      "thread-order",
+      llvm::cl::desc("The emulator runs threads in this order:"),
       llvm::cl::values(
           clEnumValN(EmulatorOptions::Forward, "forward", "ascending"),
           clEnumValN(EmulatorOptions::Reverse, "reverse", "descending"),
           clEnumValN(EmulatorOptions::Shuffled, "shuffled",
                      "a new order after every barrier, from the seed")),
-      llvm::cl::init(EmulatorOptions::Forward), llvm::cl::cat(category)};
+      llvm::cl::init(EmulatorOptions::Forward),
+      llvm::cl::Hidden,
+      llvm::cl::cat(category)};
   llvm::cl::opt<bool> eagerCopies{
       "eager-async-copies",
-      llvm::cl::desc("Let asynchronous copies write at once, not when they are "
+      llvm::cl::desc("Asynchronous copies write at once, not when they are "
                      "waited for"),
-      llvm::cl::cat(category)};
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<bool> counters{
       "counters",
-      llvm::cl::desc("Count accesses of memory and instructions of each "
-                     "kernel (docs/emulator.md)"),
-      llvm::cl::cat(category)};
+      llvm::cl::desc(
+          "The emulator counts accesses of memory and instructions of each "
+          "kernel (docs/emulator.md)"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
 };
 
 /// A program's run: everything between the command line and the exit code.
@@ -166,7 +183,7 @@ private:
 
 llvm::Error Runner::checkOptions() const {
   if (std::isnan(options.tolerance) || options.tolerance < 0)
-    return llvm::createStringError("expected a tolerance of at least 0");
+    return llvm::createStringError("option --tolerance: expected at least 0");
   const llvm::cl::Option *emulatorOptions[] = {
       &options.checkBounds, &options.checkRaces, &options.threadOrder,
       &options.eagerCopies, &options.counters};
@@ -184,11 +201,11 @@ llvm::Error Runner::checkOptions() const {
         "option --reference has no effect without --check");
   if (!options.saveDir.empty() && options.arguments.size() > 1)
     return llvm::createStringError(
-        "expected one --args with --save-dir, but got " +
+        "option --save-dir: expected one --args, but got " +
         llvm::Twine(options.arguments.size()));
   constexpr int64_t maxMisalignment = 256;
   if (options.misalign < 0 || options.misalign > maxMisalignment)
-    return llvm::createStringError("expected --misalign from 0 to " +
+    return llvm::createStringError("option --misalign: expected 0 to " +
                                    llvm::Twine(maxMisalignment) + ", but got " +
                                    llvm::Twine(options.misalign));
   return llvm::Error::success();
@@ -428,7 +445,7 @@ int main(int argc, char **argv) {
   Options options;
   options.program = argv[0];
   tool::PipelineCommandLine pipeline;
-  pipeline.hideOtherOptions(options.category);
+  pipeline.prepareHelp(options.category);
   if (!tool::parseCommandLine(
           argc, argv,
           "Runs a function of an MLIR file on the CPU or on a GPU\n"))

@@ -18,29 +18,35 @@ constexpr llvm::StringLiteral kRuntimeName = "libftrt.so.1";
 
 LibraryCommandLine::LibraryCommandLine(llvm::cl::OptionCategory &category)
     : emulator("emulator",
-               llvm::cl::desc("Compile the kernels for the emulator, too"),
+               llvm::cl::desc("The kernels are also compiled for the emulator"),
                llvm::cl::cat(category)),
-      cubins("cubins",
-             llvm::cl::desc("Architectures to assemble the kernels for, e.g. "
-                            "sm_90,sm_100; 'auto': the device's own, where "
-                            "ptxas is found"),
-             llvm::cl::value_desc("architecture"), llvm::cl::CommaSeparated,
-             llvm::cl::cat(category)),
+      cubins(
+          "cubins",
+          llvm::cl::desc("The kernels are assembled for these architectures, "
+                         "e.g. sm_90,sm_100; 'auto' takes the device's own "
+                         "if ptxas is found"),
+          llvm::cl::value_desc("architecture"), llvm::cl::CommaSeparated,
+          llvm::cl::cat(category)),
       header("header",
-             llvm::cl::desc("The C header; beside the library by default"),
-             llvm::cl::value_desc("file"), llvm::cl::cat(category)),
+             llvm::cl::desc(
+                 "The C header is this file, by default beside the library"),
+             llvm::cl::value_desc("file"), llvm::cl::Hidden,
+             llvm::cl::cat(category)),
       libraryName("library-name",
-                  llvm::cl::desc("A C identifier instead of the file's name: "
-                                 "the module object is NAME_module"),
-                  llvm::cl::value_desc("name"), llvm::cl::cat(category)),
+                  llvm::cl::desc("The module object is NAME_module, with a C "
+                                 "identifier instead of the file's name"),
+                  llvm::cl::value_desc("name"), llvm::cl::Hidden,
+                  llvm::cl::cat(category)),
       hostCpu("host-cpu",
-              llvm::cl::desc("Processor of the host code, by LLVM's name or "
-                             "'native'; a portable one by default"),
-              llvm::cl::value_desc("name"), llvm::cl::cat(category)),
+              llvm::cl::desc("The host code is for this processor, by LLVM's "
+                             "name or 'native', by default for a portable one"),
+              llvm::cl::value_desc("name"), llvm::cl::Hidden,
+              llvm::cl::cat(category)),
       rpath("rpath",
-            llvm::cl::desc("Where a shared library looks for libftrt.so.1, "
-                           "besides its own folder"),
-            llvm::cl::value_desc("folder"), llvm::cl::cat(category)) {}
+            llvm::cl::desc("A shared library looks for libftrt.so.1 in this "
+                           "folder, besides its own"),
+            llvm::cl::value_desc("folder"), llvm::cl::Hidden,
+            llvm::cl::cat(category)) {}
 
 llvm::Error LibraryCommandLine::expectNone(bool hasCubins) const {
   // cl::list has an operator & of its own.

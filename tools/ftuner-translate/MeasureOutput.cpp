@@ -20,13 +20,17 @@ namespace ftuner::tool {
 
 MeasureCommandLine::MeasureCommandLine(llvm::cl::OptionCategory &category)
     : log("log",
-          llvm::cl::desc("Measurements to go on from; new ones are added"),
-          llvm::cl::value_desc("file"), llvm::cl::cat(category)),
+          llvm::cl::desc(
+              "The program reuses the measurements in this file, and "
+              "adds its own"),
+          llvm::cl::value_desc("file"), llvm::cl::Hidden,
+          llvm::cl::cat(category)),
       budget("budget",
-             llvm::cl::desc("Most measurements that are made; the log's own "
-                            "are free"),
+             llvm::cl::desc(
+                 "At most this number of measurements is made; those of "
+                 "the log are free"),
              llvm::cl::init(std::numeric_limits<int64_t>::max()),
-             llvm::cl::cat(category)) {}
+             llvm::cl::Hidden, llvm::cl::cat(category)) {}
 
 llvm::Error MeasureCommandLine::expectNone() const {
   const llvm::cl::Option *options[] = {&log, &budget};

@@ -54,10 +54,11 @@ struct Options {
       llvm::cl::Positional, llvm::cl::desc("<input file>"), llvm::cl::init("-"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> output{
-      "o", llvm::cl::desc("Output file"), llvm::cl::value_desc("file"),
-      llvm::cl::init("-"), llvm::cl::cat(category)};
+      "o", llvm::cl::desc("The output goes to this file"),
+      llvm::cl::value_desc("file"), llvm::cl::init("-"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<Translation> translation{
-      llvm::cl::desc("What to write:"),
+      llvm::cl::desc("The program writes one of these:"),
       llvm::cl::values(
           clEnumValN(Translation::Ptx, "ftuner-to-ptx",
                      "One PTX module with an entry for each kernel"),
@@ -68,13 +69,13 @@ struct Options {
                      "A shared library or an object file, and its C header "
                      "(docs/libraries.md)"),
           clEnumValN(Translation::Explanation, "ftuner-explain",
-                     "Why each workload is served by the programs it is "
-                     "(docs/explain.md)"),
+                     "An explanation of why each workload gets the programs "
+                     "it gets (docs/explain.md)"),
           clEnumValN(Translation::Trees, "ftuner-trees",
-                     "Loops and statements of each launch, as learned cost "
-                     "models read them (docs/program-trees.md)"),
+                     "The loops and statements of each launch, as learned "
+                     "cost models read them (docs/program-trees.md)"),
           clEnumValN(Translation::Measurements, "ftuner-measure",
-                     "What each kernel family of the plans takes, a line of "
+                     "The time of each kernel family of the plans, a line of "
                      "JSON each (docs/measurements.md)"),
           clEnumValN(Translation::Iree, "ftuner-to-iree",
                      "A module for iree-compile that dispatches to the kernels "
@@ -86,75 +87,76 @@ struct Options {
       llvm::cl::init(Translation::None), llvm::cl::cat(category)};
   llvm::cl::opt<IreeTarget> ireeTarget{
       "iree-target",
-      llvm::cl::desc("With --ftuner-to-iree: where IREE runs the module"),
+      llvm::cl::desc("IREE runs the output of --ftuner-to-iree here"),
       llvm::cl::values(
           clEnumValN(IreeTarget::Cuda, "cuda", "On a GPU, from PTX"),
           clEnumValN(IreeTarget::Cpu, "llvm-cpu",
                      "On the CPU, where FTuner's plugin for IREE runs the "
                      "kernels in the emulator")),
-      llvm::cl::init(IreeTarget::Cuda), llvm::cl::cat(category)};
+      llvm::cl::init(IreeTarget::Cuda),
+      llvm::cl::Hidden,
+      llvm::cl::cat(category)};
   llvm::cl::opt<bool> ireeAnyAddress{
       "iree-any-address",
-      llvm::cl::desc("With --ftuner-to-iree: tensors may begin at any address "
+      llvm::cl::desc("Tensors of --ftuner-to-iree may begin at any address "
                      "of their elements, which rules faster kernels out"),
-      llvm::cl::cat(category)};
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> emulatedKernels{
       "emulated-kernels",
-      llvm::cl::desc("With --ftuner-to-iree: also a shared library of the "
-                     "kernels for the emulator"),
-      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+      llvm::cl::desc("The program also writes a shared library of the "
+                     "kernels of --ftuner-to-iree for the emulator"),
+      llvm::cl::value_desc("file"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> report{
       "report",
-      llvm::cl::desc("With --ftuner-to-iree: also what the dispatches carry, "
-                     "as JSON (docs/iree.md). With --ftuner-explain: also the "
-                     "JSON of the explanation"),
-      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+      llvm::cl::desc("The program also writes JSON to this file: what the "
+                     "dispatches of --ftuner-to-iree carry (docs/iree.md), or "
+                     "the explanation of --ftuner-explain"),
+      llvm::cl::value_desc("file"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> manifest{
       "manifest",
-      llvm::cl::desc("With --ftuner-to-ptx: also the manifest, from the same "
-                     "compilation (docs/manifest.md)"),
-      llvm::cl::value_desc("file"), llvm::cl::cat(category)};
+      llvm::cl::desc("The program also writes the manifest of the PTX of "
+                     "--ftuner-to-ptx to this file (docs/manifest.md)"),
+      llvm::cl::value_desc("file"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<bool> timing{
-      "timing", llvm::cl::desc("Add the seconds of each stage to the manifest"),
-      llvm::cl::cat(category)};
+      "timing", llvm::cl::desc("The manifest has the seconds of each stage"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::list<std::string> sizes{
       "size",
-      llvm::cl::desc("Sizes of the shape to explain or to measure, by the "
+      llvm::cl::desc("The shape to explain or to measure has these sizes, by "
                      "names of symbols or axes, e.g. T=53,N=768. A name that "
-                     "is given again begins a further shape to explain, or to "
-                     "write trees of, which "
-                     "keeps the sizes that are not"),
+                     "is given again begins another shape, which keeps the "
+                     "other sizes"),
       llvm::cl::value_desc("name=value"), llvm::cl::CommaSeparated,
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> function{
       "function",
-      llvm::cl::desc("With --ftuner-explain: the function of this C name and "
-                     "its workloads alone"),
-      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+      llvm::cl::desc("The explanation covers only the function of this C name "
+                     "and its workloads"),
+      llvm::cl::value_desc("name"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<std::string> workload{
       "workload",
       llvm::cl::desc(
-          "With --ftuner-explain: the text of this workload in full, "
-          "in place of the summary"),
-      llvm::cl::value_desc("name"), llvm::cl::cat(category)};
+          "The explanation has the text of this workload in full, in place of "
+          "the summary"),
+      llvm::cl::value_desc("name"), llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<bool> all{
       "all",
       llvm::cl::desc(
-          "With --ftuner-explain: the text of everything in full, in "
-          "place of the summary"),
-      llvm::cl::cat(category)};
+          "The explanation has the text of everything in full, in place of "
+          "the summary"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   llvm::cl::opt<bool> json{"json",
-                           llvm::cl::desc("Explain, or write trees, in JSON"),
+                           llvm::cl::desc("Explanations and trees are JSON"),
                            llvm::cl::cat(category)};
   llvm::cl::opt<bool> features{
       "features",
-      llvm::cl::desc("With --ftuner-trees --json: the numbers of each "
-                     "statement, too"),
-      llvm::cl::cat(category)};
+      llvm::cl::desc("The JSON of --ftuner-trees has the numbers of each "
+                     "statement"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   tool::RemarksOption remarks{category};
   llvm::cl::opt<bool> progress{
-      "progress", llvm::cl::desc("Say on standard error which stage begins"),
-      llvm::cl::cat(category)};
+      "progress", llvm::cl::desc("Standard error says which stage begins"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
   tool::LibraryCommandLine library{category};
   tool::MeasureCommandLine measure{category};
   /// The file of this program.
@@ -638,7 +640,7 @@ int main(int argc, char **argv) {
   tool::installErrorHandler();
   Options options;
   tool::PipelineCommandLine pipeline;
-  pipeline.hideOtherOptions(options.category);
+  pipeline.prepareHelp(options.category);
   options.programPath = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&main));
   if (!tool::parseCommandLine(argc, argv,

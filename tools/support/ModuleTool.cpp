@@ -51,9 +51,10 @@ bool RemarksParser::parse(llvm::cl::Option &option, llvm::StringRef,
 
 RemarksOption::RemarksOption(llvm::cl::OptionCategory &category)
     : opt("remarks",
-          llvm::cl::desc("Print the compiler's decisions, all or those of some "
-                         "kinds, and how many there are of each kind; with "
-                         "'summary' only how many there are"),
+          llvm::cl::desc(
+              "The compiler prints its decisions, all or those of some "
+              "kinds, and how many there are of each kind; with "
+              "'summary' only how many there are"),
           llvm::cl::value_desc("all, summary, or KIND,..."),
           llvm::cl::ValueOptional, llvm::cl::cat(category)) {}
 
@@ -266,7 +267,7 @@ OwningOpRef<ModuleOp> ModuleTool::lowerToLaunches(ModuleOp planned) {
                                 [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> result = planned.clone();
   PassManager pm(&context);
-  buildLaunchPipeline(pm, {});
+  buildLaunchPipeline(pm);
   if (failed(pm.run(*result)))
     return {};
   return result;
@@ -290,7 +291,7 @@ llvm::Error ModuleTool::compile(ModuleOp module,
   // builds verify it all.
   PassManager emission(&context), lowering(&context);
   buildFrontEndPipeline(emission, options);
-  buildEmissionPipeline(emission, options.settings());
+  buildEmissionPipeline(emission);
   buildKernelLoweringPipeline(lowering);
 #ifdef NDEBUG
   emission.enableVerifier(false);

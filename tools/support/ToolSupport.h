@@ -33,7 +33,8 @@ int fail(const llvm::Twine &message);
 int fail(llvm::Error error);
 
 /// Parses the command line into the registered options. Says what is wrong with
-/// it and returns false otherwise. `--help` and `--version` end the program.
+/// it and returns false otherwise. `--help`, `--help-all` and `--version` end
+/// the program.
 bool parseCommandLine(int argc, char **argv, llvm::StringRef overview);
 
 /// Reads a file, or standard input for `-`.
@@ -65,12 +66,17 @@ public:
   /// Registers the options. Lives as long as the command line is used.
   PipelineCommandLine();
   ~PipelineCommandLine();
-  /// Hands what the user gave to `options`, which says what is wrong with it.
+  /// Sets the options that the user gave in `options`. Returns an error for
+  /// values that are not of an option's type, and for those that the pipeline
+  /// does not take; the search checks its own.
   llvm::Error apply(FTunerOptions &options) const;
   /// Names of the options that the user gave, sorted.
   std::vector<std::string> getGiven() const;
-  /// Shows only these options and those of `category` in `--help`.
-  void hideOtherOptions(llvm::cl::OptionCategory &category) const;
+  /// Makes `--help` the program's first screen: the options of `category` that
+  /// are not hidden, and the basic ones of the pipeline. `--help-all` shows all
+  /// of `category`, and those of the pipeline by group. Options that neither
+  /// knows are in no help text. Called once, when all options are registered.
+  void prepareHelp(llvm::cl::OptionCategory &category);
 
 private:
   struct Impl;

@@ -9,16 +9,16 @@
 
 namespace ftuner {
 
-/// What the pipeline itself reads.
+/// The options that the pipeline itself reads.
 struct PipelineSettings {
+  /// Name of a preset (`optionPresets`); its values count where nobody gave
+  /// another one.
+  std::string preset = "none";
   /// Name of a built-in device, or path of a description; empty where the
   /// module has one.
   std::string device;
   /// Off by default, so that the output does not depend on installed tools.
   bool ptxasFeedback = false;
-  /// Buffers begin at addresses that every family can use: the caller's promise
-  /// (docs/abi.md).
-  bool assumeAligned = false;
   /// What products of f32 may round their factors to: a name of
   /// `FactorPrecision`. The pass that forms workloads refuses others.
   std::string precision = "f32";
@@ -27,10 +27,17 @@ struct PipelineSettings {
   bool packWeights = false;
 };
 
-/// device, ptxas-feedback, assume-aligned, precision and pack-weights.
+/// preset, device, ptxas-feedback, precision and pack-weights.
 const OptionTable<PipelineSettings> &pipelineOptions();
 /// These and all of `searchOptionList`.
 const OptionList &pipelineOptionList();
+/// Values of several options under one name, which the option `preset` sets.
+struct OptionPreset {
+  llvm::StringLiteral name;
+  OptionValues values;
+};
+/// The presets, without "none". docs/paper.md names the values of each.
+llvm::ArrayRef<OptionPreset> optionPresets();
 /// Writes that list as JSON, for other programs (docs/extending/options.md).
 void writeOptionList(llvm::raw_ostream &os);
 
@@ -39,19 +46,30 @@ void writeOptionList(llvm::raw_ostream &os);
 struct FTunerOptions : public mlir::PassPipelineOptions<FTunerOptions> {
   FTunerOptions();
 
-  PipelineSettings settings() const {
-    return pipelineOptions().read(list.values());
-  }
-  /// For `makeSearchSetup`.
+  PipelineSettings settings() const { return pipelineOptions().read(values()); }
+  /// Values for `makeSearchSetup`.
   OptionValues search() const;
+  /// Returns an error for values that the pipeline's own options do not take.
+  /// The search checks its own.
+  llvm::Error check() const;
   /// Sets an option; its name must be in the list, and the value of its type.
   void set(llvm::StringRef name, OptionValue value) {
     list.set({{name.str(), std::move(value)}});
   }
 
 private:
+  /// All values: those that were given, else those of the preset, else
+  /// defaults.
+  OptionValues values() const;
+
   PassOptionList list;
 };
+
+/// Registers a pipeline that takes these options. Help texts show the basic
+/// ones.
+void registerOptionPipeline(
+    llvm::StringRef name, llvm::StringRef text,
+    std::function<void(mlir::OpPassManager &, const FTunerOptions &)> build);
 
 /// The whole pipeline: linalg on tensors in; out comes a module with host
 /// functions on memrefs that dispatch over `ukernel.launch`, and a `gpu.module`
@@ -80,15 +98,12 @@ void buildFormationPipeline(mlir::OpPassManager &pm,
                             bool isPartial = false);
 /// From planned workloads on tensors to host functions that launch kernels,
 /// none of which is emitted yet.
-void buildLaunchPipeline(mlir::OpPassManager &pm,
-                         const PipelineSettings &settings);
+void buildLaunchPipeline(mlir::OpPassManager &pm);
 /// From planned workloads on tensors to the host functions and a `gpu.func` for
 /// every kernel that they launch, each kernel once.
-void buildEmissionPipeline(mlir::OpPassManager &pm,
-                           const PipelineSettings &settings);
+void buildEmissionPipeline(mlir::OpPassManager &pm);
 /// From planned workloads on tensors to the end.
-void buildBackEndPipeline(mlir::OpPassManager &pm,
-                          const PipelineSettings &settings);
+void buildBackEndPipeline(mlir::OpPassManager &pm);
 /// ukernel.workload on tensors to memrefs, destinations passed by the caller.
 void buildBufferizationPipeline(mlir::OpPassManager &pm);
 /// gpu.func to llvm.func with NVVM ops, for every gpu.module.

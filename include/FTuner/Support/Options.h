@@ -1,10 +1,10 @@
 //===- Options.h - Options, declared once -----------------------*- C++ -*-===//
 //
 // Whoever reads an option declares it, once: its name, a text, bounds or the
-// values that it takes, and the member that holds it, whose initializer is the
-// default. Command lines, passes, pipelines, `--help`, the listing for other
-// programs and the checks are made from the declarations, so that an option is
-// added where it is read and nowhere else:
+// values that it takes, the file that it names, and the member that holds it,
+// whose initializer is the default. Command lines, caches, passes, pipelines,
+// `--help`, the listing for other programs and the checks are made from the
+// declarations, so that an option is added where it is read and nowhere else:
 //
 //   struct Annealing {
 //     /// Programs of a generation.
@@ -14,9 +14,9 @@
 //   };
 //   static const OptionTable<Annealing> options = {
 //       option("population", &Annealing::population,
-//              "Programs of a generation").within(1, 4096),
+//              "Keeps this many programs of a generation").within(1, 4096),
 //       option("temperature", &Annealing::temperature,
-//              "Share of a worse score that is taken at first").within(0, 1)};
+//              "Takes this share of a worse score at first").within(0, 1)};
 //
 //   Annealing own = options.read(problem.options.own);
 //
@@ -32,6 +32,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <functional>
@@ -56,11 +57,50 @@ using OptionValues = std::map<std::string, OptionValue, std::less<>>;
 /// the same to the last bit.
 std::string toText(const OptionValue &value);
 
-/// Declaration of an option, which help, parsers and checks read.
+/// Returns an error about an option, in the form that all of them have: "option
+/// --NAME: text", with a text such as "expected 1 to 24, but got 0".
+llvm::Error optionError(llvm::StringRef name, const llvm::Twine &text);
+
+/// Where help texts show an option.
+enum class OptionLevel {
+  /// On the first screen (`--help`).
+  Basic,
+  /// Behind `--help-all`, with the others of its group.
+  Advanced,
+  /// Behind `--help-hidden` only: an option that tests and studies set.
+  Testing
+};
+
+/// The name of a level in the listing: "basic", "advanced", "testing".
+llvm::StringRef nameOf(OptionLevel level);
+
+/// A file that the value of an option may name. Command lines of other programs
+/// make its path absolute, and caches of results depend on its content.
+struct OptionFile {
+  enum class Access {
+    /// The file is read.
+    Read,
+    /// The file is written anew.
+    Write,
+    /// The file is read where it exists, and added to.
+    Update,
+    /// A command line is run: the files among its words decide its results.
+    Command
+  };
+  /// The text before the path, such as "recorded:"; empty for a bare path.
+  std::string prefix;
+  Access access = Access::Read;
+};
+
+/// The name of an access in the listing: "read", "write", "update", "command".
+llvm::StringRef nameOf(OptionFile::Access access);
+
+/// The declaration of an option, as all that show, read or check it need it.
 struct OptionDecl {
-  /// On the command line: lower-case words joined by '-'.
+  /// Name on the command line: lower-case words joined by '-'.
   std::string name;
-  /// The text for `--help`: no full stop, no default and no bounds.
+  /// A sentence for `--help` that stands for itself, without full stop, default
+  /// and bounds.
   std::string text;
   OptionValue defaultValue;
   /// Bounds of a number, included. Whole numbers have bounds below 2^53.
@@ -73,8 +113,14 @@ struct OptionDecl {
   /// Further checks of a text, e.g. that it names a file. Called once, before
   /// the value is used; the error need not name the option.
   std::function<llvm::Error(llvm::StringRef)> checkText;
+  OptionLevel level = OptionLevel::Advanced;
+  /// Files that a text may name; empty if it names none.
+  std::vector<OptionFile> files;
+  /// Returns the texts that name something built in where a file may stand;
+  /// null if there are none.
+  std::function<std::vector<std::string>()> builtinNames;
 
-  /// "switch", "integer", "number" or "string".
+  /// "switch", "integer", "number", "file" or "string".
   llvm::StringRef typeName() const;
   /// Bounds or values in words, "1 to 1024"; empty if there are none.
   std::string bounds() const;
@@ -131,6 +177,26 @@ struct BoundOption {
   }
   BoundOption checkedBy(std::function<llvm::Error(llvm::StringRef)> check) && {
     decl.checkText = std::move(check);
+    return std::move(*this);
+  }
+  /// Shows the option on the first screen of help texts.
+  BoundOption basic() && {
+    decl.level = OptionLevel::Basic;
+    return std::move(*this);
+  }
+  /// Hides the option from users.
+  BoundOption testing() && {
+    decl.level = OptionLevel::Testing;
+    return std::move(*this);
+  }
+  /// The value may be the path of a file, behind a prefix if there is one.
+  BoundOption file(OptionFile::Access access, llvm::StringRef prefix = "") && {
+    decl.files.push_back({prefix.str(), access});
+    return std::move(*this);
+  }
+  /// The value may also be one of these names.
+  BoundOption orBuiltin(std::function<std::vector<std::string>()> names) && {
+    decl.builtinNames = std::move(names);
     return std::move(*this);
   }
 };
@@ -231,6 +297,8 @@ struct OptionReader {
   std::string kind;
   /// Name of the strategy or cost model; empty where the kind has one member.
   std::string name;
+  /// Title of the options in help texts, where the kind has several groups.
+  std::string group = "";
 };
 
 /// An option and all that read it.
@@ -239,6 +307,12 @@ struct DeclaredOption {
   std::vector<OptionReader> readers;
   /// One line for `--help`: the text, bounds, default and readers.
   std::string help;
+
+  /// Title of the options that help texts show together. It follows from the
+  /// readers: "Compilation", "Search", "Cost models", "Strategy 'ftuner'",
+  /// "Several strategies", "Baselines 'roller' and 'gensor'", or the group
+  /// that the first reader has; "Testing" for options of that level.
+  std::string group() const;
 };
 
 /// Options by name, each once, in the order in which they were added.

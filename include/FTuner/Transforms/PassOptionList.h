@@ -62,8 +62,10 @@ public:
     return list;
   }
 
-  /// All values, those that nobody gave too.
+  /// All values, also those that nobody gave.
   OptionValues values() const;
+  /// Returns whether somebody gave the option a value.
+  bool isGiven(llvm::StringRef name) const;
   /// Sets the options that are in the list and leaves out other names.
   void set(const OptionValues &values);
 

@@ -60,10 +60,10 @@ static const OptionTable<StrategyOptions> &ownOptions() {
   using Options = StrategyOptions;
   static const OptionTable<StrategyOptions> table = {
       option("dietcode-mode", &Options::mode,
-             "Search of 'dietcode' for all shapes together, or as its peers "
-             "do: a search 'per-shape'; the kernel of the 'largest' one for "
-             "all, also with 'loop-partitioning' or 'global-padding'; or one "
-             "kernel a 'bucket'",
+             "The strategy 'dietcode' searches for all shapes together "
+             "('joint'), or as its peers do: once a shape ('per-shape'), with "
+             "the kernel of the 'largest' one for all, also by "
+             "'loop-partitioning' or 'global-padding', or once a 'bucket'",
              {{"joint", DietCodeMode::Joint},
               {"per-shape", DietCodeMode::PerShape},
               {"largest", DietCodeMode::Largest},
@@ -71,85 +71,96 @@ static const OptionTable<StrategyOptions> &ownOptions() {
               {"bucket", DietCodeMode::Bucket},
               {"global-padding", DietCodeMode::GlobalPadding}}),
       option("buckets", &Options::buckets,
-             "Buckets of equal width that 'bucket' cuts the main axis into, at "
-             "most")
+             "The mode 'bucket' cuts the main axis into at most this number of "
+             "buckets of equal width")
           .within(1, 256),
       option("transfer-from", &Options::transferFrom,
-             "File of a learned model, of another device, that 'dietcode' goes "
-             "on from")
+             "The strategy 'dietcode' goes on from the learned model of "
+             "another device in this file")
+          .file(OptionFile::Access::Read)
           .checkedBy(checkLearnedModel),
       option("save-model", &Options::saveModel,
-             "File that what 'dietcode' learned is written to"),
+             "The strategy 'dietcode' writes the model that it learned to this "
+             "file")
+          .file(OptionFile::Access::Write),
       option("instances", &Options::instances,
-             "Sizes of the main axis that 'dietcode' searches for together")
+             "The strategy 'dietcode' searches for this number of sizes of the "
+             "main axis together")
           .within(1, 256),
       option("instance-sizes", &Options::instanceSizes,
-             "These sizes in place of 'instances', with commas between")
+             "The strategy 'dietcode' searches for these sizes, separated by "
+             "commas, in place of those of 'instances'")
           .checkedBy([](llvm::StringRef text) {
             return text.empty() ? llvm::Error::success()
                                 : parseSizes(text).takeError();
           }),
       option("trials", static_cast<int64_t Options::*>(&Options::trials),
-             "Micro-kernels that are measured, or taken as if they were")
+             "The strategy 'dietcode' measures this number of micro-kernels, "
+             "or predicts them in place of a measurement")
           .within(1, 1'000'000),
       option("dietcode-seed", static_cast<int64_t Options::*>(&Options::seed),
-             "Seed of the search")
+             "The search of 'dietcode' begins with this seed")
           .within(0, 1'000'000),
       option("measure-at",
              static_cast<MeasureAt Options::*>(&Options::measureAt),
-             "Where a micro-kernel is measured: at full 'waves' of blocks, or "
-             "at the 'instance' that it loses least of",
-             {{"waves", MeasureAt::Waves}, {"instance", MeasureAt::Instance}}),
+             "A micro-kernel is measured at full 'waves' of blocks, or at the "
+             "'instance' that it loses least of",
+             {{"waves", MeasureAt::Waves}, {"instance", MeasureAt::Instance}})
+          .testing(),
       option(
           "throughput-model",
           static_cast<ThroughputModel Options::*>(&Options::model),
-          "What predicts micro-kernels between measurements: boosted "
-          "'trees', or 'none'",
+          "Boosted 'trees' predict micro-kernels between measurements, or "
+          "nothing does ('none')",
           {{"trees", ThroughputModel::Trees}, {"none", ThroughputModel::None}}),
       option("occupancy-form",
              static_cast<OccupancyForm Options::*>(&Options::occupancy),
-             "Loss by a ragged last wave: 'linear' with a measured "
-             "coefficient, the artifact's 'hyperbolic', the 'share' of busy "
-             "SMs, or 'off'",
+             "A ragged last wave loses throughput in a 'linear' way with a "
+             "measured coefficient, in the artifact's 'hyperbolic' way, by the "
+             "'share' of busy SMs, or not at all ('off')",
              {{"linear", OccupancyForm::Linear},
               {"hyperbolic", OccupancyForm::Hyperbolic},
               {"share", OccupancyForm::Share},
               {"off", OccupancyForm::Off}}),
       option("pad-term", static_cast<bool Options::*>(&Options::padding),
-             "Whether padding lowers the predicted throughput"),
+             "Padding lowers the predicted throughput of 'dietcode'"),
       option("pad-reduce", static_cast<bool Options::*>(&Options::padReduce),
-             "Whether padding of the reduce axis does"),
+             "Padding of the reduce axis lowers the predicted throughput of "
+             "'dietcode'")
+          .testing(),
       option("perfect-tiles",
              static_cast<bool Options::*>(&Options::perfectTiles),
-             "Whether tiles are divisors of the largest extents, where these "
-             "have some"),
+             "Tiles of 'dietcode' are divisors of the largest extents, where "
+             "these have some"),
       option("mutate-threads",
              static_cast<bool Options::*>(&Options::mutateThreads),
-             "Whether mutations change threads"),
+             "Mutations of 'dietcode' change threads")
+          .testing(),
       option("vote-tolerance",
              static_cast<double Options::*>(&Options::tolerance),
-             "Share by which a measured program may be slower than predicted "
-             "before it counts as a vote that was made again")
+             "A vote is made again if the measured program is slower than "
+             "predicted by more than this share")
+          .testing()
           .within(0, 10),
       option(
           "fitness", static_cast<Fitness Options::*>(&Options::fitness),
-          "What the evolution looks for: cost over that of each shape's "
-          "best so far ('relative'), or throughput ('absolute')",
+          "The evolution of 'dietcode' seeks a cost 'relative' to each shape's "
+          "best so far, or 'absolute' throughput",
           {{"relative", Fitness::Relative}, {"absolute", Fitness::Absolute}}),
       option("votes", static_cast<Votes Options::*>(&Options::votes),
-             "Micro-kernels that a size votes for: its n 'best', or all that "
-             "are 'near' its best; so many that few cover all sizes",
+             "A size votes for its n 'best' micro-kernels, or for all that are "
+             "'near' its best; few of them cover all sizes",
              {{"near", Votes::Near}, {"best", Votes::Best}}),
       option(
           "vote-sizes", static_cast<VoteSizes Options::*>(&Options::voteSizes),
-          "Which sizes vote for micro-kernels: all of the 'range', or the "
+          "All sizes of the 'range' vote for micro-kernels, or only the "
           "'instances' that were searched for",
           {{"range", VoteSizes::Range}, {"instances", VoteSizes::Instances}}),
-      option(
-          "vote-dispatch", &Options::dispatch,
-          "Which sizes a micro-kernel serves: by a decision 'tree' over "
-          "votes, or by the 'planner' of all strategies",
-          {{"tree", VoteDispatch::Tree}, {"planner", VoteDispatch::Planner}}),
+      option("vote-dispatch", &Options::dispatch,
+             "A decision 'tree' over the votes dispatches sizes to "
+             "micro-kernels, or the 'planner' of all strategies does",
+             {{"tree", VoteDispatch::Tree}, {"planner", VoteDispatch::Planner}})
+          .testing(),
   };
   return table;
 }
@@ -193,7 +204,7 @@ remarkOnNamedSizes(const Workload &workload, const StrategyOptions &own) {
   llvm::Expected<std::vector<SizeSample>> named = namedSizes(axis, own);
   if (!named)
     return named.takeError();
-  std::string start = "option 'instance-sizes': axis '" + axis.name + "' ";
+  std::string start = "option --instance-sizes: axis '" + axis.name + "' ";
   if (!axis.isDynamic())
     return start + "is fixed";
   if (named->empty())

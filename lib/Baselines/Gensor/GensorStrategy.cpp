@@ -44,34 +44,36 @@ static const OptionTable<WalkOptions> &ownOptions() {
   using Options = WalkOptions;
   static const OptionTable<WalkOptions> table = {
       option("walks", &Options::walks,
-             "Independent walks of 'gensor' for each shape")
+             "The strategy 'gensor' takes this number of independent walks for "
+             "each shape")
           .within(1, 4096),
       option("gensor-back", static_cast<double Options::*>(&Options::back),
-             "Benefit of undoing a step over that of the step; 0: walks never "
-             "go back")
+             "A walk undoes a step with this share of the step's own benefit; "
+             "at 0 walks never go back")
           .within(0, 1),
-      option("gensor-seed", &Options::seed, "Seed of the walks")
+      option("gensor-seed", &Options::seed,
+             "The walks of 'gensor' begin with this seed")
           .within(0, 1'000'000),
       option("virtual-threads", &Options::hasVirtualThreads,
-             "Whether walks set virtual threads; without, strips of a thread "
-             "are the path's own"),
+             "Walks set virtual threads; otherwise the strips of a thread are "
+             "the path's own"),
       option("gensor-policy",
              static_cast<GensorPolicy Options::*>(&Options::policy),
-             "How an action is chosen: drawn by 'roulette', or the likeliest "
-             "('greedy')",
+             "A walk draws its next action by 'roulette', or takes the "
+             "likeliest one ('greedy')",
              {{"roulette", GensorPolicy::Roulette},
-              {"greedy", GensorPolicy::Greedy}}),
+              {"greedy", GensorPolicy::Greedy}})
+          .testing(),
       option("gensor-strips", &Options::strips,
-             "Strips of a result's program: those of the 'walk', or of these "
-             "and the path's own the ones that the cost model prefers "
-             "('priced')",
+             "A result's program has the strips of the 'walk', or those of the "
+             "walk and of the path that the cost model prefers ('priced')",
              {{"walk", StripChoice::Walk}, {"priced", StripChoice::Priced}}),
       option("scale-out", &Options::scalesOut,
-             "Whether results with fewer blocks than SMs are also halved, and "
-             "blocks may have fewer than 128 threads"),
+             "Results with fewer blocks than SMs are also halved, and blocks "
+             "may have fewer than 128 threads"),
       option("walk-reduce", &Options::walksReduce,
-             "Whether the k tile is an axis of walks, whose traffic is then "
-             "counted in sectors of 32 bytes"),
+             "The k tile is an axis of walks; traffic is then counted in "
+             "sectors of 32 bytes"),
   };
   return table;
 }

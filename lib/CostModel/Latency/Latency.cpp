@@ -526,9 +526,12 @@ struct LatencyOptions {
 static const OptionTable<LatencyOptions> &ownOptions() {
   static const OptionTable<LatencyOptions> table = {
       option("calibration", &LatencyOptions::calibration,
-             "Constants of the cost model 'latency': a built-in name such as "
-             "'global', or a path; '': the device's own, that of its die, or "
-             "the global ones"),
+             "The cost model 'latency' takes its constants from a built-in "
+             "calibration, such as 'global', or from a file; without one, the "
+             "device's own, that of its die, or the global one counts")
+          .file(OptionFile::Access::Read)
+          .orBuiltin(builtinCalibrationNames)
+          .basic(),
   };
   return table;
 }
@@ -540,8 +543,7 @@ ftuner::givenCalibration(const OptionValues &given) {
     return std::nullopt;
   llvm::Expected<Calibration> calibration = loadCalibration(name);
   if (!calibration)
-    return llvm::createStringError("option 'calibration': " +
-                                   llvm::toString(calibration.takeError()));
+    return optionError("calibration", llvm::toString(calibration.takeError()));
   return *calibration;
 }
 

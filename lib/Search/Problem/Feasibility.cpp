@@ -31,7 +31,7 @@ llvm::Error ftuner::checkKernel(const SearchProblem &problem,
   if (!problem.options.tensorMaps &&
       !path.tensorMaps(problem.workload, family, /*part=*/0).empty())
     return makeError("expected a family whose kernel takes no tensor maps, as "
-                     "the option 'tensor-maps' asks");
+                     "the option --tensor-maps asks");
   KernelResources needs = path.resources(problem.workload, family);
   if (needs.threads < 1 || needs.threads > device.maxThreadsPerBlock)
     return makeError("expected 1 to " + Twine(device.maxThreadsPerBlock) +

@@ -42,34 +42,43 @@ const OptionTable<MeasureOptions> &ftuner::measureOptions() {
   using Options = MeasureOptions;
   static const OptionTable<MeasureOptions> table = {
       option("measure-top", &Options::top,
-             "Best programs of each sampled shape that are measured; the "
-             "measured times rank them again")
+             "This number of best programs of each sampled shape is measured; "
+             "the measured times rank them again")
+          .basic()
           .within(0, maxPrograms),
       option("measure", &Options::set,
-             "Programs that are measured beside those: 'none', or 'filter', "
-             "all that the strategy ranks for a shape",
+             "Besides the programs of 'measure-top', no program is measured "
+             "('none'), or every one that the strategy ranks for a shape "
+             "('filter')",
              {{"none", MeasuredSet::None}, {"filter", MeasuredSet::Filter}}),
-      option("measurer", &Options::measurer,
-             "Who measures: 'gpu', 'recorded:FILE', a log of measurements, "
-             "'command:CMD', a command line that is run for each program, or "
-             "'model:NAME', a cost model that stands in")
+      option(
+          "measurer", &Options::measurer,
+          "Programs are timed on the GPU ('gpu'), by a log of measurements "
+          "('recorded:FILE'), by a command line that is run for each program "
+          "('command:CMD'), or by a cost model that stands in ('model:NAME')")
+          .file(OptionFile::Access::Read, "recorded:")
+          .file(OptionFile::Access::Command, "command:")
+          .basic()
           .checkedBy(checkMeasurerName),
       option("measure-budget", &Options::budget,
-             "Most programs that are measured for a workload, with those that "
-             "the log knows")
+             "At most this number of programs is measured for a workload, "
+             "including those that the log knows")
           .within(0, maxBudget),
-      option("measure-log", &Options::log,
-             "File of measurements that the search goes on from and adds to"),
-      option("measure-unsure", &Options::unsure,
-             "Measure only shapes where the cost model's confidence in its "
-             "choice is below this; 0: all")
-          .within(0, 1),
       option(
-          "measure-memory", &Options::memoryMib,
-          "Most MiB of the operands of a shape that is measured; 0: no limit")
+          "measure-log", &Options::log,
+          "The search reuses the measurements in this file, and adds its own")
+          .file(OptionFile::Access::Update),
+      option("measure-unsure", &Options::unsure,
+             "Only shapes are measured where the cost model's confidence in "
+             "its choice is below this number; 0 measures all")
+          .within(0, 1),
+      option("measure-memory", &Options::memoryMib,
+             "A shape is not measured if its operands take more MiB than this; "
+             "0 sets no limit")
           .within(0, maxMib),
       option("measure-seconds", &Options::commandSeconds,
-             "Time limit of the measurer's command for one program")
+             "The measurer's command may take this number of seconds for one "
+             "program")
           .within(1, maxSeconds),
   };
   return table;
@@ -79,11 +88,11 @@ llvm::Error MeasureOptions::checkMeasurer() const {
   if (!isOn())
     return llvm::Error::success();
   if (measurer.empty())
-    return llvm::createStringError("option 'measurer': expected who measures "
+    return llvm::createStringError("option --measurer: expected who measures "
                                    "what 'measure-top' or 'measure' asks for");
   if (llvm::is_contained({"ptxas", "log"}, measurer))
     return llvm::createStringError(
-        "option 'measurer': expected a measurer of times" +
+        "option --measurer: expected a measurer of times" +
         llvm::StringRef(byStrategy ? "" : " for 'measure-top' or 'measure'") +
         ", but got '" + measurer + "'");
   return llvm::Error::success();
@@ -98,7 +107,7 @@ ftuner::unreadMeasureOptions(const OptionValues &given,
   for (const OptionDecl *decl : measureOptions().decls()) {
     auto value = given.find(decl->name);
     if (value != given.end() && value->second != decl->defaultValue)
-      lines.push_back("option '" + decl->name + "' = " + toText(value->second) +
+      lines.push_back("option --" + decl->name + "=" + toText(value->second) +
                       " has no effect without 'measure-top' or 'measure'");
   }
   return lines;

@@ -13,16 +13,19 @@ static constexpr int64_t maxBlocksOfSm = 1024;
 const OptionTable<SearchOptions> &ftuner::commonOptions() {
   using Options = SearchOptions;
   static const OptionTable<SearchOptions> table = {
-      option("top-k", &Options::topK, "Programs kept for each shape")
+      option("top-k", &Options::topK,
+             "The plan keeps this number of programs for each shape")
           .within(1, maxPrograms),
       option("max-kernels", &Options::maxKernels,
-             "Most kernel families of one workload")
+             "A workload has at most this number of kernel families")
+          .basic()
           .within(1, maxFamilies),
       option("least-gain", &Options::minGain,
-             "Least share of the mean time that a kernel family must save")
+             "A kernel family joins the plan only if it saves at least this "
+             "share of the mean time")
           .within(0, 1),
       option("tensor-maps", &Options::tensorMaps,
-             "Whether kernels may take tensor maps, which their hosts encode"),
+             "Kernels may take tensor maps, which their hosts encode"),
   };
   return table;
 }
@@ -32,8 +35,8 @@ const OptionTable<SearchOptions> &ftuner::tileRuleOptions() {
   static const OptionTable<SearchOptions> table = {
       option(
           "tile-rule", &Options::tileRule,
-          "Tiles: 'divisors' of the range's extents, or 'aligned', with "
-          "more that suit the device",
+          "Tile sizes are 'divisors' of the range's extents, or also sizes "
+          "that suit the device ('aligned')",
           {{"divisors", TileRule::Divisors}, {"aligned", TileRule::Aligned}}),
   };
   return table;
@@ -43,30 +46,28 @@ const OptionTable<SearchOptions> &ftuner::candidateOptions() {
   using Options = SearchOptions;
   static const OptionTable<SearchOptions> table = {
       option("pool", &Options::pool,
-             "Programs of a shape: 'exact' partitions ranked by score alone, "
-             "'tight' ones, which pad less than a row of threads, or of a "
-             "'single' uKernel",
+             "A shape's programs are exact partitions ranked only by score "
+             "('exact'), may also pad less than a row of threads ('tight'), or "
+             "have one uKernel ('single')",
              {{"exact", ProgramPool::Exact},
               {"tight", ProgramPool::Tight},
               {"single", ProgramPool::Single}}),
-      option(
-          "main-axis", &Options::mainAxis,
-          "Axis along which two uKernels are combined: the largest 'dynamic' "
-          "space axis, or the 'largest', batch and static ones included; a "
-          "path that cannot combine along it has programs of one uKernel",
-          {{"dynamic", MainAxis::Dynamic}, {"largest", MainAxis::Largest}}),
+      option("main-axis", &Options::mainAxis,
+             "Two uKernels are combined along the largest 'dynamic' space "
+             "axis, or along the 'largest' of all space axes, batch and static "
+             "ones included; a path that cannot combine along it has programs "
+             "of one uKernel",
+             {{"dynamic", MainAxis::Dynamic}, {"largest", MainAxis::Largest}}),
       option("batch-tiles", &Options::batchTiles,
-             "Whether blocks of products may compute several elements of batch "
-             "axes"),
-      option(
-          "split-k", &Options::splitK,
-          "Whether kernels of products with few blocks may split k into "
-          "slices, which a second kernel adds up, and those of few long rows "
-          "a row, where the cost model predicts that to be faster"),
+             "Blocks of products may compute several elements of batch axes"),
+      option("split-k", &Options::splitK,
+             "Kernels with few blocks may split the reduction (k of a product, "
+             "long rows) into slices, which a second kernel adds up, if the "
+             "cost model predicts a gain")
+          .basic(),
       option("sliced-k", &Options::slicedK,
-             "Whether threads of a block may share out the steps along k of "
-             "products with few blocks, where the cost model predicts that to "
-             "be faster"),
+             "Threads of a block may divide the steps along k of products with "
+             "few blocks, if the cost model predicts a gain"),
   };
   return table;
 }
@@ -75,7 +76,8 @@ const OptionTable<SearchOptions> &ftuner::zetaOptions() {
   using Options = SearchOptions;
   static const OptionTable<SearchOptions> table = {
       option("zeta", &Options::zeta,
-             "Active blocks for each SM in SetBound; 0: the device's")
+             "SetBound allows this number of active blocks on an SM; 0 takes "
+             "the device's default")
           .within(0, maxBlocksOfSm),
   };
   return table;

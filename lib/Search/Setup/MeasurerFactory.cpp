@@ -9,7 +9,7 @@
 using namespace ftuner;
 
 static llvm::Error makeError(const llvm::Twine &text) {
-  return llvm::createStringError("option 'measurer': " + text);
+  return llvm::createStringError("option --measurer: " + text);
 }
 
 static llvm::Expected<std::unique_ptr<Measurer>>

@@ -69,28 +69,31 @@ llvm::Expected<ChosenPaths> ftuner::readPaths(const SearchChoice &choice) {
 
 const OptionTable<SearchChoice> &ftuner::searchChoiceOptions() {
   static const OptionTable<SearchChoice> table = {
-      option("strategy", &SearchChoice::strategy, "Search strategy")
+      option("strategy", &SearchChoice::strategy,
+             "The strategy plans the kernels of each workload")
+          .basic()
           .oneOf(itemNames(searchStrategies())),
       option("cost-model", &SearchChoice::costModel,
-             "Cost model that ranks programs")
+             "The cost model ranks programs")
+          .basic()
           .oneOf(itemNames(costModels())),
       option("paths", &SearchChoice::paths,
-             "Codegen paths whose families compete, separated by commas, or "
-             "'auto': all but the gated families, and those of 'proven-paths'")
+             "These codegen paths compete, separated by commas; with 'auto' "
+             "all paths do except gated families, which join if 'proven-paths' "
+             "names them")
+          .basic()
           .checkedBy([](llvm::StringRef names) {
             return parsePaths(names).takeError();
           }),
-      option(
-          "proven-paths", &SearchChoice::provenPaths,
-          "Gates that are open with 'auto', separated by commas: those whose "
-          "families 'ftuner check-gpu' proved on the card")
+      option("proven-paths", &SearchChoice::provenPaths,
+             "These gates are open with 'auto', separated by commas: 'ftuner "
+             "check-gpu' proved their families on the card")
           .checkedBy([](llvm::StringRef names) {
             return parseGates(names).takeError();
           }),
       option("failed-paths", &SearchChoice::failedPaths,
-             "Codegen paths and gates that 'auto' leaves out, separated by "
-             "commas: "
-             "those with families that failed on the card")
+             "These codegen paths and gates are left out of 'auto', separated "
+             "by commas: they have families that failed on the card")
           .checkedBy([](llvm::StringRef names) {
             return parseFailedPaths(names).takeError();
           }),
@@ -103,7 +106,7 @@ const OptionList &ftuner::searchOptionList() {
     OptionList list;
     list.add({"search", ""}, searchChoiceOptions().decls());
     list.add({"search", ""}, commonOptions().decls());
-    list.add({"search", ""}, measureOptions().decls());
+    list.add({"search", "", "Measurement"}, measureOptions().decls());
     for (const SearchStrategy *strategy : searchStrategies()) {
       bool isBaseline = llvm::is_contained(baselines(), strategy);
       list.add({isBaseline ? "baseline" : "strategy", strategy->name().str()},

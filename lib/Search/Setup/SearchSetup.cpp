@@ -33,12 +33,12 @@ static std::vector<std::string> unreadOptions(const OptionValues &given,
       continue;
     auto names = llvm::map_range(
         option.readers, [](const OptionReader &reader) { return reader.name; });
-    lines.push_back(
-        ("option '" + option.decl->name + "' = " + toText(value->second) +
-         " has no effect: it is read by " + llvm::join(names, ", ") +
-         ", but not by strategy '" + setup.strategy->name() +
-         "' with cost model '" + setup.costModel->name() + "'")
-            .str());
+    lines.push_back(("option --" + option.decl->name + "=" +
+                     toText(value->second) + " has no effect: it is read by " +
+                     llvm::join(names, ", ") + ", but not by strategy '" +
+                     setup.strategy->name() + "' with cost model '" +
+                     setup.costModel->name() + "'")
+                        .str());
   }
   return lines;
 }
@@ -98,14 +98,14 @@ llvm::Expected<SearchSetup> ftuner::makeSearchSetup(const OptionValues &given) {
           value != given.end() &&
           value->second != searchOptionList().find(name)->decl->defaultValue)
         setup.unread.push_back(
-            (llvm::Twine("option '") + name + "' = " + toText(value->second) +
+            (llvm::Twine("option --") + name + "=" + toText(value->second) +
              " has no effect: strategy '" + setup.strategy->name() +
              "' chooses itself what it measures")
                 .str());
   for (auto [name, value] : {std::pair("proven-paths", &choice.provenPaths),
                              {"failed-paths", &choice.failedPaths}})
     if (choice.paths != kAutoPaths && !value->empty())
-      setup.unread.push_back((llvm::Twine("option '") + name + "' = " + *value +
+      setup.unread.push_back((llvm::Twine("option --") + name + "=" + *value +
                               " has no effect: 'paths' names paths")
                                  .str());
   return setup;

@@ -16,44 +16,51 @@ const OptionTable<FilterOptions> &ftuner::filterOptions() {
   using Options = FilterOptions;
   static const OptionTable<FilterOptions> table = {
       option("filter", &Options::reading,
-             "Reading of the filter: algorithm 1 as in the 'paper', with our "
-             "'pareto' fronts, or the stages and the ranking of the authors' "
+             "The filter follows algorithm 1 of the 'paper', adds 'pareto' "
+             "fronts to it, or runs the stages and the ranking of the authors' "
              "'artifact'",
              {{"pareto", FilterReading::Pareto},
               {"paper", FilterReading::Paper},
               {"artifact", FilterReading::Artifact}}),
-      option("epsilon-min", &Options::epsilonMin, "Least padding threshold")
+      option("epsilon-min", &Options::epsilonMin,
+             "The padding threshold begins at this value")
           .within(0, 1),
-      option("epsilon-max", &Options::epsilonMax, "Largest padding threshold")
+      option("epsilon-max", &Options::epsilonMax,
+             "The padding threshold ends at this value")
           .within(0, 1)
           .atLeast("epsilon-min"),
       option("epsilon-step", &Options::epsilonStep,
-             "Stride of the padding threshold")
+             "The padding threshold moves by this stride")
           .within(minStep, 1),
-      option("lambda-max", &Options::lambdaMax, "Largest occupancy threshold")
+      option("lambda-max", &Options::lambdaMax,
+             "The occupancy threshold begins at this value")
           .within(0, 1),
-      option("lambda-min", &Options::lambdaMin, "Least occupancy threshold")
+      option("lambda-min", &Options::lambdaMin,
+             "The occupancy threshold ends at this value")
           .within(0, 1)
           .atMost("lambda-max"),
       option("lambda-step", &Options::lambdaStep,
-             "Stride of the occupancy threshold")
+             "The occupancy threshold moves by this stride")
           .within(minStep, 1),
       option("psi", &Options::psi,
-             "Least share of a shape's best compute-to-memory ratio")
+             "A uKernel needs at least this share of a shape's best "
+             "compute-to-memory ratio")
           .within(0, 1),
       option("psi-count-shared", &Options::psiCountShared,
-             "Most uKernels of a shape that the filter 'artifact' keeps by "
+             "The filter 'artifact' keeps this number of a shape's uKernels by "
              "their compute-to-memory ratio of shared memory")
           .within(1, maxPrograms),
       option("psi-count", &Options::psiCount,
-             "Most of these that the filter 'artifact' keeps by their "
-             "compute-to-memory ratio of registers")
+             "The filter 'artifact' keeps this number of the uKernels that "
+             "'psi-count-shared' left, by their compute-to-memory ratio of "
+             "registers")
           .within(1, maxPrograms),
       option("active-blocks-per-sm", &Options::activeBlocksPerSm,
-             "Blocks for each SM that saturate the device")
+             "This number of blocks on each SM saturates the device")
           .within(1, maxBlocksOfSm),
       option("max-candidates", &Options::maxCandidates,
-             "Most candidates for each shape after the filter")
+             "The filter 'pareto' leaves at most this number of candidates for "
+             "each shape")
           .within(1, maxPrograms),
   };
   return table;
@@ -86,7 +93,7 @@ ftuner::unreadFilterOptions(const OptionValues &given) {
       continue;
     auto filter = given.find("filter");
     lines.push_back(
-        "option '" + decl->name + "' = " + toText(value->second) +
+        "option --" + decl->name + "=" + toText(value->second) +
         " has no effect: no stage of the filter '" +
         (filter == given.end() ? "pareto" : toText(filter->second)) +
         "' reads it");

@@ -27,9 +27,11 @@ static const OptionTable<RandomOptions> &ownOptions() {
   using Options = RandomOptions;
   static const OptionTable<RandomOptions> table = {
       option("draws", &Options::draws,
-             "Candidates that are drawn for each shape")
+             "The strategy 'random' draws this number of candidates for each "
+             "shape")
           .within(1, 1 << 20),
-      option("draw-seed", &Options::seed, "Seed of the draws")
+      option("draw-seed", &Options::seed,
+             "The draws of the strategy 'random' begin with this seed")
           .within(0, 1'000'000),
   };
   return table;

@@ -456,7 +456,7 @@ void ftuner::buildIreePipeline(OpPassManager &pm, const FTunerOptions &options,
 }
 
 void ftuner::registerIreePipeline() {
-  PassPipelineRegistration<FTunerOptions>(
+  registerOptionPipeline(
       kIreePipelineName,
       "Form and plan the workloads, and turn them into dispatches of IREE",
       [](OpPassManager &pm, const FTunerOptions &options) {

@@ -123,7 +123,7 @@ FailureOr<std::string> ftuner::buildIreeSpec(ModuleOp module,
   // Weights are arguments of what a spec replaces.
   if (options.settings().packWeights)
     module.emitWarning("a transform spec packs no weights: option "
-                       "'pack-weights' has no effect");
+                       "--pack-weights has no effect");
   own.set("pack-weights", false);
   buildIreePipeline(pm, own, iree, kernels);
   if (failed(pm.run(*compiled)))

@@ -137,7 +137,7 @@ struct UKernelFormWorkloadsPass
   void runOnOperation() override {
     std::optional<FactorPrecision> allowed = findFactorPrecision(precision);
     if (!allowed) {
-      getOperation().emitError("expected option 'precision' to be one of ")
+      getOperation().emitError("option --precision: expected one of ")
           << llvm::join(factorPrecisionNames(), ", ") << ", but got '"
           << precision << "'";
       return signalPassFailure();
@@ -152,7 +152,7 @@ struct UKernelFormWorkloadsPass
       llvm::Expected<SmallVector<const CodegenModel *>> others =
           parseCodegenModels(paths);
       if (!others) {
-        getOperation().emitError("option 'paths': ")
+        getOperation().emitError("option --paths: ")
             << llvm::toString(others.takeError());
         return signalPassFailure();
       }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shutil
 import signal
 import sys
 import textwrap
 import threading
 import warnings
-from typing import Any, Sequence
+from typing import Any, Iterable, NoReturn, Sequence
 
 from .. import __version__, compiler, locations
+from ..describe.listing import DeclaredOption
 from ..errors import CompileWarning, Error, did_you_mean
 from ..host import processes
 from . import (
@@ -56,8 +58,8 @@ Compiles MLIR (linalg on tensors with dynamic sizes) to GPU kernels, runs and ex
 
 _EPILOG = """\
 Options of the compiler may follow, such as --max-kernels=8 or --cost-model sia; the help of each
-command that compiles lists them. Where a file is read or written, - is standard input or output.
-`ftuner COMMAND --help` has examples of each command."""
+command that compiles lists the basic ones, and --help-all lists all. Where a file is read or
+written, - is standard input or output. `ftuner COMMAND --help` has examples of each command."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,33 +70,54 @@ class _Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
 
+    def error(self, message: str) -> NoReturn:
+        """Ends the program; errors about options have the form that all have."""
+        super().error(re.sub(r"^argument (?=-)", "option ", message))
+
     def format_help(self) -> str:
         epilog = self.epilog
         if self.get_default("takes_pipeline_options"):
-            self.epilog = "\n\n".join(filter(None, (_describe_options(), epilog)))
+            options = _describe_options(with_all=self.get_default("shows_all_options"))
+            self.epilog = "\n\n".join(filter(None, (options, epilog)))
         try:
             return super().format_help()
         finally:
             self.epilog = epilog
 
 
-def _describe_options() -> str:
-    """The compiler's options as argparse lists its own."""
+def _describe_options(*, with_all: bool) -> str:
+    """The compiler's options as argparse lists its own: the basic ones, and the others by group."""
     try:
         declared = compiler.declared_options(locations.tool("ftuner-translate"))
     except Error as error:  # Help is for those who have no compiler yet, too.
         return f"options of the compiler: {error}"
-    lines = ["options of the compiler:"]
+    # The commands have the device themselves.
+    listed = [option for option in declared if option.name != "device" and option.level != "testing"]
+    basic = [option for option in listed if option.level == "basic"]
+    lines = ["options of the compiler:", *_describe(basic)]
+    if not with_all:
+        others = len(listed) - len(basic)
+        return "\n".join([*lines, f"  --help-all lists {others} others, by group"])
+    groups: dict[str, list[DeclaredOption]] = {}
+    for option in listed:
+        if option.level != "basic":
+            groups.setdefault(option.group, []).append(option)
+    for group in sorted(groups):
+        lines += ["", f"{group}:", *_describe(groups[group])]
+    return "\n".join(lines)
+
+
+def _describe(options: Iterable[DeclaredOption]) -> list[str]:
+    """Lines of a help text."""
+    lines = []
     width = max(40, min(shutil.get_terminal_size().columns, 100) - 2)
-    for option in declared:
-        if option.name == "device":  # The commands have it themselves.
-            continue
+    for option in options:
         value = "" if option.type == "switch" else f" {option.type.upper()}"
         lines.append(f"  --{option.name}{value}")
         lines += textwrap.wrap(
             option.help, width, initial_indent=" " * 8, subsequent_indent=" " * 8
         )
-    return "\n".join(lines)
+    return lines
 
 
 class _PrintVersion(argparse.Action):
@@ -115,13 +138,7 @@ class _PrintVersion(argparse.Action):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ftuner",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog="ftuner", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
         "--version", action=_PrintVersion, help="print the versions of FTuner and LLVM, and exit"
     )
@@ -129,7 +146,6 @@ def make_parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="COMMAND",
-        parser_class=_Parser,
     )
     for command in _COMMANDS:
         command.add_parser(commands)
@@ -242,7 +258,7 @@ def _join_values(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> l
         if text.startswith("--") and text[2:] in valued:
             value = next(rest, None)
             if value is None or value.startswith("--"):
-                parser.error(f"argument {text}: expected one value")
+                parser.error(f"option {text}: expected one value")
             text = f"{text}={value}"
         joined.append(text)
     return joined

@@ -71,10 +71,10 @@ def run(options: argparse.Namespace) -> None:
     shapes = parse_shapes(options.size) or [{}]
     names = list(shapes[0])
     if options.repeat < 1:
-        raise UsageError(f"--repeat: expected at least 1, but got {options.repeat}")
+        raise UsageError(f"option --repeat: expected at least 1, but got {options.repeat}")
     is_quiet = has_standard_output(options, "csv")
     if options.plot == outputs.STANDARD:
-        raise UsageError("--plot: expected the name of a file, but got '-'")
+        raise UsageError("option --plot: expected the name of a file, but got '-'")
     plotter = plotting.load_matplotlib() if options.plot else None
     check_size_names(options.source, names)
     function = choose_function(compile_for(options), options.function)
@@ -166,7 +166,7 @@ def _plot(
 ) -> None:
     """Time over the first size, a line for each combination of the others."""
     if not names:
-        raise UsageError("option --plot needs a --size")
+        raise UsageError("option --plot: expected a --size")
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:

@@ -113,16 +113,16 @@ def run(options: argparse.Namespace) -> None:
     if options.rows.count(outputs.STANDARD) > 1:
         raise UsageError("expected standard input once among the rows")
     if options.report == outputs.STANDARD:
-        raise UsageError("--report: expected the name of a file, but got '-'")
+        raise UsageError("option --report: expected the name of a file, but got '-'")
     if options.each and (
         options.output in ("", outputs.STANDARD) or os.path.isfile(options.output)
     ):
-        raise UsageError(f"--each: expected a folder, but got '{options.output}'")
+        raise UsageError(f"option --each: expected a folder, but got '{options.output}'")
     prior = None if options.prior is None else model().calibration_and_deviation(options.prior)
     devices = Devices(mapping, options.device)
     host = None if options.timing is None else options.timing == "host"
     if options.token_step < 1:
-        raise UsageError(f"--token-step: expected at least 1, but got {options.token_step}")
+        raise UsageError(f"option --token-step: expected at least 1, but got {options.token_step}")
     calibrate.progress(f"reading {', '.join(options.rows)}")
     rows = read(options.rows, devices, host, token_step=options.token_step)
     for text in rows.warnings:
@@ -195,7 +195,7 @@ def _constants(text: str | None, known: Any) -> list[str]:
     for name in names:
         if name not in known:
             raise UsageError(
-                f"--constants: expected some of {', '.join(known)}, but got '{name}'"
+                f"option --constants: expected some of {', '.join(known)}, but got '{name}'"
             )
     return names
 
@@ -208,8 +208,8 @@ def _origin(options: argparse.Namespace) -> str:
     except UnicodeEncodeError:
         is_good = False
     if not is_good:
-        what = "--origin" if options.origin else "without --origin: names of the rows' files"
-        raise UsageError(f"{what}: expected UTF-8 of at most {_ORIGIN_BYTES} bytes")
+        what = "" if options.origin else " as names of the rows' files, or another origin"
+        raise UsageError(f"option --origin: expected UTF-8 of at most {_ORIGIN_BYTES} bytes{what}")
     return str(text)
 
 
@@ -254,7 +254,7 @@ def _check_outputs(options: argparse.Namespace, devices: Any, names: list[str]) 
         for name in names:
             if name == "global" or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name):
                 raise Error(
-                    "--each: expected devices named by letters, digits, '.', '_' and '-', other "
+                    "option --each: expected devices named by letters, digits, '.', '_' and '-', other "
                     f"than 'global', but got '{name}': their names are those of files"
                 )
     files = ["global", *(names if options.each else [])]

@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.timeout > 0:
-        raise UsageError(f"--timeout: expected seconds above 0, but got {options.timeout:g}")
+        raise UsageError(f"option --timeout: expected seconds above 0, but got {options.timeout:g}")
     paths = None if options.paths is None else options.paths.split(",")
     report = check.check_and_keep(options.gpu, paths, options.timeout)
     if options.json:

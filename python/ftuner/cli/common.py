@@ -49,7 +49,27 @@ def add_source(parser: argparse.ArgumentParser, *, is_optional: bool = False) ->
     )
     if not is_optional:
         add_device(parser)
-    parser.set_defaults(takes_pipeline_options=True)
+    take_pipeline_options(parser)
+
+
+def take_pipeline_options(parser: argparse.ArgumentParser) -> None:
+    """Lets a command take the compiler's options, which its help lists."""
+    parser.add_argument(
+        "--help-all", action=_HelpAll, help="show this help message with every option, and exit"
+    )
+    parser.set_defaults(takes_pipeline_options=True, shows_all_options=False)
+
+
+class _HelpAll(argparse.Action):
+    """Prints the help of a command with all options of the compiler."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.set_defaults(shows_all_options=True)
+        parser.print_help()
+        parser.exit()
 
 
 DEVICE_HELP = "name of a built-in device, path of a description, or cuda for the live GPU"
@@ -91,7 +111,7 @@ def read_source(source: str, ranges: Sequence[str] = ()) -> compiler.SourceText:
     """The file of that name, or standard input."""
     if source == outputs.STANDARD:
         if ranges:
-            raise UsageError("--range: expected a model of ONNX, but got standard input")
+            raise UsageError("option --range: expected a model of ONNX, but got standard input")
         return compiler.SourceText("<stdin>", sys.stdin.buffer.read())
     return compiler.read_source(Path(source), _parse_ranges(ranges))
 
@@ -102,7 +122,7 @@ def _parse_ranges(texts: Sequence[str]) -> dict[str, tuple[int, int | None]]:
     for name, value in parse_pairs(_items(texts), "--range").items():
         bounds = re.fullmatch(r"(\d+):(\d*)", value)
         if not bounds:
-            raise UsageError(f"--range: expected MIN:MAX for {name}, but got '{value}'")
+            raise UsageError(f"option --range: expected MIN:MAX for {name}, but got '{value}'")
         ranges[name] = (int(bounds[1]), int(bounds[2]) if bounds[2] else None)
     return ranges
 
@@ -175,7 +195,7 @@ def parse_shape(texts: Sequence[str]) -> dict[str, int]:
     shapes = parse_shapes(texts)
     if len(shapes) > 1:
         raise UsageError(
-            f"--size: expected one shape, but got {len(shapes)}; `ftuner bench` takes several"
+            f"option --size: expected one shape, but got {len(shapes)}; `ftuner bench` takes several"
         )
     return shapes[0] if shapes else {}
 
@@ -200,7 +220,7 @@ def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]]:
         if missing:
             begin = ",".join(f"{name}={sizes[0]}" for name, sizes in group.items())
             raise UsageError(
-                f"--size: expected {', '.join(missing)} for each shape, but {begin} has none"
+                f"option --size: expected {', '.join(missing)} for each shape, but {begin} has none"
             )
     return [
         dict(zip(group, numbers))
@@ -213,11 +233,11 @@ def _parse_sizes(name: str, text: str) -> Sequence[int]:
     match = re.fullmatch(r"(\d+)(?:\.\.(\d+)(?::(\d+))?)?", text)
     if not match or match[3] == "0":
         raise UsageError(
-            f"--size: expected a whole number for {name}, or a range such as 1..128:8, but got '{text}'"
+            f"option --size: expected a whole number for {name}, or a range such as 1..128:8, but got '{text}'"
         )
     first, last = int(match[1]), int(match[2] or match[1])
     if last < first:
-        raise UsageError(f"--size: expected a rising range for {name}, but got '{text}'")
+        raise UsageError(f"option --size: expected a rising range for {name}, but got '{text}'")
     return range(first, last + 1, int(match[3] or 1))
 
 
@@ -238,7 +258,7 @@ def check_size_names(source: compiler.SourceText, names: Iterable[str]) -> None:
 
 def _unknown_size(name: str, known: Sequence[str]) -> UsageError:
     return UsageError(
-        f"--size: expected one of the sizes {', '.join(known) or 'none'}, but got '{name}'"
+        f"option --size: expected one of the sizes {', '.join(known) or 'none'}, but got '{name}'"
         + did_you_mean(name, known)
     )
 
@@ -268,7 +288,7 @@ class Inputs:
             if name not in numbers:
                 names = [name for name in numbers if not name.isdigit()]
                 raise UsageError(
-                    f"--input: expected an argument from 0 to {len(signature.arguments) - 1}"
+                    f"option --input: expected an argument from 0 to {len(signature.arguments) - 1}"
                     f"{''.join(f', {known}' for known in names)}, but got '{name}'"
                     f"{did_you_mean(name, names)}"
                 )
@@ -288,7 +308,7 @@ class Inputs:
         known = self._sizes_of_files()
         for name, size in sizes.items():
             if known.get(name, size) != size:
-                raise UsageError(f"--size: {name} is {known[name]} in a file, but got {size}")
+                raise UsageError(f"option --size: {name} is {known[name]} in a file, but got {size}")
         sizes = {**known, **sizes}
         missing = [name for name in size_names(self.signature) if name not in sizes]
         if missing:
@@ -339,7 +359,7 @@ def _read_number(text: str) -> Any:
             pass
     if text in ("true", "false"):
         return text == "true"
-    raise UsageError(f"--input: expected a number, but got '{text}'")
+    raise UsageError(f"option --input: expected a number, but got '{text}'")
 
 
 def _random(index: int, value: Value, sizes: dict[str, int], rng: np.random.Generator) -> Any:

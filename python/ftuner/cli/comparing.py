@@ -150,11 +150,11 @@ def run(options: argparse.Namespace) -> None:
     if (options.source is None) == (options.paper is None):
         raise UsageError("expected a source or --paper, and one of them")
     if options.growth is not None and options.source is None:
-        raise UsageError("--growth: expected a source")
+        raise UsageError("option --growth: expected a source")
     if options.paper is not None and options.paper not in papers.NAMES:
         known = ", ".join(papers.NAMES)
         close = did_you_mean(options.paper, papers.NAMES)
-        raise UsageError(f"--paper: expected one of {known}, but got '{options.paper}'{close}")
+        raise UsageError(f"option --paper: expected one of {known}, but got '{options.paper}'{close}")
     files = ("csv", "page", "programs")
     has_output = has_standard_output(options, *files)
     for name in files:
@@ -164,7 +164,7 @@ def run(options: argparse.Namespace) -> None:
     judged_by = parse_pairs(options.judge, "--judge")
     for name in judged_by:
         if name not in FILE_JUDGES:
-            raise UsageError(f"--judge: expected {' or '.join(FILE_JUDGES)}, but got '{name}'")
+            raise UsageError(f"option --judge: expected {' or '.join(FILE_JUDGES)}, but got '{name}'")
     given: dict[str, Any] = {
         "cost_models": _cost_models(options.cost_models),
         "judged_by": judged_by,
@@ -212,7 +212,7 @@ def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
 def _ends(text: str) -> list[int]:
     names = _names(text)
     if not all(re.fullmatch(r"0*[1-9][0-9]{0,17}", name) for name in names):
-        raise UsageError(f"--growth: expected sizes with commas between, but got '{text}'")
+        raise UsageError(f"option --growth: expected sizes with commas between, but got '{text}'")
     return [int(name) for name in names]
 
 
@@ -254,9 +254,9 @@ def _add_measuring(options: argparse.Namespace) -> None:
     pipeline = options.pipeline
     if options.budget is not None:
         if "measure_budget" in pipeline:
-            raise UsageError("expected --budget or --measure-budget, but got both")
+            raise UsageError("option --budget: expected no --measure-budget beside it")
         if not pipeline.get("measurer"):
-            raise UsageError("--budget: expected a --measurer")
+            raise UsageError("option --budget: expected a --measurer")
         pipeline["measure_budget"] = options.budget
     if pipeline.get("measurer") and not {"measure_top", "measure"} & pipeline.keys():
         pipeline["measure_top"] = _MEASURE_TOP

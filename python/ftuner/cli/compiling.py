@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     is_quiet = has_standard_output(options, "ptx", "manifest")
     if options.output is not None and not options.output.endswith(".so"):
         raise UsageError(
-            "--output: expected the name of a library, such as libmodel.so, "
+            "option --output: expected the name of a library, such as libmodel.so, "
             f"but got '{options.output}'"
         )
     files: dict[Path, bytes] = {}

@@ -60,9 +60,9 @@ def run(options: argparse.Namespace) -> None:
     if options.query is not None and options.name is not None:
         raise UsageError("expected a name or --query, but got both")
     if options.output and options.query is None and options.name is None:
-        raise UsageError("option --output needs a name or --query")
+        raise UsageError("option --output: expected a name or --query")
     if options.measured and options.query is None and options.name is None:
-        raise UsageError("option --measured needs a name or --query")
+        raise UsageError("option --measured: expected a name or --query")
     if options.query is None and options.name is None:
         known = devices()
         if options.json:

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     if options.plot:
         if sizes or options.json or options.workload or options.all:
             raise UsageError(
-                "option --plot draws all sizes: expected no --size, --json, --workload or --all"
+                "option --plot: expected no --size, --json, --workload or --all, since it draws all sizes"
             )
         check_options(options, has_sizes=False)
         plotting.check_output(options.plot)

@@ -10,7 +10,7 @@ from typing import Any
 from ..frontend import iree
 from ..frontend.iree import build, models
 from ..host import outputs, processes
-from .common import UsageError, add_device, print_json, read_source
+from .common import UsageError, add_device, print_json, read_source, take_pipeline_options
 
 _EPILOG = """\
 examples:
@@ -83,12 +83,13 @@ def add_parser(commands: Any) -> None:
         "--keep-intermediates", metavar="FOLDER", help="keep what the steps write there"
     )
     parser.add_argument("--json", action="store_true", help="describe the result as JSON")
-    parser.set_defaults(run=run, takes_pipeline_options=True, takes_more=True)
+    take_pipeline_options(parser)
+    parser.set_defaults(run=run, takes_more=True)
 
 
 def run(options: argparse.Namespace) -> None:
     if options.output == outputs.STANDARD:
-        raise UsageError("--output: expected the name of a file, such as model.vmfb")
+        raise UsageError("option --output: expected the name of a file, such as model.vmfb")
     with processes.temporary_folder() as folder:
         model = options.model
         if model == outputs.STANDARD:

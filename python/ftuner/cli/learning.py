@@ -171,7 +171,7 @@ def _data(options: argparse.Namespace) -> None:
     if not options.paths and not options.synthetic:
         raise UsageError("expected files or folders of measurements, or --synthetic")
     if options.output == outputs.STANDARD:
-        raise UsageError("--output: expected the name of a file, but got '-'")
+        raise UsageError("option --output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
     names = [name.strip() for name in options.sources.split(",") if name.strip()]
     with Progress("reading measurements"):
@@ -216,14 +216,14 @@ def _check_kind(options: argparse.Namespace) -> None:
     if options.no_positions and kind != "cdmpp":
         given.append("--no-positions")
     if given:
-        raise UsageError(f"{given[0]}: expected another --predictor-kind, since it has no effect on '{kind}'")
+        raise UsageError(f"option {given[0]}: expected another --predictor-kind, since it has no effect on '{kind}'")
 
 
 def _train(options: argparse.Namespace) -> None:
     held_out = parse_folds(options.hold_out, "--hold-out")
     _check_kind(options)
     if options.output == outputs.STANDARD:
-        raise UsageError("--output: expected the name of a file, but got '-'")
+        raise UsageError("option --output: expected the name of a file, but got '-'")
     outputs.check_folder(options.output)
     learned = import_learned()
     training, network = learned.training, learned.network

@@ -90,7 +90,7 @@ def check_options(options: argparse.Namespace, has_sizes: bool = True) -> None:
     if options.timeline and options.trace:
         if outputs.target_of(options.timeline) == outputs.target_of(options.trace):
             raise UsageError(
-                f"options --timeline and --trace: expected two files, but got '{options.timeline}' and '{options.trace}'"
+                f"option --trace: expected another file than --timeline, but got '{options.trace}'"
             )
     if options.timeline:
         plotting.load_matplotlib()

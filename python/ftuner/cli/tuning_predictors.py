@@ -83,7 +83,7 @@ def _weight(text: str) -> float:
 
 def _finetune(options: argparse.Namespace) -> None:
     if options.output == outputs.STANDARD:
-        raise UsageError("--output: expected the name of a file, but got '-'")
+        raise UsageError("option --output: expected the name of a file, but got '-'")
     if not options.targets and not options.tasks:
         raise UsageError("expected --target, --tasks, or both")
     outputs.check_folder(options.output)
@@ -131,7 +131,7 @@ def _check_trees(options: argparse.Namespace) -> None:
     if options.targets:
         given.append("--target")
     if given:
-        raise UsageError(f"{given[0]}: expected a network, since it has no effect on the boosted trees of '{options.predictor}'")
+        raise UsageError(f"option {given[0]}: expected a network, since it has no effect on the boosted trees of '{options.predictor}'")
 
 
 def _sample(options: argparse.Namespace) -> None:
@@ -144,11 +144,11 @@ def _sample(options: argparse.Namespace) -> None:
     outputs.check_folder(options.output)
     learned = import_learned()
     if options.output == outputs.STANDARD and learned.dataset.is_dataset(options.rows):
-        raise UsageError("--output: expected the name of a file for the rows of a data set")
+        raise UsageError("option --output: expected the name of a file for the rows of a data set")
     data = read_rows([options.rows], devices_of_rows(options), is_timed=False)
     count = len(set(data.task.tolist()))
     if options.tasks > count:
-        raise Error(f"--tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")
+        raise Error(f"option --tasks: expected at most {count}, the tasks that there are, but got {options.tasks}")
     if options.by == "latents":
         trained = learned.kinds.load(options.predictor)
         if not isinstance(trained, learned.training.Trained):

@@ -59,9 +59,7 @@ def _key(
             "sizes": size_arguments(sizes),
             "device": device.text,
             "function": function,
-            "options": given.arguments,
-            "calibration": given.calibration and hashlib.sha256(given.calibration.content).hexdigest(),
-            "files": compiler.hash_files(options),
+            "options": given.identity,
         }
     )
 

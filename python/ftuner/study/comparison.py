@@ -465,14 +465,7 @@ class _Maker:
         if measurer and not measurer.startswith(judges.STAND_INS):
             own.append(MEASURED)
         options = {**self.options, **spec.options}
-        files = {
-            os.path.realpath(str(path))
-            for path in (
-                str(options.get("measurer") or "").removeprefix("recorded:"),
-                options.get("measure_log"),
-            )
-            if path
-        }
+        files = {os.path.realpath(path) for path in compiler.read_files(options)}
         own += [name for name, log in self.logs.items() if os.path.realpath(log.path) in files]
         return own
 

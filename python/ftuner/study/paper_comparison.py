@@ -75,13 +75,13 @@ def run(paper: Paper, *, tell: Any = None, **options: Any) -> Comparison:
 def _at_sizes(
     paper: Paper, workload: Workload, spec: Strategy, options: Mapping[str, Any]
 ) -> Strategy | None:
-    """A strategy whose instances are the paper's sizes of a workload, if it is `dietcode`.
+    """A strategy whose instances are the paper's sizes of a workload, if it reads `instance-sizes`.
 
     `instance-sizes` are extents of the main axis, one list for all operators. Where these differ, it
     is as it was, and None if it tunes each shape by itself.
     """
     sizes, given = paper.sizes(workload.name), {**options, **spec.options}
-    if spec.name != "dietcode" or not sizes or given.get("instance_sizes"):
+    if not spec.reads("instance-sizes") or not sizes or given.get("instance_sizes"):
         return spec
     if len(workload.factors) == 1:
         (factor,) = workload.factors

@@ -64,6 +64,11 @@ class Strategy:
                 raise Error(f"{text}: {spec.name} has no option '{option}'{close}")
         return spec
 
+    def reads(self, option: str) -> bool:
+        """Returns whether the strategy declares an option of the compiler, or shares it."""
+        declared = listing.options(locations.tool("ftuner-translate")).get(option)
+        return declared is not None and self.name in declared.readers
+
 
 def split(text: str) -> list[str]:
     """Strategies with commas between, each once.
@@ -75,7 +80,7 @@ def split(text: str) -> list[str]:
     texts = {
         option.name
         for option in compiler.declared_options(tool)
-        if option.type == "string" and not listing.values(tool, option.name)
+        if option.type in ("string", "file") and not option.values
     }
     parts: list[str] = []
     for part in (part.strip() for part in text.split(",")):
@@ -202,7 +207,7 @@ def plan(
         return _key(text, device, strategy.name, cost_model, options)
 
     # A search that writes its model to a file must run.
-    is_kept = not options.get("save_model")
+    is_kept = not compiler.writes_anew(options)
     kept = state.find(key()) if is_kept else None
     kept_code = state.find(f"{key()} code") if is_kept and code else None
     if tell and (kept is None or code and kept_code is None):
@@ -250,15 +255,12 @@ def _key(
 ) -> str:
     """Hash of all that decides a plan, with the compiler and the contents of files."""
     given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
-    calibration = given.calibration and hashlib.sha256(given.calibration.content).hexdigest()
     return cache.key_of(
         {
             "format_version": [FORMAT_VERSION, __version__],
             "source": hashlib.sha256(text.content).hexdigest(),
             "device": device.text,
-            "options": given.arguments,
-            "calibration": calibration,
-            "files": compiler.hash_files(options),
+            "options": given.identity,
         }
     )
 

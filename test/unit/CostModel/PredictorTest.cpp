@@ -250,7 +250,7 @@ TEST_F(PredictorTest, FilesThatCannotBeReadAreNamed) {
                           ->load({{"learned-model", std::string("nonsense")}})
                           .takeError();
   EXPECT_TRUE(llvm::StringRef(llvm::toString(std::move(error)))
-                  .starts_with("option 'learned-model': unknown predictor"));
+                  .starts_with("option --learned-model: unknown predictor"));
   EXPECT_EQ(llvm::cantFail(findCostModel("learned")->load({})), nullptr);
 }
 

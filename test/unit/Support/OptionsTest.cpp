@@ -12,7 +12,7 @@ struct Anneal {
   int64_t population = 64;
   double temperature = 0.25, coldest = 0.1;
   bool restarts = false;
-  std::string log;
+  std::string log, seed;
   Flavour flavour = Flavour::Rich;
 };
 
@@ -33,7 +33,13 @@ const OptionTable<Anneal> &table() {
                        : llvm::Error::success();
           }),
       option("flavour", &Anneal::flavour, "Flavour",
-             {{"plain", Flavour::Plain}, {"rich", Flavour::Rich}}),
+             {{"plain", Flavour::Plain}, {"rich", Flavour::Rich}})
+          .testing(),
+      option("seed", &Anneal::seed, "The first programs")
+          .file(OptionFile::Access::Read, "file:")
+          .file(OptionFile::Access::Command, "run:")
+          .orBuiltin([] { return std::vector<std::string>{"none"}; })
+          .basic(),
   };
   return table;
 }
@@ -70,6 +76,7 @@ TEST(Options, DefaultsAreThoseOfTheMembers) {
   EXPECT_EQ(decl("temperature").typeName(), "number");
   EXPECT_EQ(decl("restarts").typeName(), "switch");
   EXPECT_EQ(decl("flavour").typeName(), "string");
+  EXPECT_EQ(decl("seed").typeName(), "file");
 }
 
 TEST(Options, AreReadByName) {
@@ -116,18 +123,18 @@ TEST(Options, ValuesAreChecked) {
   EXPECT_EQ(checked({{"population", int64_t(1)}}), "");
   EXPECT_EQ(checked({{"population", int64_t(4096)}}), "");
   EXPECT_EQ(checked({{"population", int64_t(0)}}),
-            "option 'population': expected 1 to 4096, but got 0");
+            "option --population: expected 1 to 4096, but got 0");
   EXPECT_EQ(checked({{"population", int64_t(4097)}}),
-            "option 'population': expected 1 to 4096, but got 4097");
+            "option --population: expected 1 to 4096, but got 4097");
   EXPECT_EQ(checked({{"temperature", std::nan("")}}),
-            "option 'temperature': expected 0 to 1, but got nan");
+            "option --temperature: expected 0 to 1, but got nan");
   EXPECT_EQ(checked({{"temperature", 1.0000001}}),
-            "option 'temperature': expected 0 to 1, but got 1.0000001");
+            "option --temperature: expected 0 to 1, but got 1.0000001");
   EXPECT_EQ(checked({{"flavour", std::string("sour")}}),
-            "option 'flavour': expected one of plain, rich, but got 'sour'");
+            "option --flavour: expected one of plain, rich, but got 'sour'");
   EXPECT_EQ(checked({{"flavour", 1.0}}),
-            "option 'flavour': expected one of plain, rich, but got '1'");
-  EXPECT_EQ(checked({{"population", 5.0}}), "option 'population': expected a "
+            "option --flavour: expected one of plain, rich, but got '1'");
+  EXPECT_EQ(checked({{"population", 5.0}}), "option --population: expected a "
                                             "whole number from 1 to 4096, but "
                                             "got '5'");
 }
@@ -135,15 +142,15 @@ TEST(Options, ValuesAreChecked) {
 TEST(Options, AnotherOptionIsABound) {
   EXPECT_EQ(checked({{"temperature", 0.5}, {"coldest", 0.5}}), "");
   EXPECT_EQ(checked({{"temperature", 0.5}, {"coldest", 0.75}}),
-            "option 'coldest': expected 0 to 0.5, but got 0.75");
+            "option --coldest: expected 0 to 0.5, but got 0.75");
   // Against its default, and from the members.
   EXPECT_EQ(checked({{"temperature", 0.05}}),
-            "option 'coldest': expected 0 to 0.05, but got 0.1");
+            "option --coldest: expected 0 to 0.05, but got 0.1");
   Anneal own;
   EXPECT_EQ(text(table().check(own)), "");
   own.temperature = 0.05;
   EXPECT_EQ(text(table().check(own)),
-            "option 'coldest': expected 0 to 0.05, but got 0.1");
+            "option --coldest: expected 0 to 0.05, but got 0.1");
 }
 
 TEST(Options, ListsKnowTheirReaders) {
@@ -151,7 +158,7 @@ TEST(Options, ListsKnowTheirReaders) {
   list.add({"strategy", "anneal"}, table().decls());
   list.add({"strategy", "other"}, {&decl("population"), &decl("log")});
   EXPECT_TRUE(list.clashes().empty());
-  ASSERT_EQ(list.options().size(), 6u);
+  ASSERT_EQ(list.options().size(), 7u);
   EXPECT_EQ(list.find("population")->readers.size(), 2u);
   EXPECT_EQ(list.find("population")->help,
             "Programs of a generation (1 to 4096; default: 64; read by anneal, "
@@ -162,8 +169,46 @@ TEST(Options, ListsKnowTheirReaders) {
   EXPECT_EQ(list.find("flavour")->help,
             "Flavour (plain, rich; default: rich; read by anneal)");
   EXPECT_EQ(list.find("restarts")->help,
-            "Start again when it is cold (read by anneal)");
+            "Start again when it is cold (default: false; read by anneal)");
   EXPECT_EQ(list.find("wings"), nullptr);
+}
+
+TEST(Options, GroupsFollowFromReadersAndLevels) {
+  OptionList list;
+  list.add({"strategy", "anneal"}, table().decls());
+  list.add({"strategy", "other"}, {&decl("population"), &decl("log")});
+  list.add({"strategy", "third"}, {&decl("log"), &decl("restarts")});
+  list.add({"cost model", "sia"}, {&decl("restarts")});
+  EXPECT_EQ(list.find("coldest")->group(), "Strategy 'anneal'");
+  EXPECT_EQ(list.find("population")->group(),
+            "Strategies 'anneal' and 'other'");
+  EXPECT_EQ(list.find("log")->group(), "Several strategies");
+  EXPECT_EQ(list.find("restarts")->group(), "Cost models");
+  EXPECT_EQ(list.find("flavour")->group(), "Testing");
+  OptionList baselines;
+  baselines.add({"baseline", "roller"}, {&decl("log"), &decl("coldest")});
+  baselines.add({"baseline", "gensor"}, {&decl("log")});
+  EXPECT_EQ(baselines.find("coldest")->group(), "Baseline 'roller'");
+  EXPECT_EQ(baselines.find("log")->group(), "Baselines 'roller' and 'gensor'");
+  OptionList other;
+  other.add({"search", "", "Measurement"}, {&decl("log")});
+  other.add({"search", ""}, {&decl("coldest")});
+  other.add({"pipeline", ""}, {&decl("population")});
+  EXPECT_EQ(other.find("log")->group(), "Measurement");
+  EXPECT_EQ(other.find("coldest")->group(), "Search");
+  EXPECT_EQ(other.find("population")->group(), "Compilation");
+}
+
+TEST(Options, FilesHavePrefixesAndAccesses) {
+  const OptionDecl &seed = decl("seed");
+  ASSERT_EQ(seed.files.size(), 2u);
+  EXPECT_EQ(seed.files[0].prefix, "file:");
+  EXPECT_EQ(nameOf(seed.files[0].access), "read");
+  EXPECT_EQ(nameOf(seed.files[1].access), "command");
+  EXPECT_EQ(seed.builtinNames(), std::vector<std::string>{"none"});
+  EXPECT_EQ(nameOf(seed.level), "basic");
+  EXPECT_EQ(nameOf(decl("log").level), "advanced");
+  EXPECT_TRUE(decl("log").files.empty());
 }
 
 TEST(Options, ListsCheckNamesAndTexts) {
@@ -171,12 +216,12 @@ TEST(Options, ListsCheckNamesAndTexts) {
   list.add({"strategy", "anneal"}, table().decls());
   EXPECT_EQ(text(list.check({{"population", int64_t(3)}})), "");
   EXPECT_EQ(text(list.check({{"wings", int64_t(3)}})),
-            "unknown option 'wings'");
+            "unknown option --wings");
   EXPECT_EQ(text(list.check({{"population", int64_t(-3)}})),
-            "option 'population': expected 1 to 4096, but got -3");
+            "option --population: expected 1 to 4096, but got -3");
   EXPECT_EQ(text(list.checkTexts({{"log", std::string("a")}})), "");
   EXPECT_EQ(text(list.checkTexts({{"log", std::string("a?")}})),
-            "option 'log': no file 'a?'");
+            "option --log: no file 'a?'");
 }
 
 TEST(Options, ANameIsDeclaredInOneWay) {

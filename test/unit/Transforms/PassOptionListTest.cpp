@@ -90,6 +90,17 @@ TEST(PassOptionList, ReadsAText) {
   EXPECT_EQ(pass->options.values(), expected);
 }
 
+TEST(PassOptionList, KnowsWhatWasGiven) {
+  std::string complaint;
+  auto pass = parse("temperature=0.25", complaint);
+  ASSERT_TRUE(pass) << complaint;
+  EXPECT_TRUE(pass->options.isGiven("temperature"));
+  EXPECT_FALSE(pass->options.isGiven("population"));
+  pass->options.set({{"population", int64_t(64)}});
+  EXPECT_TRUE(pass->options.isGiven("population"));
+  EXPECT_FALSE(pass->options.isGiven("wings"));
+}
+
 TEST(PassOptionList, SaysWhatIsExpected) {
   std::string complaint;
   EXPECT_FALSE(parse("population=many", complaint));
@@ -122,6 +133,59 @@ TEST(PassOptionList, CopiesOfAPassHaveItsValues) {
   OpPassManager copy = pm;
   EXPECT_EQ(print(*copy.begin()), text);
   EXPECT_EQ(static_cast<LaterPass &>(*copy.begin()).options.values(), expected);
+}
+
+TEST(PassOptionList, PresetsSetWhatNobodyGave) {
+  auto searchOf = [](StringRef given) {
+    FTunerOptions options;
+    EXPECT_TRUE(succeeded(options.parseFromString(given)));
+    EXPECT_FALSE(options.check());
+    // As pipelines hand them on.
+    FTunerOptions copy;
+    copy.copyOptionValuesFrom(options);
+    EXPECT_EQ(copy.search(), options.search());
+    return options.search();
+  };
+  auto text = [](const char *value) { return OptionValue(std::string(value)); };
+  OptionValues paper = searchOf("preset=paper");
+  EXPECT_EQ(paper, searchOf("tile-rule=divisors filter=paper pool=exact "
+                            "main-axis=largest cost-model=sia"));
+  EXPECT_NE(paper, searchOf(""));
+  EXPECT_EQ(searchOf("preset=none"), searchOf(""));
+  // What is given wins, wherever it stands, also with the value of a default.
+  OptionValues given = searchOf("pool=tight preset=paper main-axis=dynamic");
+  EXPECT_EQ(given.at("pool"), text("tight"));
+  EXPECT_EQ(given.at("main-axis"), text("dynamic"));
+  EXPECT_EQ(given.at("cost-model"), text("sia"));
+}
+
+TEST(PassOptionList, PresetsNameOptionsAndValuesThatExist) {
+  ASSERT_FALSE(optionPresets().empty());
+  for (const OptionPreset &preset : optionPresets()) {
+    SCOPED_TRACE(preset.name.str());
+    llvm::Error error = pipelineOptionList().check(preset.values);
+    EXPECT_FALSE(error) << llvm::toString(std::move(error));
+    EXPECT_FALSE(preset.values.count("preset"));
+  }
+  FTunerOptions options;
+  options.set("preset", std::string("luck"));
+  EXPECT_EQ(llvm::toString(options.check()),
+            "option --preset: expected one of none, paper, artifact, but got "
+            "'luck'");
+}
+
+static bool isBaseline(const OptionReader &reader) {
+  return reader.kind == "baseline";
+}
+
+TEST(PassOptionList, TheCoreHasFewOptions) {
+  size_t numCore = 0, numBasic = 0;
+  for (const DeclaredOption &option : pipelineOptionList().options()) {
+    numCore += !llvm::all_of(option.readers, isBaseline);
+    numBasic += option.decl->level == OptionLevel::Basic;
+  }
+  EXPECT_LE(numCore, 50u);
+  EXPECT_LE(numBasic, 12u);
 }
 
 TEST(PassOptionList, PipelinesHandTheirValuesOn) {

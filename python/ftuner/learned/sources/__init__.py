@@ -226,7 +226,7 @@ def gather(
     for name in only:
         if name not in formats:
             names = ", ".join(formats)
-            raise Error(f"--sources: expected some of {names}, but got '{name}'")
+            raise Error(f"option --sources: expected some of {names}, but got '{name}'")
     cards = Cards(mapping or {}, device, device_files, every)
     found: list[File] = []
     for path in every:

@@ -354,11 +354,11 @@ TEST_F(VerifyTest, ChecksTheProblem) {
     options = defaults;
   };
   options.minGain = std::numeric_limits<double>::quiet_NaN();
-  expectOption("option 'least-gain': expected 0 to 1");
+  expectOption("option --least-gain: expected 0 to 1");
   options.maxKernels = 0;
-  expectOption("option 'max-kernels': expected 1 to 1024, but got 0");
+  expectOption("option --max-kernels: expected 1 to 1024, but got 0");
   options.zeta = -1;
-  expectOption("option 'zeta'");
+  expectOption("option --zeta");
   workload.axes[0].range = {9, 3};
   EXPECT_EQ(problemError(), "axis 'M': expected min <= max, but got 9 > 3");
   workload.axes[0].range = {1, 3, int64_t{1} << 31};

@@ -30,6 +30,11 @@ TEST(SearchOptions, DeclarationsAreFitForCommandLines) {
     }));
     EXPECT_TRUE(llvm::isUpper(decl.text.front()));
     EXPECT_NE(decl.text.back(), '.');
+    // Each text is a sentence of its own, so that sorting the list breaks none.
+    for (const char *word : {"Whether ", "What ", "Which ", "Where ", "Who ",
+                             "How ", "Most ", "Least ", "The same "})
+      EXPECT_FALSE(llvm::StringRef(decl.text).starts_with(word));
+    EXPECT_TRUE(llvm::StringRef(decl.text).contains(' '));
     EXPECT_FALSE(option.readers.empty());
     EXPECT_LE(decl.min, decl.max);
     // What is printed is what is read.
@@ -198,7 +203,7 @@ TEST(SearchOptions, GatesOpenWhereTheyWereProven) {
   EXPECT_EQ(checked({{"proven-paths", std::string("mma")}}), "");
   OptionValues notGated = {{"proven-paths", std::string("mma")}};
   EXPECT_EQ(llvm::toString(searchOptionList().checkTexts(notGated)),
-            "option 'proven-paths': expected names of gates (" + gates +
+            "option --proven-paths: expected names of gates (" + gates +
                 "), separated by commas, but got 'mma'");
   EXPECT_EQ(pathsOf("auto,wgmma"),
             "expected names of codegen paths (" + codegenModelNames() +
@@ -232,7 +237,7 @@ TEST(SearchOptions, FieldsOfSchedulesHaveGates) {
   EXPECT_EQ(namesOf(llvm::cantFail(readPaths(choice)).models, ","), "simt,mma");
   OptionValues unknown = {{"failed-paths", std::string("fma")}};
   std::string message = llvm::toString(searchOptionList().checkTexts(unknown));
-  EXPECT_NE(message.find("option 'failed-paths': expected names of codegen "
+  EXPECT_NE(message.find("option --failed-paths: expected names of codegen "
                          "paths and gates ("),
             std::string::npos)
       << message;
@@ -241,21 +246,21 @@ TEST(SearchOptions, FieldsOfSchedulesHaveGates) {
 TEST(SearchOptions, BoundsAreTheDocumentedOnes) {
   EXPECT_EQ(checked({{"zeta", int64_t(1024)}}), "");
   EXPECT_EQ(checked({{"zeta", int64_t(1025)}}),
-            "option 'zeta': expected 0 to 1024, but got 1025");
+            "option --zeta: expected 0 to 1024, but got 1025");
   EXPECT_EQ(checked({{"active-blocks-per-sm", int64_t(0)}}),
-            "option 'active-blocks-per-sm': expected 1 to 1024, but got 0");
+            "option --active-blocks-per-sm: expected 1 to 1024, but got 0");
   EXPECT_EQ(checked({{"max-kernels", int64_t(1025)}}),
-            "option 'max-kernels': expected 1 to 1024, but got 1025");
+            "option --max-kernels: expected 1 to 1024, but got 1025");
   EXPECT_EQ(checked({{"top-k", int64_t(0)}}),
-            "option 'top-k': expected 1 to 1048576, but got 0");
+            "option --top-k: expected 1 to 1048576, but got 0");
   EXPECT_EQ(checked({{"epsilon-min", 0.96}}),
-            "option 'epsilon-max': expected 0.96 to 1, but got 0.95");
+            "option --epsilon-max: expected 0.96 to 1, but got 0.95");
   EXPECT_EQ(checked({{"lambda-min", 0.96}}),
-            "option 'lambda-min': expected 0 to 0.95, but got 0.96");
+            "option --lambda-min: expected 0 to 0.95, but got 0.96");
   EXPECT_EQ(checked({{"c1", 2e9}}),
-            "option 'c1': expected -1e+09 to 1e+09, but got 2e+09");
+            "option --c1: expected -1e+09 to 1e+09, but got 2e+09");
   EXPECT_EQ(checked({{"strategy", std::string("luck")}}),
-            "option 'strategy': expected one of ftuner, exhaustive, "
+            "option --strategy: expected one of ftuner, exhaustive, "
             "random, roller, gensor, dietcode, but got 'luck'");
 }
 
@@ -296,14 +301,14 @@ TEST(SearchOptions, SolveChecksWhatIsTheStrategysOwn) {
   problem.options.own = {{"luck", int64_t(9)}};
   EXPECT_EQ(answer(), "luck is 9");
   problem.options.own = {{"luck", int64_t(11)}};
-  EXPECT_EQ(answer(), "option 'luck': expected 0 to 10, but got 11");
+  EXPECT_EQ(answer(), "option --luck: expected 0 to 10, but got 11");
   problem.options.own = {{"luck", 3.5}};
   EXPECT_EQ(answer(),
-            "option 'luck': expected a whole number from 0 to 10, but got "
+            "option --luck: expected a whole number from 0 to 10, but got "
             "'3.5'");
   // And what is the cost model's.
   problem.options.own = {};
   problem.options.cost.own = {{"c1", std::numeric_limits<double>::infinity()}};
-  EXPECT_EQ(answer(), "option 'c1': expected -1e+09 to 1e+09, but got inf");
+  EXPECT_EQ(answer(), "option --c1: expected -1e+09 to 1e+09, but got inf");
 }
 } // namespace

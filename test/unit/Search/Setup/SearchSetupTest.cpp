@@ -30,21 +30,21 @@ TEST(SearchSetup, FindsWhatIsNamed) {
 }
 
 TEST(SearchSetup, ErrorsNameTheOption) {
-  EXPECT_EQ(errorOf({{"wings", int64_t(2)}}), "unknown option 'wings'");
+  EXPECT_EQ(errorOf({{"wings", int64_t(2)}}), "unknown option --wings");
   EXPECT_EQ(errorOf({{"cost-model", std::string("dice")}}),
-            "option 'cost-model': expected one of latency, sia, sia-program, "
+            "option --cost-model: expected one of latency, sia, sia-program, "
             "learned, "
             "but got 'dice'");
   EXPECT_EQ(errorOf({{"max-kernels", int64_t(0)}}),
-            "option 'max-kernels': expected 1 to 1024, but got 0");
+            "option --max-kernels: expected 1 to 1024, but got 0");
   EXPECT_EQ(errorOf({{"calibration", std::string("none.json")}})
-                .find("option 'calibration': cannot read calibration file"),
+                .find("option --calibration: cannot read calibration file"),
             0u);
 }
 
 TEST(SearchSetup, SaysWhyNothingCanBeMeasured) {
   const OptionValue two = int64_t(2);
-  const std::string names = "option 'measurer': expected 'gpu', "
+  const std::string names = "option --measurer: expected 'gpu', "
                             "'recorded:FILE', 'command:CMD' or 'model:NAME', "
                             "but got ";
   auto text = [](const char *value) { return OptionValue(std::string(value)); };
@@ -54,28 +54,28 @@ TEST(SearchSetup, SaysWhyNothingCanBeMeasured) {
   EXPECT_EQ(errorOf({{"measurer", text("command: ")}}), names + "'command: '");
   for (const char *model : {"model:sia", "model:dice", "model:"})
     EXPECT_EQ(errorOf({{"measurer", text(model)}}),
-              "option 'measurer': expected a cost model that predicts time, "
+              "option --measurer: expected a cost model that predicts time, "
               "but got '" +
                   std::string(model + 6) + "'");
   for (const char *good :
        {"gpu", "recorded:a b", "command:x: y", "model:latency", "cost-model"})
     EXPECT_EQ(errorOf({{"measurer", text(good)}, {"measure-top", two}}), "");
   EXPECT_EQ(errorOf({{"measure-top", two}}),
-            "option 'measurer': expected who measures what 'measure-top' or "
+            "option --measurer: expected who measures what 'measure-top' or "
             "'measure' asks for");
   EXPECT_EQ(errorOf({{"measure", text("filter")}}),
-            "option 'measurer': expected who measures what 'measure-top' or "
+            "option --measurer: expected who measures what 'measure-top' or "
             "'measure' asks for");
   EXPECT_EQ(errorOf({{"measure-top", two}, {"measurer", text("ptxas")}}),
-            "option 'measurer': expected a measurer of times for 'measure-top' "
+            "option --measurer: expected a measurer of times for 'measure-top' "
             "or 'measure', but got 'ptxas'");
   EXPECT_EQ(errorOf({{"measure-unsure", 1.5}}),
-            "option 'measure-unsure': expected 0 to 1, but got 1.5");
+            "option --measure-unsure: expected 0 to 1, but got 1.5");
   EXPECT_EQ(unread({{"measurer", text("gpu")}, {"measure-budget", two}}),
             (std::vector<std::string>{
-                "option 'measurer' = gpu has no effect without 'measure-top' "
+                "option --measurer=gpu has no effect without 'measure-top' "
                 "or 'measure'",
-                "option 'measure-budget' = 2 has no effect without "
+                "option --measure-budget=2 has no effect without "
                 "'measure-top' or 'measure'"}));
 }
 
@@ -86,7 +86,7 @@ TEST(SearchSetup, SaysWhatHasNoEffect) {
   EXPECT_TRUE(unread({{"psi", 0.75}, {"c0", 2.0}}).empty());
   auto lines = unread({{"strategy", kRoller}, {"psi", 0.75}});
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0], "option 'psi' = 0.75 has no effect: it is read by "
+  EXPECT_EQ(lines[0], "option --psi=0.75 has no effect: it is read by "
                       "ftuner, but not by strategy 'roller' with cost model "
                       "'latency'");
   // A cost model reads what the strategy does not.
@@ -110,7 +110,7 @@ TEST(SearchSetup, AModelThatStandsInReadsItsOptions) {
   given["learned-programs"] = int64_t(9);
   auto lines = unread(given);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0].find("option 'learned-programs' = 9 has no effect"), 0u);
+  EXPECT_EQ(lines[0].find("option --learned-programs=9 has no effect"), 0u);
   given.erase("learned-programs");
   given["measurer"] = std::string("model:latency");
   EXPECT_EQ(unread(given).size(), 1u);
@@ -123,7 +123,7 @@ TEST(SearchSetup, SaysWhatNoStageOfTheFilterReads) {
   const std::string paper = "paper", artifact = "artifact";
   EXPECT_TRUE(unread({{"max-candidates", int64_t(9)}, {"psi", 0.75}}).empty());
   EXPECT_EQ(unread({{"psi-count", int64_t(5)}}),
-            std::vector<std::string>{"option 'psi-count' = 5 has no effect: no "
+            std::vector<std::string>{"option --psi-count=5 has no effect: no "
                                      "stage of the filter 'pareto' reads it"});
   EXPECT_TRUE(
       unread({{"filter", artifact}, {"psi-count", int64_t(5)}}).empty());
@@ -134,7 +134,7 @@ TEST(SearchSetup, SaysWhatNoStageOfTheFilterReads) {
                 .size(),
             3u);
   EXPECT_EQ(unread({{"filter", paper}, {"max-candidates", int64_t(9)}}),
-            std::vector<std::string>{"option 'max-candidates' = 9 has no "
+            std::vector<std::string>{"option --max-candidates=9 has no "
                                      "effect: no stage of the filter 'paper' "
                                      "reads it"});
   // Who does not read the filter at all says so once.

@@ -198,7 +198,7 @@ TEST_F(EquationsTest, MeasuredBandwidthsDecideWhichMemoryBounds) {
   EXPECT_EQ(llvm::toString(problem.check()), "");
   device.measuredDramGbps.reset();
   EXPECT_EQ(llvm::toString(problem.check()),
-            "option 'bandwidths': expected a device with the fields "
+            "option --bandwidths: expected a device with the fields "
             "'measured_dram_gbps' and 'measured_shared_memory_gbps' for "
             "'measured', but device 'v100' has none");
 }

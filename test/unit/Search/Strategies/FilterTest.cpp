@@ -228,7 +228,7 @@ TEST_F(FilterTest, SolveChecksItsOptions) {
     llvm::Expected<Plan> plan = solve(problem(), *findSearchStrategy("ftuner"));
     std::string error = llvm::toString(plan.takeError());
     EXPECT_TRUE(llvm::StringRef(error).starts_with(
-        "option '" + std::string(name) + "': expected"))
+        "option --" + std::string(name) + ": expected"))
         << error;
   }
 }
