@@ -217,7 +217,7 @@ static Value expandSinh(const FloatMath &f, ValueRange x) {
 /// e = exp(-2|x|). Both are computed and one is chosen, without a division,
 /// which would be a branch. The error is at most 1.5 ulp, and 3.4 if the power
 /// is off by 2^-22 of itself and the reciprocal by 1 ulp. NaN counts as small.
-/// tools/fit_tanh.py derives the coefficients and measures the error.
+/// tools/fits/fit_tanh.py derives the coefficients and measures the error.
 static Value expandTanh(const FloatMath &f, ValueRange x) {
   static constexpr float coefficients[] = {-0.333330691f, 0.133265302f,
                                            -0.0533906445f, 0.0196655951f,

@@ -1,6 +1,6 @@
 """Special functions in f32: error functions, gamma functions, the normal distribution's, and Bessel functions.
 
-Each is a Chebyshev series of a smooth, scaled form of the function (tools/fit_special.py derives the coefficients), or
+Each is a Chebyshev series of a smooth, scaled form of the function (tools/fits/fit_special.py derives the coefficients), or
 an asymptotic series (Abramowitz and Stegun, 6.1.40, 6.3.18 and 6.4.12). Tensors of f64 are left to the importer,
 which refuses them.
 """

@@ -37,7 +37,7 @@ import apart  # noqa: E402
 
 RIGHT, REFUSED, UNCLEAR, WRONG, CRASHED, LEFT = OUTCOMES = ("right", "refused", "unclear", "wrong", "crashed", "left")
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATH = os.path.join(ROOT, "docs", "torch-operators.md")
 
 #: Longer than a sample takes.
@@ -418,7 +418,7 @@ def run(chosen, count, known, jobs, put):
 
 PAGE = """# Operators of PyTorch
 
-`tools/torch_opinfo.py --write` runs samples of PyTorch's own operator database (`torch.testing`) through
+`tools/sweeps/torch_opinfo.py --write` runs samples of PyTorch's own operator database (`torch.testing`) through
 `ftuner.torch.export` with dynamic sizes and the emulator, and writes this page. Every dimension of at least 2 is
 dynamic where `torch.export` leaves it so. A sample is right if its results are eager PyTorch's: type, shape, places
 of NaN and infinities, and values within a few units in the last place of those in float64. That is so at the sample's

@@ -31,7 +31,8 @@ PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = ("passed", "refused", "unc
 #: What a refusal says: the operator, why, and what to change.
 SENTENCE = re.compile(r"cannot import '[^']+': the operator ([^\s(]+)[^;]*(?: is not supported: | needs its input )[^;]+; \S.*")
 
-PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "onnx-node-tests.md")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PATH = os.path.join(ROOT, "docs", "onnx-node-tests.md")
 
 #: Longer than any test takes.
 SECONDS = 300
@@ -140,7 +141,7 @@ def run(chosen, options, jobs):
 
 PAGE = """# The node tests of ONNX
 
-`tools/onnx_node_tests.py --write` runs every node test of the package onnx by
+`tools/sweeps/onnx_node_tests.py --write` runs every node test of the package onnx by
 [FTuner's backend](torch-mlir.md#onnxs-backend) in the emulator and writes this page. A test is a model
 of one operator, or of the function that ONNX defines it by (`_expanded` in its name), with inputs and
 the results that are wanted. It passes if the results have the wanted types and shapes, and equal the wanted

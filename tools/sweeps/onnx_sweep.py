@@ -15,7 +15,7 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "Integration"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "Integration"))
 warnings.simplefilter("ignore")
 
 from onnx_cases import all_operators, case, outcome, table, trials, workers  # noqa: E402
@@ -87,7 +87,7 @@ def main():
     left = [trial for key, trial in found.items() if key not in results]
     workers.run(batches_of(left, arguments.batch), arguments.seed, arguments.jobs, report)
     if arguments.write:
-        table.write(found, results, " ".join(["tools/onnx_sweep.py", *sys.argv[1:]]))
+        table.write(found, results, " ".join(["tools/sweeps/onnx_sweep.py", *sys.argv[1:]]))
     counts = collections.Counter(result.outcome for result in results.values())
     print(", ".join(f"{counts[name]} {name}" for name in (*outcome.OUTCOMES, outcome.NOT_RUN) if counts[name]))
     unclear = table.unclear(found, results)

@@ -14,7 +14,7 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "test" / "Integration"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "test" / "Integration"))
 warnings.simplefilter("ignore")
 
 from onnx_cases import all_operators, chains, outcome, table, trials, workers  # noqa: E402
