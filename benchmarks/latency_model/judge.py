@@ -34,7 +34,8 @@ import baselines  # noqa: E402
 from ftuner.cli.common import parse_pairs  # noqa: E402
 from ftuner.latency import fit as fits  # noqa: E402
 from ftuner.latency.fit import error, fit_global, fit_own, fit_timing  # noqa: E402
-from ftuner.latency.measurements.rows import Devices, Rows, read  # noqa: E402
+from ftuner.latency.measurements.readers import read  # noqa: E402
+from ftuner.latency.measurements.rows import Devices, Rows  # noqa: E402
 from ftuner.latency.model import model  # noqa: E402
 
 # In the published rows these names mean PCIe cards.

@@ -39,7 +39,8 @@ from ftuner.latency.fit import (
     fit_timing,
 )
 from ftuner.latency.measurements.memory_rows import host_shares
-from ftuner.latency.measurements.rows import Devices, Rows, concatenate, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows, concatenate
 from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
 

@@ -26,7 +26,8 @@ from reports import Report, percent, say, table
 
 from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows
 from ftuner.latency.model import model
 
 FILES = ("gemm_f16_tokens.csv.gz", "gemm_f16_every_m.csv.gz", "gemm_bf16_grid.csv.gz")

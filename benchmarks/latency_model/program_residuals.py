@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 from reports import ROOT, table
 
-from ftuner.latency.measurements.rows import Devices, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices
 from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
 

@@ -16,6 +16,7 @@ from .host import cache as compile_cache
 from .host import processes, runtime
 from .host.memory import torch_calls
 from .host.module import Module
+from .options import hash_files, read_options, writes_files
 
 
 def compile(  # noqa: A001
@@ -61,7 +62,7 @@ def compile(  # noqa: A001
     if emulate is None:
         emulate = not runtime.get().has_device()
     names = compiler.cubin_names(cubins)
-    pipeline = compiler.read_options(options, description, may_check=not emulate)
+    pipeline = read_options(options, description, may_check=not emulate)
 
     def build(folder: Path) -> Mapping[str, Any]:
         library = folder / compile_cache.LIBRARY
@@ -77,7 +78,7 @@ def compile(  # noqa: A001
         module._owner = folder
         return module
 
-    if cache is False or compiler.writes_files(options):
+    if cache is False or writes_files(options):
         return build_uncached()
     key = compile_cache.key_of(
         {
@@ -85,7 +86,7 @@ def compile(  # noqa: A001
             "device": description.text,
             "options": pipeline.arguments,
             "calibration": pipeline.calibration and _hash(pipeline.calibration),
-            "files": compiler.hash_files(options),
+            "files": hash_files(options),
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),

@@ -17,7 +17,8 @@ from ftuner import cli
 from ftuner.describe import descriptions
 from ftuner.host import outputs
 from ftuner.latency import calibrate, fit, model
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows
 
 FTUNER = "m n k block_m block_n block_k threads_m threads_n stages vector_width us".split()
 VENDOR = "device M N K latency_ms kernel".split()

@@ -16,7 +16,8 @@ import pytest
 import ftuner
 from ftuner.latency import Launches, fit, model
 from ftuner.latency.measurements.memory_rows import block_of, launches_of_blocks
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows
 from ftuner.latency.measurements.vendor_rows import parse_kernel_name
 
 from commands import run_command

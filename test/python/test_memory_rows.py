@@ -12,7 +12,8 @@ import pytest
 import ftuner
 from ftuner.latency.fit import MEMORY, error, fit_own, fit_timing
 from ftuner.latency.measurements.memory_rows import DEVICE_FLOOR, OPERATORS, launches_of, strided_launches_of
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows
 from ftuner.latency.model import model
 
 from handmade import ROOT

@@ -25,7 +25,8 @@ from ftuner.latency.fit import (
     fit_global,
     fit_own,
 )
-from ftuner.latency.measurements.rows import Devices, Rows, concatenate, fold_of, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, Rows, concatenate, fold_of
 from ftuner.latency.measurements.token_rows import VendorTile, launches_of, tiles
 from ftuner.latency.model import model
 

@@ -101,7 +101,8 @@ def run(options: argparse.Namespace) -> None:
         from ..latency import calibrate, fit
     except ImportError as error:
         raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[study]'") from error
-    from ..latency.measurements.rows import Devices, read
+    from ..latency.measurements.readers import read
+    from ..latency.measurements.rows import Devices
     from ..latency.model import model
 
     mapping = parse_pairs(options.map, "--map")

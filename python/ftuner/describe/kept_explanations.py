@@ -14,8 +14,10 @@ import uuid
 from pathlib import Path
 from typing import Any, Mapping
 
-from .. import __version__, compiler
+from .. import compiler
+from .._version import version
 from ..host import cache
+from ..options import hash_files, read_options, writes_files
 from . import descriptions
 from .explanation import Sizes, explain_data, size_arguments
 
@@ -33,7 +35,7 @@ def explain_kept(
 ) -> dict[str, Any]:
     """Returns `explain_data`, which is computed once for equal arguments."""
     description = descriptions.resolve(device)
-    if compiler.writes_files(options) or options.get("measurer"):
+    if writes_files(options) or options.get("measurer"):
         return explain_data(text, sizes, device=description, function=function, **options)
     key = _key(text, sizes, description, function, options)
     file = cache.explanations_folder() / f"{key}.json"
@@ -51,17 +53,17 @@ def _key(
     function: str | None,
     options: Mapping[str, Any],
 ) -> str:
-    given = compiler.read_options(options, device)
+    given = read_options(options, device)
     return cache.key_of(
         {
-            "version": __version__,
+            "version": version,
             "source": [text.name, hashlib.sha256(text.content).hexdigest()],
             "sizes": size_arguments(sizes),
             "device": device.text,
             "function": function,
             "options": given.arguments,
             "calibration": given.calibration and hashlib.sha256(given.calibration.content).hexdigest(),
-            "files": compiler.hash_files(options),
+            "files": hash_files(options),
         }
     )
 

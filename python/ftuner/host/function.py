@@ -15,7 +15,7 @@ from ..describe.work import WorkReport
 from ..errors import Error, did_you_mean
 from . import memory as memories
 from . import runtime
-from .memory import Memory, memory_of
+from .memory import Memory, memory_of, torch_calls
 from .signature import Signature, Value, format_shape
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MAX_PLANS = 4096
 
 
+@torch_calls.served
 class Function:
     """A compiled function.
 

@@ -15,6 +15,7 @@ from .. import compiler
 from ..describe import descriptions
 from ..errors import Error
 from ..host import outputs
+from ..options import read_options
 from . import judges, plans
 from .plans import Answer, State, Strategy
 
@@ -284,7 +285,7 @@ def prepare(
         raise Error("expected a device, a strategy and a cost model")
     for one in devices.values():
         for spec in specs:
-            compiler.read_options({**options, **spec.options}, one)
+            read_options({**options, **spec.options}, one)
     return Searches(
         [*devices.values()], specs, [*cost_models], logs, State(state), options, code, tell
     )

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, compiler, locations
+from .. import compiler, locations
+from .._version import version
 from ..describe import descriptions, listing
 from ..describe.explanation import explain_data
 from ..errors import CompileError, Error, did_you_mean
 from ..host import cache, outputs, processes
+from ..options import hash_files, read_options
 from . import judges
 
 #: Of the facts that are kept.
@@ -249,16 +251,16 @@ def _key(
     options: Mapping[str, Any],
 ) -> str:
     """Hash of all that decides a plan, with the compiler and the contents of files."""
-    given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
+    given = read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
     calibration = given.calibration and hashlib.sha256(given.calibration.content).hexdigest()
     return cache.key_of(
         {
-            "format_version": [FORMAT_VERSION, __version__],
+            "format_version": [FORMAT_VERSION, version],
             "source": hashlib.sha256(text.content).hexdigest(),
             "device": device.text,
             "options": given.arguments,
             "calibration": calibration,
-            "files": compiler.hash_files(options),
+            "files": hash_files(options),
         }
     )
 
@@ -308,7 +310,7 @@ def _generate(
     text: compiler.SourceText, device: descriptions.Description, options: Mapping[str, Any]
 ) -> dict[str, int]:
     """Bytes of PTX by workload, and of all as `""`."""
-    given = compiler.read_options(options, device)
+    given = read_options(options, device)
     return code_bytes(compiler.translate(text, device, given, ["--ftuner-to-ptx"]))
 
 

@@ -12,6 +12,7 @@ from .. import compiler
 from ..describe import descriptions
 from ..describe.explanation import Sizes, size_arguments
 from ..latency.model import ProgramTree
+from ..options import read_options
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,6 @@ def _translate(
     return compiler.translate(
         compiler.read_source(source),
         description,
-        compiler.read_options(options, description),
+        read_options(options, description),
         ["--ftuner-trees", *size_arguments(sizes), *more],
     )

@@ -7,12 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ftuner.host.memory import torch_calls
 
-if TYPE_CHECKING:
-    from .choice import Interval
+from .choice import Interval, describe
 
 
 @dataclass
@@ -171,9 +169,6 @@ class Report:
         ]
 
     def __str__(self) -> str:
-        # That module counts, too.
-        from .choice import describe
-
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",

@@ -14,7 +14,7 @@ from ...latency.model import ProgramTree
 from ..dataset import Dataset, vectors
 from ..kernels import ceil_div, trees_of
 from ..trees import K, M, N, Tree, loop
-from . import Cards, Found, Source, read_measured, stem
+from .formats import Cards, Found, Source, read_measured, stem
 from .products import predictions, shape_keys
 
 Numbers = npt.NDArray[np.int64]

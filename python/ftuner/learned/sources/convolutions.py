@@ -15,7 +15,7 @@ from ...latency.model import ProgramTree
 from ..dataset import KNOWN, PROXY, Dataset
 from ..kernels import Numbers, ceil_div, copy_loops, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 from .products import shape_keys
 
 # Axes: output pixels, output channels, input channels, elements of the filter, images, matrices of Winograd.

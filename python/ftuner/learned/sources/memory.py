@@ -13,7 +13,7 @@ from ...latency.model import ProgramTree
 from ..dataset import Dataset, vectors
 from ..kernels import Numbers, ceil_div, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 from .products import predictions, shape_keys
 
 # Rows of an operator, and the elements of each.

@@ -15,7 +15,8 @@ from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree, model
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers
-from . import Cards, Found, Source, memory, stem
+from . import memory
+from .formats import Cards, Found, Source, stem
 from .products import taken_for
 
 Shape = tuple[int, ...]

@@ -18,7 +18,7 @@ from ...latency.measurements.vendor_rows import STEP, FmaKernels
 from ...latency.model import Array, Launches, ProgramTree, model
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers, Products, TensorProducts
-from . import Cards, Found, Source, pieces, stem
+from .formats import Cards, Found, Source, pieces, stem
 
 
 def predictions(rows: Rows) -> Array:

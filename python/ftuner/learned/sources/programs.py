@@ -26,7 +26,7 @@ from ..dataset import (
     read_programs,
     vectors,
 )
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 
 _FORMATS = (2, 3)
 _ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz")
