@@ -47,12 +47,12 @@ def in_folds(data: Any, folds: Sequence[int], option: str) -> Any:
     """A mask of the rows in these folds. Raises `Error` for a fold that no row is in."""
     import numpy as np
 
-    of = data.fold % 10
-    there = np.unique(of).tolist()
+    tenth = data.fold % 10
+    there = np.unique(tenth).tolist()
     if missing := [fold for fold in folds if fold not in there]:
         known, none = (", ".join(map(str, some)) for some in (there, missing))
         raise Error(f"{option}: expected folds that rows are in ({known}), but got {none}")
-    return np.isin(of, folds)
+    return np.isin(tenth, folds)
 
 
 def import_learned() -> Any:
@@ -118,14 +118,14 @@ def print_errors(options: argparse.Namespace, found: dict[str, dict[str, Any]]) 
     rows = [
         [
             name,
-            str(int(of["programs"])),
-            f"{of['mean']:.1%}",
-            f"{of['rmse']:.4g}",
-            *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
-            rank(of["rank"]),
-            rank(of["rank_by_task"]),
+            str(int(errors["programs"])),
+            f"{errors['mean']:.1%}",
+            f"{errors['rmse']:.4g}",
+            *(f"{errors[f'within_{share}']:.1%}" for share in (5, 10, 20)),
+            rank(errors["rank"]),
+            rank(errors["rank_by_task"]),
         ]
-        for name, of in found.items()
+        for name, errors in found.items()
     ]
     header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
     print(table(rows, header))

@@ -37,7 +37,7 @@ from .fit import (
     has_compiled,
     shared_names,
 )
-from .measurements.rows import Rows
+from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
 # Fits of fewer rows than this are refused.
@@ -130,7 +130,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def usable(rows: Rows) -> tuple[Rows, str]:
+def usable(rows: MeasurementTable) -> tuple[MeasurementTable, str]:
     """The rows that tell of kernels, and what to say about the others."""
     keep = rows.is_fit
     if keep.all():
@@ -139,7 +139,7 @@ def usable(rows: Rows) -> tuple[Rows, str]:
     return rows[keep], text
 
 
-def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
+def span_warnings(rows: MeasurementTable, constants: Mapping[str, float]) -> list[str]:
     """Says where the rows cover too little for constants that hold beyond them."""
     out = []
     if len(rows) < FEWEST_ROWS:
@@ -165,7 +165,7 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
     return out
 
 
-def _deviation(rows: Rows, predicted: Array) -> float | None:
+def _deviation(rows: MeasurementTable, predicted: Array) -> float | None:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
     Of kernels within twice the best's time: those that a choice is among. None where there
@@ -193,7 +193,7 @@ def _deviation(rows: Rows, predicted: Array) -> float | None:
 
 
 def held_out(
-    rows: Rows, refit: Callable[[Rows], tuple[Mapping[str, float], Any]]
+    rows: MeasurementTable, refit: Callable[[MeasurementTable], tuple[Mapping[str, float], Any]]
 ) -> Array | None:
     """Predictions for each fold by constants of the others; None if the rows are too few."""
     folds = np.unique(rows.fold)
@@ -210,7 +210,7 @@ def held_out(
 
 
 def _errors(
-    rows: Rows, before: Array, after: Array, unseen: Array | None
+    rows: MeasurementTable, before: Array, after: Array, unseen: Array | None
 ) -> dict[str, tuple[int, float, float, float | None]]:
     out = {}
     masks: dict[str, npt.NDArray[np.bool_]] = {"all": np.ones(len(rows), bool)}
@@ -226,7 +226,7 @@ def _errors(
     return out
 
 
-def _error_of_kinds(rows: Rows, predicted: Array) -> float:
+def _error_of_kinds(rows: MeasurementTable, predicted: Array) -> float:
     """Mean over the kinds of rows, which count the same, as in fits."""
     kinds = [rows.group == group for group in sorted(set(rows.group))]
     return float(np.mean([error(predicted[kind], rows.microseconds[kind]) for kind in kinds]))
@@ -238,13 +238,13 @@ def die_of(source: str) -> str:
     return str(die)
 
 
-def _enough(rows: Rows, what: str) -> None:
+def _enough(rows: MeasurementTable, what: str) -> None:
     if len(rows) < _LEAST_ROWS:
         where = " above twice the launch floor" if rows.floor.any() else ""
         raise Error(f"{what}: expected at least {_LEAST_ROWS} rows{where}, but got {len(rows)}")
 
 
-def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array | None:
+def _left_out(rows: MeasurementTable, prior: Constants, constants: Sequence[str]) -> Array | None:
     """Predictions for each device by constants of the others; None if there are too few."""
     if len(set(rows.device)) < 3:
         return None
@@ -264,13 +264,13 @@ def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array |
     return out
 
 
-def _floor(rows: Rows) -> float:
+def _floor(rows: MeasurementTable) -> float:
     floors = rows.floor[rows.is_host]
     return float(np.median(floors)) if len(floors) else 0.0
 
 
 def calibrate_device(
-    rows: Rows,
+    rows: MeasurementTable,
     prior: Constants,
     constants: Sequence[str] = (),
     offset: float = HOST_OFFSET,
@@ -285,12 +285,12 @@ def calibrate_device(
     name = rows.devices.names[index]
     _enough(rows, name)
 
-    def refit(some: Rows) -> Fit:
+    def refit(some: MeasurementTable) -> Fit:
         return fit_own(some, prior, offset, constants)
 
     found = refit(rows)
 
-    def refit_fold(some: Rows) -> tuple[Mapping[str, float], Any]:
+    def refit_fold(some: MeasurementTable) -> tuple[Mapping[str, float], Any]:
         fold = refit(some)
         return fold.constants, fold.offset
 
@@ -333,7 +333,7 @@ def calibrate_device(
 
 
 def calibrate_all(
-    rows: Rows, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
+    rows: MeasurementTable, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
 ) -> Calibration:
     """Constants for all devices from rows of several."""
     _enough(rows, "global")

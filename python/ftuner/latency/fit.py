@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from .measurements.rows import Rows
+from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
 # What differs between devices: fitted for each. The global constants are their geometric
@@ -97,7 +97,7 @@ _AT_BOUND = 1e-3
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
-# A row of the tensor cores may be dozens of launches (Rows.choices).
+# A row of the tensor cores may be dozens of launches (MeasurementTable.choices).
 TENSOR_ROWS_OF_DEVICE = 1000
 MEMORY_ROWS_OF_DEVICE = 1200
 _MEMORY_ROWS_OF_ALL = 8000
@@ -124,7 +124,7 @@ def prior_weight(num_rows: int) -> float:
     return float(np.clip(0.5 * (30 / max(num_rows, 1)) ** 0.46, 0.1, 0.5))
 
 
-def sample(rows: Rows, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Rows:
+def sample(rows: MeasurementTable, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) -> MeasurementTable:
     """Up to `size` rows of the mask, as many of each device and group."""
     rng = np.random.default_rng(seed)
     chosen = np.flatnonzero(mask)
@@ -132,14 +132,14 @@ def sample(rows: Rows, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) ->
     names = sorted(set(group))
     share = max(1, size // max(1, len(names)))
     picked = [
-        rng.choice(of, min(len(of), share), replace=False)
-        for of in (chosen[group == name] for name in names)
+        rng.choice(members, min(len(members), share), replace=False)
+        for members in (chosen[group == name] for name in names)
     ]
     return rows[np.sort(np.concatenate(picked))] if picked else rows[chosen]
 
 
 def fit(
-    rows: Rows, start: Mapping[str, float], free: Sequence[str], **options: Any
+    rows: MeasurementTable, start: Mapping[str, float], free: Sequence[str], **options: Any
 ) -> Fit:
     """Fits the free constants, and a host's offset for each device if asked.
 
@@ -170,7 +170,7 @@ def fit(
 
 
 def _fit_free(
-    rows: Rows,
+    rows: MeasurementTable,
     start: Mapping[str, float],
     free: Sequence[str],
     prior: float = 0.0,
@@ -247,7 +247,7 @@ def _fit_free(
     return Fit(constants, offsets, names, unmoved)
 
 
-def effect(rows: Rows, found: Fit, name: str) -> float:
+def effect(rows: MeasurementTable, found: Fit, name: str) -> float:
     """By how much the constant moves the rows: d ln(predicted) / d ln(constant), root mean
     square."""
     changed = {**found.constants, name: found.constants[name] * 1.05}
@@ -262,7 +262,7 @@ def error(predicted: Array, measured: Array) -> float:
 
 
 def fit_own(
-    rows: Rows, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
+    rows: MeasurementTable, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
 ) -> Fit:
     """Constants of the one device of the rows, from a few dozen of them up.
 
@@ -299,11 +299,11 @@ def _with_energies(constants: Constants, free: Sequence[str]) -> Constants:
     return {**constants, **told}
 
 
-def _offsets(rows: Rows, offset: Any) -> Array:
+def _offsets(rows: MeasurementTable, offset: Any) -> Array:
     return np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
 
 
-def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
     """Adds constants of the tensor cores to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
     found = fit(
@@ -318,7 +318,7 @@ def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
     )
 
 
-def _with_memory(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
     """Adds constants of memory-bound kernels to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
     prior = prior_weight(len(rows))
@@ -333,7 +333,7 @@ def _with_memory(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
     )
 
 
-def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
+def fit_timing(rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
     """What the hosts add to launches on each device, given the constants."""
     others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
@@ -341,7 +341,7 @@ def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OF
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
 
 
-def has_compiled(rows: Rows) -> bool:
+def has_compiled(rows: MeasurementTable) -> bool:
     """Whether the rows have kernels that a compiler scheduled."""
     return any(group in COMPILED_GROUPS for group in set(rows.group))
 
@@ -366,7 +366,7 @@ def shared_names() -> list[str]:
 
 
 def fit_global(
-    rows: Rows,
+    rows: MeasurementTable,
     start: Mapping[str, float],
     names: Sequence[str] = (),
     rows_of_device: int = 1500,
@@ -446,7 +446,7 @@ def fit_global(
 
 
 def _global_tensor(
-    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
 ) -> GlobalFit:
     """Adds constants of the tensor cores to those of other rows.
 
@@ -492,7 +492,7 @@ def _global_tensor(
 
 
 def _global_memory(
-    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
 ) -> GlobalFit:
     """Adds constants of memory-bound kernels to those of other rows.
 

@@ -74,8 +74,8 @@ class Checkpoint:
                 f"'{self.path}' is of a training with other rows or options: give those, or remove it to start anew"
             )
         predictor.load_state_dict(state["predictor"])
-        for one, of in zip(states, state["states"]):
-            one.load_state_dict(of)
+        for one, saved in zip(states, state["states"]):
+            one.load_state_dict(saved)
         torch.set_rng_state(state["torch"])
         rng.bit_generator.state = json.loads(state["numpy"])
         return int(state["epochs"])

@@ -362,13 +362,13 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     device, columns, programs = ftuner_rows.read_programs(table, devices)
     trees: list[list[ProgramTree]] = [[] for _ in range(len(table))]
     predicted = np.empty(len(table))
-    for of in programs:
-        with ftuner_rows.errors_by_line(table, of):
-            found = loaded.trees(devices.sources[of.device], of.path, of.records)
-            launches = loaded.programs(devices.sources[of.device], of.path, of.records)
-        for row, parts in zip(of.rows, found):
+    for program_rows in programs:
+        with ftuner_rows.errors_by_line(table, program_rows):
+            found = loaded.trees(devices.sources[program_rows.device], program_rows.path, program_rows.records)
+            launches = loaded.programs(devices.sources[program_rows.device], program_rows.path, program_rows.records)
+        for row, parts in zip(program_rows.rows, found):
             trees[row] = parts
-        predicted[of.rows] = _latency(loaded, devices.sources[of.device], *launches)
+        predicted[program_rows.rows] = _latency(loaded, devices.sources[program_rows.device], *launches)
     names = ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")
     shapes = [columns[name].tolist() for name in names]
     types = np.array(loaded.program_types)[columns["type"]]
@@ -404,5 +404,5 @@ def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
 
 def vectors(devices: Devices) -> npt.NDArray[np.float32]:
     """The devices' figures: devices × DEVICE_FIGURES."""
-    of = [device_vector(model().device(source)[1]) for source in devices.sources]
-    return np.stack(of) if of else np.empty((0, len(DEVICE_FIGURES)), np.float32)
+    figures = [device_vector(model().device(source)[1]) for source in devices.sources]
+    return np.stack(figures) if figures else np.empty((0, len(DEVICE_FIGURES)), np.float32)

@@ -41,8 +41,8 @@ def trees_of(
         tree = Tree(len(rows))
         describe(tree, rows, tuple(key.tolist()))
         ordering, features = tree.features()
-        for row, count, of in zip(rows.tolist(), blocks[rows].tolist(), features):
-            found[row] = [ProgramTree(float(count), ordering, of)]
+        for row, count, kernel_features in zip(rows.tolist(), blocks[rows].tolist(), features):
+            found[row] = [ProgramTree(float(count), ordering, kernel_features)]
     return found
 
 

@@ -87,7 +87,7 @@ class Provenance:
         for trees in data.trees:
             for tree in trees:
                 by_size.setdefault(len(tree.ordering), []).append(tree.features)
-        ranges = {size: np.stack([np.min(of, 0), np.max(of, 0)]) for size, of in sorted(by_size.items())}
+        ranges = {size: np.stack([np.min(features, 0), np.max(features, 0)]) for size, features in sorted(by_size.items())}
         is_measured = data.kind != SYNTHETIC
         rows = golden_rows(data)
         return cls(
@@ -108,9 +108,9 @@ class Provenance:
         """That of a predictor trained on more programs. Errors from before say nothing of it."""
         more = Provenance.of(data, labels)
         ranges = dict(self.feature_ranges)
-        for size, of in more.feature_ranges.items():
-            known = ranges.get(size, of)
-            ranges[size] = np.stack([np.minimum(known[0], of[0]), np.maximum(known[1], of[1])])
+        for size, limits in more.feature_ranges.items():
+            known = ranges.get(size, limits)
+            ranges[size] = np.stack([np.minimum(known[0], limits[0]), np.maximum(known[1], limits[1])])
         return dataclasses.replace(
             self,
             devices={
@@ -148,7 +148,7 @@ class Provenance:
         return {
             "devices": self.devices,
             "label_range": list(self.label_range),
-            "deviations": {name: dataclasses.asdict(of) for name, of in self.deviations.items()},
+            "deviations": {name: dataclasses.asdict(deviation) for name, deviation in self.deviations.items()},
             "golden": [
                 [{"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]} for tree in trees]
                 for trees in self.golden.trees
@@ -182,7 +182,7 @@ class Provenance:
                 int(name.removeprefix(_RANGES)): arrays.pop(name) for name in list(arrays) if name.startswith(_RANGES)
             },
             golden=Golden(trees, arrays.pop("golden_device")),
-            deviations={str(name): Deviation(**of) for name, of in json["deviations"].items()},
+            deviations={str(name): Deviation(**deviation) for name, deviation in json["deviations"].items()},
         )
 
 

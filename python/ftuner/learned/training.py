@@ -96,12 +96,12 @@ class Packed:
         groups = []
         for group, counts in zip(self.groups, self._counts):
             first = np.cumsum(counts) - counts
-            of = counts[rows]
-            ends = np.cumsum(of)
-            trees = np.arange(int(of.sum())) + np.repeat(first[rows] - (ends - of), of)
+            tree_counts = counts[rows]
+            ends = np.cumsum(tree_counts)
+            trees = np.arange(int(tree_counts.sum())) + np.repeat(first[rows] - (ends - tree_counts), tree_counts)
             if len(trees):
                 chosen = torch.from_numpy(trees)
-                place = torch.from_numpy(np.repeat(np.arange(len(rows)), of))
+                place = torch.from_numpy(np.repeat(np.arange(len(rows)), tree_counts))
                 groups.append(Group(group.features[chosen], place, group.share[chosen]))
         return Batch(groups, self.device[torch.from_numpy(np.asarray(rows, np.int64))])
 
@@ -160,20 +160,20 @@ class Trained:
             blocks = sum(tree.blocks for tree in trees)
             for tree in trees:
                 count = len(tree.ordering) if self.structure else 1
-                of, program, share = groups.setdefault(count, ([], [], []))
-                of.append(tree)
+                group_trees, program, share = groups.setdefault(count, ([], [], []))
+                group_trees.append(tree)
                 program.append(place)
                 share.append(tree.blocks / blocks)
         packed = []
-        for _, (of, program, share) in sorted(groups.items()):
+        for _, (group_trees, program, share) in sorted(groups.items()):
             if self.structure:
-                features = (np.stack([tree.features for tree in of]) - self.feature_mean) / self.feature_deviation
+                features = (np.stack([tree.features for tree in group_trees]) - self.feature_mean) / self.feature_deviation
                 if self.positions:
-                    places = np.stack([tree.ordering for tree in of])
+                    places = np.stack([tree.ordering for tree in group_trees])
                     codes = positional_encoding(np.arange(places.max() + 1), features.shape[-1])
                     features += codes[places]
             else:
-                means = np.stack([tree.features.mean(0, keepdims=True) for tree in of])
+                means = np.stack([tree.features.mean(0, keepdims=True) for tree in group_trees])
                 features = (means - self.feature_mean) / self.feature_deviation
             packed.append(
                 Group(
@@ -251,7 +251,7 @@ class Trained:
         predictor = copy.deepcopy(self.predictor).eval().to(dtype)
         data = self.provenance.golden.dataset()
         batch = self.pack(data).batch(np.arange(len(data)))
-        groups = [Group(of.features.to(dtype), of.program, of.share.to(dtype)) for of in batch.groups]
+        groups = [Group(group.features.to(dtype), group.program, group.share.to(dtype)) for group in batch.groups]
         with torch.no_grad():
             z = latents(predictor, Batch(groups, batch.device.to(dtype)))
             values = self.labels.backward(predictor.decoder(z)[:, 0].numpy())
@@ -321,7 +321,7 @@ def train(
         architecture = dataclasses.replace(architecture, layers=0, width=architecture.features)
     predictor = Predictor(architecture, data.statements() if options.structure else [1])
     rows_of = np.concatenate(
-        [tree.features if options.structure else tree.features.mean(0, keepdims=True) for of in data.trees for tree in of]
+        [tree.features if options.structure else tree.features.mean(0, keepdims=True) for trees in data.trees for tree in trees]
     )
     labels = Labels.fit(learned, options.transform)
     # Devices that rows are of, each once.
@@ -367,10 +367,10 @@ def _settle(predictor: Predictor, packed: Packed, size: int = 4096) -> None:
 
     def count(norm: Any, inputs: tuple[torch.Tensor]) -> None:
         rows = inputs[0].double()
-        of = sums.setdefault(norm, [0, 0.0, 0.0])
-        of[0] += len(rows)
-        of[1] = of[1] + rows.sum(0)
-        of[2] = of[2] + (rows**2).sum(0)
+        total = sums.setdefault(norm, [0, 0.0, 0.0])
+        total[0] += len(rows)
+        total[1] = total[1] + rows.sum(0)
+        total[2] = total[2] + (rows**2).sum(0)
 
     hooks = []
     predictor.train()
@@ -546,18 +546,18 @@ def errors(
     `mean` relative error (MAPE / 100), `rmse` in microseconds, shares of rows within 5, 10 and 20 %, and `rank`, the rank correlation
     of Spearman (None for fewer than three rows). With `task`, `rank_by_task`: its mean over tasks of three programs and more.
     """
-    of = np.asarray(predicted, np.float64)
-    off = np.abs(of / measured - 1)
+    times = np.asarray(predicted, np.float64)
+    off = np.abs(times / measured - 1)
     found: dict[str, float | None] = {
         "mean": float(off.mean()),
-        "rmse": float(np.sqrt(((of - measured) ** 2).mean())),
+        "rmse": float(np.sqrt(((times - measured) ** 2).mean())),
         "within_5": float((off <= 0.05).mean()),
         "within_10": float((off <= 0.10).mean()),
         "within_20": float((off <= 0.20).mean()),
-        "rank": rank_correlation(of, measured),
+        "rank": rank_correlation(times, measured),
     }
     if task is not None:
-        ranks = [rank_correlation(of[task == one], measured[task == one]) for one in _of_several(task)]
+        ranks = [rank_correlation(times[task == one], measured[task == one]) for one in _of_several(task)]
         known = [rank for rank in ranks if rank is not None]
         found["rank_by_task"] = float(np.mean(known)) if known else None
     return found

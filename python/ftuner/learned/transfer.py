@@ -87,9 +87,9 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
     vectors = source.device_vectors[np.unique(source.device)]
     rows = boosted.inputs(own)
     on_source = [rows.copy() for _ in vectors]
-    for of, vector in zip(on_source, vectors):
-        of[:, -len(DEVICE_FIGURES) :] = vector
-    said = np.stack([trained.sums(of) for of in on_source], 1)
+    for features, vector in zip(on_source, vectors):
+        features[:, -len(DEVICE_FIGURES) :] = vector
+    said = np.stack([trained.sums(features) for features in on_source], 1)
     wanted = trained.labels.forward(targets(own, trained.corrects))
     # Programs of a task are in one fold, unless there are hardly any tasks.
     tasks, unit = np.unique(own.task, return_inverse=True)

@@ -148,16 +148,16 @@ class Product(Family):
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
         element, _, accumulator = _FACTORS[self.type]
 
-        def affine_map(of: str) -> str:
-            return f"affine_map<({', '.join(axes)}) -> ({', '.join(of)})>"
+        def affine_map(operand_axes: str) -> str:
+            return f"affine_map<({', '.join(axes)}) -> ({', '.join(operand_axes)})>"
 
         a, b = self.tensor(element, self.lhs), self.tensor(element, self.rhs)
         bias, result = self.tensor(accumulator, "n"), self.tensor(self.result_type, self.out)
         lines = []
         for axis in self.out:
             if axis in dynamic:
-                name, of, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
-                lines.append(f"%at_{axis} = arith.constant {of.index(axis)} : index")
+                name, operand_axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+                lines.append(f"%at_{axis} = arith.constant {operand_axes.index(axis)} : index")
                 lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}")
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in dynamic)
         zero = "0" if accumulator == "i32" else "0.0"

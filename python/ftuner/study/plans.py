@@ -320,9 +320,9 @@ def code_bytes(ptx: str) -> dict[str, int]:
     starts = [*re.finditer(r"^\.visible \.entry (\w+)\(", ptx, re.MULTILINE)]
     ends = [*(found.start() for found in starts[1:]), len(ptx)]
     for found, end in zip(starts, ends):
-        of = re.match(r"(.+)_k\d+(_\w+)?$", found[1])
-        if of:
-            result[of[1]] = result.get(of[1], 0) + len(ptx[found.start() : end].encode())
+        entry = re.match(r"(.+)_k\d+(_\w+)?$", found[1])
+        if entry:
+            result[entry[1]] = result.get(entry[1], 0) + len(ptx[found.start() : end].encode())
     return result
 
 

@@ -35,7 +35,7 @@ from .rows import (
     FLOOR_ROWS,
     MOST_EXTENT,
     Devices,
-    Rows,
+    MeasurementTable,
     check_prices,
     read_folds,
     read_times,
@@ -61,7 +61,7 @@ OPERATORS = {
 # Launches of fewer bytes measure nothing but the launch.
 FLOOR_BYTES = 1e6
 # 16-bit rows were timed on the device in steps of 1 us: below 20 us these say too much
-# (Rows.is_fit).
+# (MeasurementTable.is_fit).
 DEVICE_FLOOR = 9.999
 # Phi-2's attention and feed-forward network run side by side: its "add" sums three tensors, by two
 # launches.
@@ -387,7 +387,7 @@ def host_shares(
     return share
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table. By default the f32 ones were timed on a host, others on the device."""
     device = devices.of(table)
     rows, cols = (
@@ -405,10 +405,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     of_rows = np.empty(len(table), np.int64)
     parts: list[Launches] = []
     begin = 0
-    for name, of in sorted(set(zip(op, library))):
-        some = np.flatnonzero((op == name) & (library == of))
+    for name, library_name in sorted(set(zip(op, library))):
+        some = np.flatnonzero((op == name) & (library == library_name))
         parts.append(
-            launches_of(name, of, (rows[some], cols[some]), size[some], devices.figures, device[some])
+            launches_of(name, library_name, (rows[some], cols[some]), size[some], devices.figures, device[some])
         )
         of_rows[some] = np.arange(begin, begin + len(some))
         begin += len(some)
@@ -420,7 +420,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     )[of_rows]
     check_prices(table, every)
     floor = np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR)
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=every,
         microseconds=microseconds,

@@ -19,7 +19,7 @@ from typing import Callable, Sequence
 
 from ...errors import Error
 from . import configuration_rows, ftuner_rows, memory_rows, token_rows, vendor_rows
-from .rows import Devices, Rows, concatenate
+from .rows import Devices, MeasurementTable, concatenate
 from .table import Table
 
 # Files with no more token rows are read as a whole.
@@ -32,7 +32,7 @@ class Format:
 
     name: str
     columns: Sequence[str]
-    read: Callable[[Table, Devices, bool | None], Rows]
+    read: Callable[[Table, Devices, bool | None], MeasurementTable]
 
     def missing(self, table: Table) -> list[str]:
         return [
@@ -71,7 +71,7 @@ def read(
     host: bool | None = None,
     step: int = 1,
     token_step: int = 1,
-) -> Rows:
+) -> MeasurementTable:
     """The rows of the files; `host` says whether they were timed on the host.
 
     By default vendor rows are, and others are device time. Of each file every `step`-th row is

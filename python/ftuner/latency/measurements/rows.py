@@ -107,7 +107,7 @@ class Devices:
 
 
 @dataclasses.dataclass
-class Rows:
+class MeasurementTable:
     """Measured launches. Arrays have one value for each launch.
 
     group        what rows were measured the same way: format and operator
@@ -139,7 +139,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.microseconds)
 
-    def __getitem__(self, rows: Any) -> Rows:
+    def __getitem__(self, rows: Any) -> MeasurementTable:
         """Those rows: a mask, indices or a slice."""
         launches, choices = rows, None
         if self.choices is not None:
@@ -259,14 +259,14 @@ def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.in
     return np.array([fold_of(*key) for key in keys], np.int64)
 
 
-def _host_shares(parts: Sequence[Rows]) -> Array | None:
+def _host_shares(parts: Sequence[MeasurementTable]) -> Array | None:
     if all(part.host_share is None for part in parts):
         return None
     each = [np.ones(len(part)) if part.host_share is None else part.host_share for part in parts]
     return np.concatenate(each)
 
 
-def concatenate(parts: Sequence[Rows]) -> Rows:
+def concatenate(parts: Sequence[MeasurementTable]) -> MeasurementTable:
     """All rows of several files that share their `devices`, and what columns they all have."""
     if len(parts) == 1:
         return parts[0]
@@ -279,7 +279,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([empty, values], axis=1)
 
     devices = parts[0].devices
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=Launches(
             device_table(devices, model()),
@@ -299,7 +299,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def _choices(parts: Sequence[Rows]) -> npt.NDArray[np.int64] | None:
+def _choices(parts: Sequence[MeasurementTable]) -> npt.NDArray[np.int64] | None:
     """How many launches each row has; None if all have one."""
     if all(part.choices is None for part in parts):
         return None

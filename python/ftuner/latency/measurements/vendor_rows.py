@@ -27,7 +27,7 @@ from .rows import (
     MOST_EXTENT,
     MOST_TILE,
     Devices,
-    Rows,
+    MeasurementTable,
     check_prices,
     launch_floor,
     read_folds,
@@ -194,7 +194,7 @@ def launches_of(
     return model().launches(figures, device, [part], launch)
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
     size = {
@@ -267,7 +267,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     fold = read_folds(table, zip(op, *(size[name].astype(int) for name in "BMNK")))
     is_host = host is not False
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
-    rows = Rows(
+    rows = MeasurementTable(
         devices=devices,
         launches=launches,
         microseconds=microseconds,

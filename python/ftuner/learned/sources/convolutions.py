@@ -65,8 +65,8 @@ class Convolutions:
     @property
     def units(self) -> Numbers:
         """Rows of the product: pixels, or Winograd's tiles of 4 or 16 of them."""
-        of = np.select([self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1)
-        units: Numbers = self.batch * ceil_div(self.pixels, of)
+        pixels_of_tile = np.select([self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1)
+        units: Numbers = self.batch * ceil_div(self.pixels, pixels_of_tile)
         return units
 
     @property

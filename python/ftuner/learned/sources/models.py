@@ -121,8 +121,8 @@ def _read(table: Table, cards: Cards) -> Found:
         for kind, name in zip(kinds[kept].tolist(), op[kept].tolist())
     ]
 
-    def text(*of: Shape) -> str:
-        return "; ".join("x".join(map(str, shape)) for shape in of)
+    def text(*operands: Shape) -> str:
+        return "; ".join("x".join(map(str, shape)) for shape in operands)
 
     keys = [
         f"{name} {text(shapes[row][1])} of {text(*shapes[row][0])}" for name, row in zip(names, kept.tolist())
