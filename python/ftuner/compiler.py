@@ -23,7 +23,7 @@ from .host.weights import Weights
 
 @dataclass(frozen=True)
 class SourceText:
-    """What the compiler reads.
+    """A module that the compiler reads.
 
     Attributes:
         name: what diagnostics call it.
@@ -170,7 +170,7 @@ def translate(
 
 
 def without_folder(text: str, source: SourceText) -> str:
-    """What the compiler writes of a source, with places that name the file alone."""
+    """Returns the compiler's output for a source, with locations that name only the file."""
     name = os.path.basename(source.name)
     return text.replace(f"./{name}", name)
 

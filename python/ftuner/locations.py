@@ -1,4 +1,4 @@
-"""Where the tools, the runtime and the device descriptions are.
+"""Paths of the tools, the runtime and the device descriptions.
 
 They share a prefix: `bin/`, `lib/` and `share/ftuner/devices/` under the folder
 that `FTUNER_HOME` names, or else under the package itself, where a wheel puts

@@ -202,7 +202,7 @@ def _constants(text: str | None, known: Any) -> list[str]:
 
 
 def _origin(options: argparse.Namespace) -> str:
-    """What calibrations say of the measurements: by default the names of their files."""
+    """Returns the origin that calibrations state: by default the names of the files of rows."""
     text = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
     try:
         is_good = len(text.encode("utf-8")) <= _ORIGIN_BYTES

@@ -1,4 +1,4 @@
-"""What the actions of `ftuner learn` have in common."""
+"""Options and tables that the actions of `ftuner learn` share."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_rows(paths: Sequence[str], devices: Any, is_timed: bool = True) -> Any:
 
 
 def checkpoint_beside(output: str, data: Sequence[Any], *settings: Any) -> Any:
-    """Where a training of that output stands; each place of `data` is a role of programs."""
+    """Returns the checkpoint of a training beside its output; each place of `data` is a role of programs."""
     checkpoint = import_learned().checkpoint
     return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
 

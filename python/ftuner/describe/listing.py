@@ -1,4 +1,4 @@
-"""What the compiler lists of itself: its options and codegen paths."""
+"""The options and codegen paths that the compiler lists."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from ..errors import Error
 from ..host import processes
 
-#: Of an option, as whoever reads it declares it.
+#: Fields of an option that `compiler.DeclaredOption` has.
 OPTION_FIELDS = ("name", "type", "help")
 
 
 @functools.cache
 def listed(tool: Path) -> Mapping[str, Any]:
-    """What the compiler lists of itself: `options`, and the codegen `paths`."""
+    """Returns the compiler's lists of its `options` and its codegen `paths`."""
     run = processes.run([tool, "--list-options"])
     try:
         content: dict[str, Any] = json.loads(run.stdout)
@@ -48,7 +48,7 @@ def gates(tool: Path) -> frozenset[str]:
 
 
 def values(tool: Path, option: str) -> list[str]:
-    """What an option takes; empty where that is no list of names."""
+    """Returns the values that an option takes; empty unless they are a list of names."""
     return next(
         ([*one.get("values", [])] for one in listed(tool)["options"] if one["name"] == option), []
     )

@@ -17,15 +17,15 @@ from . import plotting, replay
 from .tables import table
 from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
 
-# Of Okabe and Ito, by kind.
+# Colours of Okabe and Ito by kind of work.
 _COLOURS = dict(
     zip(KINDS, ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#BBBBBB"))
 )
-# What `Timeline.text` lists without being asked for all.
+# Launches that `Timeline.text` lists unless it is asked for all.
 _SHORT_LIST = 40
 #: The longest gap and launch interval, in microseconds.
 MOST_GAP = 1e6
-# Of the host in figures.
+# Colour of the host in figures.
 _HOST_COLOUR = "#444444"
 
 
@@ -162,7 +162,7 @@ class Timeline:
         return f"{self.function} on {self.device}{sizes}"
 
     def as_json(self) -> dict[str, Any]:
-        """As docs/replay.md describes it."""
+        """Returns the timeline as the JSON of docs/replay.md."""
         return {
             "device": self.device,
             "cost_model": self.cost_model,
@@ -525,7 +525,7 @@ def drawn(found: Sequence[Timeline], output: str | os.PathLike[str]) -> bytes:
 
 
 def _labels(found: Sequence[Timeline]) -> list[str]:
-    """What tells the timelines apart."""
+    """Returns the shortest labels that tell the timelines apart."""
     has_several = len({timeline.function for timeline in found}) > 1
     names: list[str] = []
     for timeline in found:

@@ -1,4 +1,4 @@
-"""What a compiled function computes with FTuner's kernels, and what with fallback kernels."""
+"""The work of a compiled function by FTuner's kernels and by fallback kernels."""
 
 from __future__ import annotations
 
@@ -124,17 +124,17 @@ class WorkReport:
 
     @property
     def products(self) -> int:
-        """How many products, which have an axis k, became workloads of uKernels."""
+        """Number of products, which have an axis k, that became workloads of uKernels."""
         return sum("K" in item["axes"] for item in self.data.get("workloads", ()))
 
     @property
     def row_reductions(self) -> int:
-        """How many reductions of rows (docs/rows.md) became workloads of uKernels."""
+        """Number of reductions of rows (docs/rows.md) that became workloads of uKernels."""
         return len(self.data.get("workloads", ())) - self.products
 
     @property
     def fallback_kernels(self) -> int:
-        """How many fallback kernels a call launches, loops counted once."""
+        """Number of fallback kernels that a call launches, with loops counted once."""
         return len(self.data.get("fallback_kernels", ()))
 
     @property
@@ -169,7 +169,7 @@ class WorkReport:
         )
 
     def _open_sizes(self) -> str:
-        """What is said of sizes that nobody declared."""
+        """Returns a remark on sizes without a declared maximum, or an empty string."""
         names = ", ".join(self.data.get("open_sizes", ()))
         return f" (no greatest {names} is declared)" if names else ""
 
@@ -179,7 +179,7 @@ class WorkReport:
         return "\n".join(lines)
 
 
-#: What kernels compute, by `kind_of`.
+#: Kinds of the work of kernels, by `kind_of`.
 KINDS = (
     "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving",
 )  # fmt: skip

@@ -78,7 +78,7 @@ class Function:
         self._bind(library)
 
     def renamed(self, name: str) -> Function:
-        """The same function under another name, which messages, signature and help have."""
+        """Returns the function under another name, which its messages, signature and help have."""
         other = copy.copy(self)
         other._name(replace(self.signature, name=name))
         return other
@@ -103,7 +103,7 @@ class Function:
 
     @property
     def report(self) -> WorkReport:
-        """What the function computes by which kernels."""
+        """Report of the work of the function by its kernels."""
         # The manifest has the name of the source, whatever name the function has now.
         found = WorkReport.of(self.module.manifest, self.full_signature.name)
         return replace(found, function=self.signature.name)
@@ -272,7 +272,7 @@ class Function:
             return self._accepted[memory.name]
         values = (*self.full_signature.arguments, *self.signature.results)
         accepted = [memory.accepts(value.type) for value in values]
-        # What has no dtype now may have one later: bf16 in NumPy once ml_dtypes is imported.
+        # A type without a dtype may get one later: bf16 in NumPy once ml_dtypes is imported.
         if all(accepted):
             self._accepted[memory.name] = accepted
         return accepted

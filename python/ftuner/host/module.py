@@ -101,7 +101,7 @@ class Module:
 
     @property
     def has_emulator(self) -> bool:
-        """Whether the library also has its kernels for the CPU."""
+        """Returns whether the library also has its kernels for the CPU."""
         return any(image.kind == runtime.IMAGE_HOST for image in self._images)
 
     def prepare(self, device: int | None = None) -> None:

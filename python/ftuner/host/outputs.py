@@ -17,7 +17,7 @@ from ..errors import Error
 from . import processes
 
 
-# What stands for standard input and output where a file is asked for.
+# Name of standard input and output where a file is expected.
 STANDARD = "-"
 
 

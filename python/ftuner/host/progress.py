@@ -23,12 +23,12 @@ _logger = logging.getLogger("ftuner")
 
 
 def is_drawn() -> bool:
-    """Whether a line on a terminal is written over and over."""
+    """Returns whether a line on a terminal is written over and over."""
     return _mode() != "never" and sys.stderr is not None and sys.stderr.isatty()
 
 
 def is_written() -> bool:
-    """Whether lines are written to what is no terminal."""
+    """Returns whether progress is written as lines, since the output is not a terminal."""
     return _mode() == "always" and sys.stderr is not None and not sys.stderr.isatty()
 
 
@@ -40,7 +40,7 @@ def _mode() -> str:
 
 
 def is_told() -> bool:
-    """Whether anybody gets to know."""
+    """Returns whether progress is shown or logged anywhere."""
     return is_drawn() or is_written() or _logger.isEnabledFor(logging.INFO)
 
 

@@ -94,7 +94,7 @@ class Runtime:
         except (OSError, AttributeError) as error:
             raise Error(f"cannot load the runtime '{path}': {error}") from error
         self.emulator_stream: int = self.library.ftrt_emulator_stream()
-        # What the handler of a signal raised while a kernel ran.
+        # Exception of a signal handler that ran during a kernel.
         self._raised: BaseException | None = None
         self._signals: Any = None
 

@@ -42,14 +42,14 @@ from .model import Array, Constants, model
 
 # Fits of fewer rows than this are refused.
 _LEAST_ROWS = 8
-# What the compiler takes where no calibration says another.
+# Deviation that the compiler takes for a calibration without one.
 DEVIATION = 0.08
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a file says of where its constants come from: the measurements, the command that fitted
-    them, and the SHA-256 of each file of rows by its name."""
+    """Origin of the constants of a file: the measurements, the command that fitted them, and the
+    SHA-256 of each file of rows by its name."""
 
     origin: str
     command: str = ""
@@ -75,20 +75,21 @@ class Calibration:
     measured: Array
     before: Array
     after: Array
-    # Whether the rows tell the deviation; else it is the prior's.
+    # True if the rows determine the deviation; otherwise it is the prior's.
     is_deviation_told: bool = True
     # The chip of the device, if its description says it.
     die: str = ""
     # The fitted constants predicted rows that they did not see no better than the prior's,
     # which are kept.
     is_refused: bool = False
-    # Whether kernels of the tensor cores were among the rows, and whether all are such: then the
-    # file is for the device alone, since it says nothing of the rest of the die.
+    # True if kernels of the tensor cores were among the rows.
     has_tensor: bool = False
-    # Whether all rows are of FTuner's own kernels.
+    # True if all rows are of FTuner's own kernels.
     is_own: bool = False
     # Work per energy of the device's process (`Model.device`).
     node_efficiency: float = 1.0
+    # True if all rows are of such kernels: then the file is only for the device, since the rows tell
+    # nothing of the rest of the die.
     is_tensor_alone: bool = False
 
     def to_json(self, source: Source) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Calibration:
         return out
 
     def process_distance(self, other: Calibration) -> float:
-        """How far apart the processes of two devices are."""
+        """Returns the distance between the processes of two devices."""
         return float(abs(np.log(self.node_efficiency / other.node_efficiency)))
 
     def changed(self) -> list[str]:
@@ -385,7 +386,7 @@ def share_tensor(calibrations: Sequence[Calibration]) -> None:
 
 
 def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
-    """What changed and how well it fits, as Markdown."""
+    """Returns the changes of the constants and the quality of the fit, as Markdown."""
     lines = [f"## {calibration.name}", ""]
     lines += [f"Warning: {text}." for text in warnings]
     lines += [""] if warnings else []

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
-# What differs between devices: fitted for each. The global constants are their geometric
+# Constants that differ between devices: they are fitted for each. The global constants are their geometric
 # means, so that every device counts the same whose rows move the constant clearly.
 OWN = (
     "fma",
@@ -31,18 +31,18 @@ OWN = (
     "loaded_register",
     "last_round",
 )
-# What few cards tell: those that are always at their power limit, and of kernels of the tensor
-# cores those that are not persistent, by short products. No means.
+# Constants that few rows determine: those of cards that are always at their power limit, and those
+# of short products by kernels of the tensor cores that are not persistent. They have no means.
 _ODD = ("power_delay", "tensor_start")
-# What rows of several devices determine together.
+# Constants that rows of several devices determine together.
 SHARED = (
     "dram_share",
     "narrow_run_depth",
     "drift",
     "drift_rows",
 )
-# What kernels of the tensor cores alone determine: fitted to their rows for each device, with
-# everything else as the other rows have it. Global ones are means, too.
+# Constants that only kernels of the tensor cores determine: they are fitted to their rows for each
+# device, and all others are those of the other rows. Global ones are means, too.
 TENSOR = (
     "tensor",
     "tensor_l2_bytes_per_cycle",
@@ -54,12 +54,12 @@ TENSOR = (
     "tensor_l2_share",
 )
 TENSOR_ENERGIES = ("f16_energy", "tf32_energy", "i8_energy")
-# What rows of the tensor cores of several devices determine together.
+# Constants that rows of the tensor cores of several devices determine together.
 TENSOR_SHARED = ("dram_start", "second_kernel")
-# Of these what only kernels determine whose stages are known.
+# Constants of these that only kernels with known stages determine.
 TENSOR_COMPILED = ("tensor_latency",)
-# What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
-# other rows have it.
+# Constants of memory-bound kernels: those of each device, and those of all. The rest are those of the
+# other rows.
 MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share", "stream_unaligned")
 MEMORY_SHARED = ("stream_l2_share", "stream_overlap_by_blocks")
 # By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
@@ -75,8 +75,8 @@ _MAY_END_AT_BOUNDS = ("last_round",)
 # The best share of its bandwidth that a row of any card reaches (an RTX A6000, whose best is 96.6 %):
 # fits may end there, and no prediction is beyond.
 _CEILINGS = {"tensor_dram_share": 0.97}
-# What only kernels determine that a compiler scheduled, and that do not all prefetch:
-# configurations of one kernel, or FTuner's own.
+# Groups of kernels that a compiler scheduled and that do not all prefetch: configurations of one
+# kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
 # The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
@@ -115,7 +115,7 @@ class Fit:
     free: list[str]
     # Constants that were to be fitted, and that the rows do not move.
     unmoved: list[str]
-    # Those that the rows push to a bound: no fit. They keep the values they started from.
+    # Constants that the rows push to a bound: they are not fitted and keep their first values.
     at_bounds: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -334,7 +334,7 @@ def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> F
 
 
 def fit_timing(rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
-    """What the hosts add to launches on each device, given the constants."""
+    """Fits the time that hosts add to launches on each device, given the constants."""
     others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
@@ -342,7 +342,7 @@ def fit_timing(rows: MeasurementTable, constants: Mapping[str, float], offset: A
 
 
 def has_compiled(rows: MeasurementTable) -> bool:
-    """Whether the rows have kernels that a compiler scheduled."""
+    """Returns whether the rows have kernels that a compiler scheduled."""
     return any(group in COMPILED_GROUPS for group in set(rows.group))
 
 

@@ -133,7 +133,7 @@ def second_kernels(
     *,
     is_transposed: bool = True,
 ) -> Array | None:
-    """Of the microseconds of `predict`, those of a second kernel that sums slices; 0 where there is none."""
+    """Returns the part of `predict` that a second kernel takes to sum slices; 0 without one."""
     found = _times(device, dtype, products, library, is_transposed)
     return found and found[1]
 
@@ -213,7 +213,7 @@ def _vector_choices(
     batch, m, n, k = sizes
     has_few = is_transposed & (batch == 1) & (device.capability >= _HOPPER)
     most = np.where(has_few, vendor_gemv.MOST_VECTORS, 1)
-    # Of M × 1 the matrix is the left factor, which is contiguous along K.
+    # For N = 1 the matrix is the left factor, which is contiguous along K.
     is_left = (n == 1) & (m > 1)
     row = np.flatnonzero(is_left | (m <= most))
     is_left = is_left[row]

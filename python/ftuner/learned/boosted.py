@@ -17,7 +17,7 @@ from .labels import Labels
 from .provenance import Provenance
 
 FORMAT = "ftuner-boosted-trees"
-# Of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
+# Number of fields of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
 _FIELDS = 5
 ROUNDS = 300
 
@@ -42,7 +42,7 @@ class BoostedTrees:
     # trees × nodes × `_FIELDS`; shorter trees end with leaves that nothing leads to.
     nodes: npt.NDArray[np.float32]
     corrects: bool = False
-    # What the compiler needs to trust it; `save` does.
+    # Facts that the compiler needs to trust the predictor; `save` needs them.
     provenance: Provenance | None = None
 
     def predict(self, data: Dataset) -> npt.NDArray[np.float64]:
@@ -136,7 +136,7 @@ def train(
 def grown(
     rows: npt.NDArray[np.float32], wanted: npt.NDArray[np.float64], **options: Any
 ) -> tuple[float, list[npt.NDArray[np.float32]]]:
-    """What trees are added to, and the nodes of each, nodes × `_FIELDS`; `options` are those of the library."""
+    """Grows trees; returns their base and the nodes of each, nodes × `_FIELDS`; `options` are the library's."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(early_stopping=False, **options)

@@ -1,4 +1,4 @@
-"""Where training stands, so that an interrupted one goes on."""
+"""Checkpoints of training, from which an interrupted one goes on."""
 
 from __future__ import annotations
 

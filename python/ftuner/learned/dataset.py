@@ -23,7 +23,7 @@ from ..latency.measurements.rows import Devices, read_folds, read_times
 from ..latency.measurements.table import Table
 from ..latency.model import Array, Launches, Model, ProgramTree, model
 
-# What a predictor reads of a device, as log₂(1 + figure): one that a card lacks is 0.
+# Figures of a device that a predictor reads, as log₂(1 + figure): one that a card lacks is 0.
 DEVICE_FIGURES = (
     "sm_count",
     "clock_mhz",
@@ -41,8 +41,8 @@ DEVICE_FIGURES = (
     "max_blocks_per_sm",
 )
 
-# Whether times were measured, or are predictions of the latency model; whether the tree is that of the
-# kernel that ran, as far as its source says, or that of another one in its place.
+# Kinds of times: measured, or predictions of the latency model. Kinds of trees: that of the kernel that
+# ran, as far as its source says, or that of another one in its place.
 MEASURED, SYNTHETIC = "measured", "synthetic"
 KNOWN, PROXY = "known", "proxy"
 
@@ -73,7 +73,7 @@ class Dataset:
     task: npt.NDArray[np.int64]
     task_names: list[str]
     fold: npt.NDArray[np.int64]
-    # What `latency` predicts, with the constants that the compiler takes; NaN where it has no formula.
+    # Predictions of `latency` with the compiler's constants; NaN where it has no formula.
     predicted: npt.NDArray[np.float64]
     # Texts of each row: linear, softmax, …; the model whose sizes it has ("": none); the file's name;
     # MEASURED or SYNTHETIC; KNOWN or PROXY.
@@ -93,7 +93,7 @@ class Dataset:
         return len(self.trees)
 
     def select(self, rows: npt.NDArray[Any]) -> Dataset:
-        """Those rows: a mask or indices."""
+        """Selects rows by a mask or indices."""
         indices = np.arange(len(self))[rows]
         return dataclasses.replace(
             self,
@@ -310,7 +310,7 @@ def _write(
 
 
 def is_dataset(path: str) -> bool:
-    """Whether a file begins as archives do, which tables of rows never do."""
+    """Returns whether a file begins as archives do, which tables of rows never do."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"PK\x03\x04"
@@ -341,7 +341,7 @@ def require_predictions(data: Dataset) -> None:
 
 
 def targets(data: Dataset, corrects: bool) -> npt.NDArray[np.float64]:
-    """What predictors learn of each program: microseconds, or, if it `corrects`, ratios to what `latency` predicts.
+    """Returns the target of each program: microseconds, or, if `corrects`, ratios to `latency`'s predictions.
 
     Raises `Error` for ratios to predictions that there are not.
     """

@@ -164,7 +164,7 @@ def _describe_product(
         workers.append(loop("slice", p.slices, "thread", K, p.depth, True))
     points = [loop("point", p.own_m, "unrolled", M), loop("point", p.own_n, "unrolled", N)]
     outputs = workers + points
-    # What is done once slices are joined.
+    # Work after slices are joined.
     joined = workers[:2] + points
 
     tiles = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]

@@ -23,16 +23,16 @@ from .moments import central_moment_discrepancy
 from .network import Architecture, Predictor
 from .provenance import Provenance
 
-# Of the files that predictors are kept in.
+# Format of files of predictors.
 FORMAT = "ftuner-predictor"
-# The same of networks that read the mean of a tree's statements (`Trained.structure` is False).
+# Format of networks that read the mean of a tree's statements (`Trained.structure` is False).
 FORMAT_NO_STRUCTURE = "ftuner-predictor-no-structure"
 LOSSES = ("both", "squared", "relative", "squared-relative")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a predictor is trained; the defaults are the paper's but for `epochs`."""
+    """Options of training; the defaults are the paper's except for `epochs`."""
 
     epochs: int = 60
     batch: int = 600
@@ -120,12 +120,12 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
             result = z.new_zeros(len(batch.device), z.shape[1])
         result = result.index_add(0, group.program, z * group.share[:, None])
     assert result is not None
-    # Of all programs at once: batch norm of devices' figures then sees the whole batch.
+    # All programs at once, so that batch norm of devices' figures sees the whole batch.
     return predictor.combine(result, batch.device)
 
 
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Of transformed labels: the squared error, and a share of the relative one."""
+    """Returns the loss of transformed labels: the squared error, and a share of the relative one."""
     squared = ((predicted - wanted) ** 2).mean()
     if options.loss == "squared-relative":
         return (((predicted - wanted) / wanted.abs().clamp(min=1e-3)) ** 2).mean()
@@ -141,16 +141,16 @@ class Trained:
 
     predictor: Predictor
     labels: Labels
-    # Of features and of devices' figures: what is subtracted, and what divides then.
+    # Means, which are subtracted, and deviations, which divide, of features and of devices' figures.
     feature_mean: npt.NDArray[np.float32]
     feature_deviation: npt.NDArray[np.float32]
     device_mean: npt.NDArray[np.float32]
     device_deviation: npt.NDArray[np.float32]
     positions: bool = True
     corrects: bool = False
-    # Whether statements are read, rather than their mean.
+    # True if the network reads statements rather than their mean.
     structure: bool = True
-    # What the compiler needs to trust it; `save` does.
+    # Facts that the compiler needs to trust the predictor; `save` needs them.
     provenance: Provenance | None = None
 
     def pack(self, data: Dataset) -> Packed:
@@ -246,7 +246,7 @@ class Trained:
         files.write(path, FORMAT if self.structure else FORMAT_NO_STRUCTURE, header, arrays)
 
     def golden_values(self, dtype: torch.dtype = torch.float32) -> npt.NDArray[np.float64]:
-        """What the predictor says of the golden programs, computed in that type: microseconds, or ratios to `latency`."""
+        """Predicts the golden programs, computed in a type: microseconds, or ratios to `latency`."""
         assert self.provenance is not None
         predictor = copy.deepcopy(self.predictor).eval().to(dtype)
         data = self.provenance.golden.dataset()
@@ -428,7 +428,7 @@ def _run(
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """How a predictor is tuned finely for programs or devices that it was not trained on (section 5.2)."""
+    """Options of fine-tuning for programs or devices that were not trained on (section 5.2)."""
 
     epochs: int = 20
     # Programs of a step: of the source, and at most so many of the target.
@@ -541,7 +541,7 @@ def errors(
     measured: npt.NDArray[np.float64],
     task: npt.NDArray[np.int64] | None = None,
 ) -> dict[str, float | None]:
-    """How far predictions are off.
+    """Returns the errors of predictions.
 
     `mean` relative error (MAPE / 100), `rmse` in microseconds, shares of rows within 5, 10 and 20 %, and `rank`, the rank correlation
     of Spearman (None for fewer than three rows). With `task`, `rank_by_task`: its mean over tasks of three programs and more.
@@ -569,7 +569,7 @@ def _of_several(task: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def rank_correlation(predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> float | None:
-    """Of Spearman; None for fewer than three rows, and where all are equal."""
+    """Returns Spearman's rank correlation; None for fewer than three rows, and where all are equal."""
     from scipy import stats
 
     if len(measured) < 3 or np.ptp(predicted) == 0 or np.ptp(measured) == 0:

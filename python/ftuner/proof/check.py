@@ -30,12 +30,12 @@ SECONDS_OF_FAMILY = 10.0
 
 @dataclass(frozen=True)
 class Report:
-    """What was found of a card."""
+    """Findings on a card."""
 
     card: Card
     outcomes: list[Outcome]
     paths: dict[str, PathVerdict]
-    #: Where it is kept.
+    #: File of the verdicts.
     file: Path
 
 

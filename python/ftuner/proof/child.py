@@ -46,7 +46,7 @@ class _Operand:
         return self.read()[self.begin : self.begin + self.bytes].tobytes()
 
     def is_intact(self, is_output: bool) -> bool:
-        """Whether only what may be written was."""
+        """Returns whether only what may be written was."""
         after = self.read()
         if is_output:
             after[self.begin : self.begin + self.bytes] = _POISON
@@ -118,7 +118,7 @@ def main(gpu: int, file: Path) -> None:
     for number, job in enumerate(jobs):
         _tell({"begin": number})
         outcome = _run(known[job["group"], job["name"]], job["library"], gpu)
-        # What failed in the driver may have broken the context.
+        # A failure in the driver may have broken the context.
         ends = outcome.pop("ends", False)
         _tell({"end": number, **outcome})
         if ends:

@@ -295,7 +295,7 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
             )
 
         families = [family(self.schedule, self.axis, self.tiles, self.split)]
-        # That of the set is for rows along memory; others take any alignment themselves.
+        # The set's own fallback is for rows along memory; others take any alignment themselves.
         if row_operators.OPERATORS[self.operator].inputs[0].endswith("r"):
             families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
         return (

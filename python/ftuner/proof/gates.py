@@ -19,14 +19,15 @@ from .verdicts import Card, PathVerdict, warn_once
 
 @dataclass(frozen=True)
 class Gates:
-    """What the verdicts on a card say to a search."""
+    """Verdicts on a card, as a search takes them."""
 
     #: Names of gates whose families passed, and of paths and gates with one that did not.
     proven: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
 
-#: Whether what has no verdict yet is checked before the first use on a card: unless it is 0.
+#: Variable that, where it is 0, keeps families without a verdict from being checked before the first
+#: use on a card.
 CHECK_VARIABLE = "FTUNER_CHECK_GPU"
 
 

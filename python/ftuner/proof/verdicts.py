@@ -48,7 +48,7 @@ class Card:
         return Card(name, f"{major}.{minor}", sms, driver)
 
     def is_described_by(self, description: Mapping[str, Any]) -> bool:
-        """Whether a device's description is of such a card: by name, capability and SMs."""
+        """Returns whether a device's description is of such a card: by name, capability and SMs."""
         return (
             description.get("compute_capability") == self.capability
             and description.get("sm_count") == self.sm_count
@@ -61,20 +61,20 @@ class Card:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a family: passed, failed, hung, refused (by the compiler), or skipped."""
+    """Outcome of a family: passed, failed, hung, refused (by the compiler), or skipped."""
 
     path: str
     name: str
     status: str
     words: str = ""
     error: float | None = None
-    #: Whether a kernel ran and its result was wrong, or it wrote beside it: no chance of the moment.
+    #: True if a kernel's result was wrong or it wrote beside it, which another run would not mend.
     is_wrong: bool = False
 
 
 @dataclass(frozen=True)
 class PathVerdict:
-    """Whether all families of a path passed, and else which one did not."""
+    """Verdict on a path: all its families passed, or one did not."""
 
     passed: bool
     family: str = ""
@@ -95,7 +95,7 @@ class PathVerdict:
 
 
 def folder() -> Path:
-    """Where verdicts are; it need not exist yet."""
+    """Returns the folder of verdicts, which need not exist yet."""
     return cache.path() / "verdicts"
 
 
@@ -170,7 +170,7 @@ def _read(file: Path, card: Card) -> dict[str, Any] | None:
 
 
 def _is_valid(content: Any, card: Card) -> bool:
-    """Whether a value is what `write` writes, as far as anybody reads it."""
+    """Returns whether a value is what `write` writes, as far as anybody reads it."""
     if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
         return False
     if any(content.get(key) != value for key, value in _key(card).items()):

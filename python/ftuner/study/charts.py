@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-#: Of Okabe and Ito, who chose colours that colour-blind readers tell apart; lighter ones for dark
+#: Colours of Okabe and Ito, which colour-blind readers can tell apart; lighter ones for dark
 #: pages. Series beyond them repeat the colours with other dashes.
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#8C6D00", "#3A87AD", "#555555")
 _DARK = ("#56B4E9", "#FF8A3D", "#2FD6A3", "#E39BC9", "#F0E442", "#9AD0F0", "#BBBBBB")
@@ -26,7 +26,7 @@ def _variables(colours: Sequence[str], more: str) -> str:
     return "".join(f"--s{i}:{colour};" for i, colour in enumerate(colours)) + more
 
 
-#: What a page with these figures has in its style.
+#: Style sheet of a page with these figures.
 STYLE = f""":root{{color-scheme:light dark;{_variables(_LIGHT, "--page:#ffffff;--ink:#1b1b1b;--quiet:#5c5c5c;--grid:#dcdcdc;--band:#f3f5f7;")}}}
 @media (prefers-color-scheme:dark){{:root{{{_variables(_DARK, "--page:#15181b;--ink:#e8e8e8;--quiet:#a5a5a5;--grid:#3a3f44;--band:#20252a;")}}}}}
 svg{{width:100%;max-width:{_WIDTH}px;height:auto;display:block}}
@@ -45,7 +45,7 @@ class Series:
 
     label: str
     values: Sequence[float | None]
-    #: Of the colour and the dashes.
+    #: Index of the colour and the dashes.
     number: int
 
 

@@ -35,24 +35,24 @@ _LOOKED_AT = ("looked_at", "states", "candidates", "programs")
 
 @dataclass(frozen=True)
 class Entry:
-    """What one strategy chose under one cost model for one workload on one device."""
+    """Choice of one strategy under one cost model for one workload on one device."""
 
     source: str
     device: str
     workload: str
     strategy: str
     cost_model: str
-    #: Of planning and explaining the whole source.
+    #: Seconds of planning and explaining the whole source.
     seconds: float
     #: Sizes that the search looked at.
     samples: int | None = None
     looked_at: int | None = None
     rejected_by_paths: int | None = None
     measured: int = 0
-    #: Who measured for the search; empty where nobody did.
+    #: Name of the measurer of the search; empty without one.
     measurer: str = ""
     kernels: int = 0
-    #: Of the PTX of its kernels; None if it was not generated.
+    #: Size of the PTX of its kernels; None if it was not generated.
     code_bytes: int | None = None
     #: Workloads of the source that are equal to it, with itself.
     count: int = 1
@@ -153,7 +153,7 @@ class Comparison:
     files: dict[str, str] = field(default_factory=dict)
     #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
     requests: list[dict[str, Any]] = field(default_factory=list)
-    #: What was left out, in words.
+    #: Remarks on what the comparison leaves out.
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -293,7 +293,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class Searches:
-    """What plans sources and judges the plans."""
+    """Plans sources and judges the plans."""
 
     devices: Sequence[descriptions.Description]
     strategies: Sequence[Strategy]

@@ -71,7 +71,7 @@ def _count(number: int | None) -> str:
 
 
 def notes_of(found: Comparison, group: Group) -> list[str]:
-    """What the table of a group leaves out."""
+    """Returns remarks on what the table of a group leaves out."""
     reasons: dict[str, list[str]] = {}
     for entry in group.entries:
         if entry.failure:
@@ -105,7 +105,7 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
 
 
 def _partial(found: Comparison, whole: Group, judge: str) -> list[str]:
-    """How many of the workloads a judge knows of all rows, where it is not all of them."""
+    """Returns how many workloads a judge knows in all rows, unless it knows all of them."""
     source, device, _ = whole.key
     parts = [
         group

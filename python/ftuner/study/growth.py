@@ -1,4 +1,4 @@
-"""How searches grow with the number of sizes in a range."""
+"""Growth of searches with the number of sizes in a range."""
 
 from __future__ import annotations
 

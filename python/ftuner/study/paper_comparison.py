@@ -116,14 +116,14 @@ def devices_of(found: Comparison) -> list[str]:
 
 
 def beside(paper: Paper, found: Comparison, device: str) -> Table:
-    """What the paper reports, and the same figure of the plans on a device, by two judges."""
+    """Returns the paper's figures beside those of the plans on a device, by two judges."""
     rows = [
-        row for reported in paper.reported for row in _Rows(paper, found, device, reported).make()
+        row for reported in paper.reported for row in _PaperTable(paper, found, device, reported).make()
     ]
     return list(_HEADER), rows
 
 
-class _Rows:
+class _PaperTable:
     """The rows of what a paper reports of one workload."""
 
     def __init__(self, paper: Paper, found: Comparison, device: str, reported: Reported) -> None:
@@ -161,7 +161,7 @@ class _Rows:
         return [self.reported.source, self.workload.name, figure, reported, *ours]
 
     def _entries(self, system: str) -> list[Entry]:
-        """Of the strategy that stands for a system, one for each part."""
+        """Returns the entries of the strategy that stands for a system, one for each part."""
         strategy = _label(self.paper, system, self.labels)
         entries = [entry for entry in self.entries if entry.strategy == strategy]
         models = list(dict.fromkeys(entry.cost_model for entry in entries))
@@ -204,7 +204,7 @@ class _Rows:
         return self._row(figure, ratio(reported, self.reported.values[self.reference]), ours)
 
     def _milliseconds(self) -> list[str]:
-        """Of the one size."""
+        """Returns the times in milliseconds at the only size."""
         columns = [self._ours(self.reference, judge) for judge in _JUDGES]
         ours = [f"{times[0] / 1000:.3f}" if times else "-" for times in columns]
         (reported,) = self.reported.values[self.reference]

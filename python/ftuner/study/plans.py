@@ -22,7 +22,7 @@ from ..host import cache, outputs, processes
 from ..options import hash_files, read_options
 from . import judges
 
-#: Of the facts that are kept.
+#: Version of the facts that are kept.
 FORMAT_VERSION = 2
 
 
@@ -30,7 +30,7 @@ FORMAT_VERSION = 2
 class Strategy:
     """A strategy with options of its own."""
 
-    #: As it was written, `gensor:virtual-threads=false`.
+    #: Text of the strategy as written, e.g. `gensor:virtual-threads=false`.
     label: str
     name: str
     options: Mapping[str, str]
@@ -91,7 +91,7 @@ def split(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search planned; `facts` are None if it found no plan, and `failure` says why."""
+    """Plans of a search; `facts` are None if it found no plan, and `failure` says why."""
 
     seconds: float
     failure: str
@@ -109,7 +109,7 @@ class State:
     file that cannot be read, or has other lines or plans that were changed, and leaves it as it is.
     """
 
-    #: How each line begins.
+    #: Beginning of each line.
     _BEGIN = '{"key": "'
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
@@ -278,7 +278,7 @@ def _latency_us(program: Mapping[str, Any]) -> float | None:
 
 
 def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """What is compared of an explanation (docs/explain.md): a small part of it."""
+    """Returns the part of an explanation (docs/explain.md) that comparisons read."""
     names = ("name", "fingerprint", "axes", "main_axis", "families", "statistics")
     programs = (*judges.FAMILY, "blocks", "metrics", "predicted_us", "measured_us")
     workloads = []
@@ -295,7 +295,7 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
                 "weight": shape["weight"],
                 "family": general[not shape["aligned"]] if shape["family"] is None else shape["family"],
                 "program": {
-                    # Of a cost model that predicts another time beside it.
+                    # Time by the latency model, beside that of another cost model.
                     **({"latency_us": latency} if (latency := _latency_us(shape["program"])) else {}),
                     **{name: shape["program"][name] for name in programs if name in shape["program"]},
                 },

@@ -260,7 +260,7 @@ def _split(text: str) -> dict[str, str]:
     return found
 
 
-#: How torch-mlir ended, with the operator between (`worker.Ended`).
+#: End of torch-mlir in a message, with the operator between (`worker.Ended`).
 _ENDED = re.compile(
     r"(torch-mlir (?:crashes|was killed|does not end|takes more)\b.*?)"
     r"(?: at the operator [\w.:]+)?( by the system.*| \(.*\))?"

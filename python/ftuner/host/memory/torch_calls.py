@@ -41,7 +41,7 @@ _MODULE = "ftuner_torch_calls"
 _NAME = f"{_MODULE}.so"
 _SOURCES = Path(__file__).parent / "native"
 
-# What the module takes: pointers and integers, and floating-point scalars.
+# Limits of the module: pointers and integers, and floating-point scalars.
 _MAX_INTEGERS, _MAX_FLOATS = 128, 8
 # Numbers of the kinds of arguments: tensors, and scalars by their types.
 _TENSOR = 0
@@ -133,7 +133,7 @@ def graph_call(
     Needs the module.
     """
     call: Any = _module.GraphCall(argument_count, is_list, resolve, otherwise, decide, places)
-    # Where graphs of torch.fx print it.
+    # Names that graphs of torch.fx print.
     call.__name__ = call.__qualname__ = "graph_call"
     call.__module__ = __name__
     served: Callable[..., Any] = call

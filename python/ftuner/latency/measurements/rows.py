@@ -19,7 +19,7 @@ from .table import Table
 # Bounds of what columns say: sizes and times in microseconds, those of predictions too.
 MOST_EXTENT = 2**31 - 1
 LEAST_TIME, MOST_TIME = 1e-3, 1e9
-# Of blocks: extents of tiles, threads.
+# Bound of extents of tiles and of threads of a block.
 MOST_TILE = 1024
 # Launches below this work measure nothing but the launch.
 FLOOR_FLOP = 2e6
@@ -130,7 +130,7 @@ class MeasurementTable:
     fold: npt.NDArray[np.int64]
     flop: Array
     choices: npt.NDArray[np.int64] | None = None
-    # What the host adds to a launch, over what it adds to most launches of its device. None: as much.
+    # Time that the host adds to a launch, relative to most launches of its device. None: the same time.
     host_share: Array | None = None
     # Columns of the format, for whoever wants more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
@@ -140,7 +140,7 @@ class MeasurementTable:
         return len(self.microseconds)
 
     def __getitem__(self, rows: Any) -> MeasurementTable:
-        """Those rows: a mask, indices or a slice."""
+        """Selects rows by a mask, indices or a slice."""
         launches, choices = rows, None
         if self.choices is not None:
             chosen = np.arange(len(self))[rows]
@@ -208,7 +208,7 @@ class MeasurementTable:
         return self.launches[np.lexsort((time, row))[self._first]]
 
     def predict(self, constants: Mapping[str, float], offset: Any = 0.0) -> Array:
-        """What the measurement would report: microseconds.
+        """Predicts the microseconds that the measurement would report.
 
         `offset` (a number, or one for each device) is what the host adds to a launch: at most
         the floor without the constant `launch`, where the floor is known.
@@ -300,7 +300,7 @@ def concatenate(parts: Sequence[MeasurementTable]) -> MeasurementTable:
 
 
 def _choices(parts: Sequence[MeasurementTable]) -> npt.NDArray[np.int64] | None:
-    """How many launches each row has; None if all have one."""
+    """Returns the number of launches of each row; None if all have one."""
     if all(part.choices is None for part in parts):
         return None
     ones = (np.ones(len(part), np.int64) for part in parts)

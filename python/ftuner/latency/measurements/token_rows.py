@@ -188,7 +188,7 @@ class VendorTile:
             k_tile=depth,
             fma=0,
             has_peak_rate=self.is_warpgroup,
-            # Those of wgmma have a warp for copies, which goes on with the next tile.
+            # Kernels of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
             cluster_cycles=CLUSTER_CYCLES * (self.cluster != (1, 1)),

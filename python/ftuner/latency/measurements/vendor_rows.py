@@ -48,7 +48,7 @@ STEP = 8
 
 
 class KernelName(NamedTuple):
-    """What a kernel's name says. None: it does not."""
+    """Facts that a kernel's name states; None if it does not."""
 
     tile_m: int | None = None
     tile_n: int | None = None
@@ -58,7 +58,7 @@ class KernelName(NamedTuple):
     # Copies that are under way at once.
     stages: int = 2
     is_swizzled: bool = True
-    # Whether tile_m tiles M; column-major kernels' tiles N.
+    # True if tile_m tiles M; in column-major kernels it tiles N.
     is_row_major: bool = False
     is_tensor_core: bool = False
 

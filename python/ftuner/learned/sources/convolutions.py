@@ -194,7 +194,7 @@ def _read(table: Table, cards: Cards) -> Found:
     is_described = np.isin(algorithms, list(_ALGORITHMS))
     tiles, is_named = _tiles(table.text("kernel", ""))
     algorithm = np.array([_ALGORITHMS.get(name, DIRECT) for name in algorithms], np.int64)
-    # Of cuBLAS's products, which are column-major, the first extent lies along the output's channels.
+    # The first extent of cuBLAS's products, which are column-major, lies along the output's channels.
     tile_m = np.where(algorithm == SEPARATE, tiles[:, 1], tiles[:, 0])
     tile_n = np.where(algorithm == SEPARATE, tiles[:, 0], tiles[:, 1])
     # Winograd's fused kernels have 8 × 16 pixels, 32 tiles of four, and 32 channels: so their grids say.

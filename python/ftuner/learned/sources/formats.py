@@ -1,4 +1,4 @@
-"""What readers of sources share: cards, formats of files, and the rows that were found."""
+"""Cards, formats of files and found rows, which readers of sources share."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Source:
     columns: Sequence[str]
     read: Callable[[Table, Cards], Found]
     accepts: Callable[[Table], bool] = lambda table: True
-    # Whether rows say something of the file that others need, such as the launch floor: all are read then.
+    # True if rows tell facts of the file that others need, such as the launch floor: then all are read.
     needs_all: bool = False
 
     def fits(self, table: Table) -> bool:

@@ -132,7 +132,7 @@ class Pass:
         return self.tree.buffer("row", "registers", strides=[0, 1], elements=self.rows.rounds * self.rows.width)
 
     def value(self, name: str) -> int:
-        """What a row is reduced to, in registers."""
+        """Adds a buffer of registers for the value that a row is reduced to."""
         return self.tree.buffer(name, "registers", strides=[1, 0], elements=1)
 
     def each(self, name: str, operations: dict[str, float], **accesses: Any) -> None:
@@ -141,7 +141,7 @@ class Pass:
             self.tree.statement(name, operations, **accesses)
 
     def join(self, name: str, operations: dict[str, float], value: int) -> None:
-        """What threads have found is joined: a tree over them, once a row."""
+        """Adds the reduction of the threads' values: a tree over them, once a row."""
         rounds = np.maximum(2 * np.ceil(np.log2(np.maximum(self.rows.threads, 2))), 1)
         with self.tree.nest(*self._threads):
             self.tree.statement(
@@ -255,7 +255,7 @@ def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: boo
         return _rope_trees(rows, cols, size)
     inputs = memory_rows.OPERATORS[op] - 1
     if op == "add" and size == 2:
-        # Of Phi-2 three tensors are added, by two kernels (`memory_rows`).
+        # Phi-2 adds three tensors by two kernels (`memory_rows`).
         is_twice = cols == memory_rows.TWO_SUMS
         trees: list[list[ProgramTree]] = [[] for _ in range(len(rows))]
         for times, some in ((1, ~is_twice), (2, is_twice)):
@@ -268,7 +268,7 @@ def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: boo
 
 def _operators(table: Table, cards: Cards) -> Found:
     rows = memory_rows.read(table, cards.devices, None)
-    # As `memory_rows.read` tells libraries apart.
+    # Libraries are told apart as in `memory_rows.read`.
     op_of_all, device_of_all = rows.extra["op"].astype(str), rows.device
     new = np.unique(device_of_all[op_of_all == "add_rmsnorm"])
     is_fit = rows.is_fit

@@ -20,7 +20,7 @@ from .formats import Cards, Found, Source, stem
 from .products import taken_for
 
 Shape = tuple[int, ...]
-# What operators are, by their names in the rows: elementwise ones by `memory.ELEMENTWISE`.
+# Kinds of operators by their names in the rows; elementwise ones have names of `memory.ELEMENTWISE`.
 _ELEMENTWISE = {
     "add": "add",
     "sub": "sub",
@@ -109,7 +109,7 @@ def _read(table: Table, cards: Cards) -> Found:
             # A number or a vector that all elements share is no tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
             (trees[row],) = memory.elementwise_trees(operations, max(int(large), 1), extents[0] * extents[1], 4)
-            # Of the operators that the latency model knows, those with as many tensors.
+            # An operator that the latency model knows, with as many tensors.
             name = _ELEMENTWISE.get(op[row], "gelu")
             if memory_rows.OPERATORS.get(name) == large + 1:
                 predicted_as = name
@@ -164,7 +164,7 @@ def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, i
     """Batch, M, N and K."""
     n = output[-1]
     if kind == "linear":
-        # Of addmm the bias comes first.
+        # The bias of addmm comes first.
         k = inputs[1 if len(inputs) == 3 else 0][-1]
         return 1, int(np.prod(output)) // n, n, k
     return int(np.prod(output[:-2])), output[-2], n, inputs[0][-1]
