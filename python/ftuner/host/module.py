@@ -46,7 +46,7 @@ class Module:
         try:
             self._module = runtime.CompiledModule.in_dll(self._library, "ftuner_module")
         except ValueError as error:
-            raise Error(f"'{library_path}' is no compiled library of FTuner: {error}") from error
+            raise Error(f"'{library_path}' is not a compiled library of FTuner: {error}") from error
         if self._module.abi_version != runtime.ABI_VERSION:
             raise Error(
                 f"expected '{library_path}' to be compiled for version {runtime.ABI_VERSION} of "

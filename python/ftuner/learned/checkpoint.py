@@ -68,7 +68,7 @@ class Checkpoint:
             state = torch.load(self.path, weights_only=True)
             known = state["fingerprint"]
         except (OSError, RuntimeError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
-            raise Error(f"'{self.path}' is no checkpoint of a training: remove it to start anew") from error
+            raise Error(f"'{self.path}' is not a checkpoint of a training: remove it to start again") from error
         if known != self.fingerprint:
             raise Error(
                 f"'{self.path}' is of a training with other rows or options: give those, or remove it to start anew"

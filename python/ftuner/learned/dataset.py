@@ -263,9 +263,9 @@ class Dataset:
         except OSError as error:
             raise Error(f"cannot read '{path}': {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-            raise Error(f"'{path}' is no data set: {error}") from error
+            raise Error(f"'{path}' is not a data set: {error}") from error
         except Exception as error:  # zlib.error has no common base with the others.
-            raise Error(f"'{path}' is no data set: {error}") from error
+            raise Error(f"'{path}' is not a data set: {error}") from error
 
     @classmethod
     def _of(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:

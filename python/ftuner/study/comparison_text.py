@@ -97,7 +97,7 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
     measurers = sorted({entry.measurer for entry in group.entries if entry.measurer})
     for measurer in measurers:
         if measurer.startswith("model:"):
-            notes.append(f"{measurer} stood in for measurements of the search, and is no judge")
+            notes.append(f"{measurer} stood in for measurements of the search, and is not a judge")
         else:
             notes.append(f"{MEASURED} by {measurer}")
     notes += [f"{judge}: {name}" for judge, name in found.files.items()]

@@ -60,7 +60,7 @@ class Strategy:
         for option in (name.replace("_", "-") for name in spec.options):
             if option in ("strategy", "cost-model"):
                 plural = "--strategies" if option == "strategy" else "--cost-models"
-                raise Error(f"{text}: '{option}' is no option of a strategy; see {plural}")
+                raise Error(f"{text}: '{option}' is not an option of a strategy; see {plural}")
             if option not in known:
                 close = did_you_mean(option, known)
                 raise Error(f"{text}: {spec.name} has no option '{option}'{close}")

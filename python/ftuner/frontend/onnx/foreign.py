@@ -375,7 +375,7 @@ def _result_of(value: Any, names: dict[str, Size], given: Node) -> Value:
         raise given.refuse(
             f"its result has elements of type {name}"
             if value.type.HasField("tensor_type")
-            else "its result is no tensor",
+            else "its result is not a tensor",
             "use tensors of FLOAT, FLOAT16, BFLOAT16, DOUBLE, BOOL or integers of 8 to 64 bits",
         )
     if not kind.HasField("shape"):
