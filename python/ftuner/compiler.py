@@ -17,7 +17,7 @@ from .errors import CompileError, CompileWarning
 from .frontend import onnx
 from .frontend.onnx import Bounds
 from .host import inputs, processes
-from .host.progress import Progress, is_told
+from .host.progress import Progress, is_reported
 from .host.weights import Weights
 
 
@@ -192,7 +192,7 @@ def _run(
             else:
                 words.append(line)
 
-    options = ["--progress"] if is_told() else []
+    options = ["--progress"] if is_reported() else []
     with processes.Child(
         [*command, *options],
         cwd=folder,

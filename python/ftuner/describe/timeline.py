@@ -15,7 +15,7 @@ from ..errors import Error
 from ..host import outputs
 from . import plotting, replay
 from .tables import table
-from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
+from .work import KINDS, evaluate, kind_of, known_sizes, missing_sizes
 
 # Colours of Okabe and Ito by kind of work.
 _COLOURS = dict(
@@ -72,7 +72,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Placed:
+class ScheduledLaunch:
     """A launch's stream and microseconds since the host began, those in which the host begins to issue it among them."""
 
     stream: int
@@ -107,7 +107,7 @@ class Timeline:
     gap: float
     launch_interval: float
     launches: tuple[Launch, ...]
-    placed: tuple[Placed, ...]
+    placed: tuple[ScheduledLaunch, ...]
     missing: tuple[str, ...] = ()
     beyond: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
@@ -331,11 +331,11 @@ def beyond_ranges(
     work: Mapping[str, Any], given: Iterable[str], sizes: Mapping[str, int]
 ) -> dict[str, tuple[int, int | None]]:
     """The ranges of the function's sizes that given ones tell, and that are not in them."""
-    told = told_sizes(work, given)
+    known = known_sizes(work, given)
     return {
         name: (low, high)
         for name, (low, high) in zip(work["sizes"], work["size_ranges"])
-        if name in told and (sizes[name] < low or (high is not None and sizes[name] > high))
+        if name in known and (sizes[name] < low or (high is not None and sizes[name] > high))
     }
 
 
@@ -406,7 +406,7 @@ def _program(workload: Mapping[str, Any] | None, extents: Sequence[int | None]) 
 
 def _place(
     launches: Sequence[Launch], streams: int, gap: float, launch_interval: float
-) -> list[Placed]:
+) -> list[ScheduledLaunch]:
     queued = replay.assign(
         [launch.time or 0.0 for launch in launches],
         [launch.after for launch in launches],
@@ -416,9 +416,9 @@ def _place(
         [launch.kernels for launch in launches],
         [launch.turn for launch in launches],
     )
-    found: list[Placed | None] = [None] * len(launches)
+    found: list[ScheduledLaunch | None] = [None] * len(launches)
     for item in replay.replay(queued, gap, launch_interval):
-        found[item.launch] = Placed(queued[item.launch].queue, item.start, item.end, item.issue)
+        found[item.launch] = ScheduledLaunch(queued[item.launch].queue, item.start, item.end, item.issue)
     return [place for place in found if place is not None]
 
 

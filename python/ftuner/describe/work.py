@@ -235,15 +235,15 @@ def _words(formula: str, sizes: Iterable[str]) -> list[str]:
 _FORMULAS = ("extents", "launches", "flops", "bytes", "accesses", "thread_loads", "blocks")
 
 
-def told_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
+def known_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
     """The function's sizes that given ones tell: by their names, or by an axis of a workload that has just this extent."""
     names = {*given}
-    told = names.intersection(work["sizes"])
-    names -= told  # N is the size of that name, where there is one, and not the axis.
+    known = names.intersection(work["sizes"])
+    names -= known  # N is the size of that name, where there is one, and not the axis.
     for item in work["workloads"]:
         axes = zip(item["axes"], item["extents"])
-        told.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])
-    return told
+        known.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])
+    return known
 
 
 def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
@@ -254,8 +254,8 @@ def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
             for formula in value if isinstance(value, list) else [value]:
                 if isinstance(formula, str):
                     words.update(_words(formula, work["sizes"]))
-    told = told_sizes(work, given)
-    return [name for name in work["sizes"] if name in words and name not in told]
+    known = known_sizes(work, given)
+    return [name for name in work["sizes"] if name in words and name not in known]
 
 
 def check_sizes_given(work: Mapping[str, Any], given: Iterable[str]) -> None:

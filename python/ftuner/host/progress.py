@@ -39,7 +39,7 @@ def _mode() -> str:
     return mode
 
 
-def is_told() -> bool:
+def is_reported() -> bool:
     """Returns whether progress is shown or logged anywhere."""
     return is_drawn() or is_written() or _logger.isEnabledFor(logging.INFO)
 
@@ -56,7 +56,7 @@ class Progress:
     that is told, or beside it, says nothing.
     """
 
-    _told: Progress | None = None
+    _current: Progress | None = None
     _tell = threading.Lock()
 
     def __init__(self, what: str, total: int = 0) -> None:
@@ -73,9 +73,9 @@ class Progress:
     def __enter__(self) -> Progress:
         self._begin = time.monotonic()
         with Progress._tell:
-            if Progress._told is not None:
+            if Progress._current is not None:
                 return self
-            Progress._told = self
+            Progress._current = self
         self._say(self._what)
         if is_drawn():
             self._thread = threading.Thread(target=self._show, daemon=True)
@@ -88,8 +88,8 @@ class Progress:
             self._thread.join()
             draw("")
         with Progress._tell:
-            if Progress._told is self:
-                Progress._told = None
+            if Progress._current is self:
+                Progress._current = None
 
     def advance(self) -> None:
         """One part is done."""
@@ -100,15 +100,15 @@ class Progress:
     @staticmethod
     def begin_stage(text: str) -> None:
         """Adds to what is told, if it has no parts of its own: `STAGE`, or `STAGE, 3 of 8`."""
-        told = Progress._told
-        if told is None or told._total:
+        current = Progress._current
+        if current is None or current._total:
             return
-        with told._lock:
+        with current._lock:
             stage = text.partition(",")[0]
-            is_new = stage != told._stage.partition(",")[0]
-            told._stage = text
+            is_new = stage != current._stage.partition(",")[0]
+            current._stage = text
             if is_new:
-                told._say(told._text())
+                current._say(current._text())
 
     def _text(self) -> str:
         parts = f"{self._done} of {self._total}" if self._total else self._stage
@@ -116,7 +116,7 @@ class Progress:
         return f"{self._what}{parts}, {time.monotonic() - self._begin:.1f} s"
 
     def _say(self, text: str) -> None:
-        if Progress._told is not self:
+        if Progress._current is not self:
             return
         _logger.info(text)
         if self._is_written:

@@ -76,7 +76,7 @@ class Calibration:
     before: Array
     after: Array
     # True if the rows determine the deviation; otherwise it is the prior's.
-    is_deviation_told: bool = True
+    is_deviation_known: bool = True
     # The chip of the device, if its description says it.
     die: str = ""
     # The fitted constants predicted rows that they did not see no better than the prior's,
@@ -309,7 +309,7 @@ def calibrate_device(
             found, constants=dict(prior), offset=fit_timing(rows, prior, offset), free=[]
         )
         after = unseen = before
-    told = _deviation(rows, after)
+    observed_deviation = _deviation(rows, after)
     return Calibration(
         name=name,
         die=die_of(rows.devices.sources[index]),
@@ -319,12 +319,12 @@ def calibrate_device(
         is_tensor_alone=bool(rows.is_tensor.all()),
         constants=found.constants,
         prior=prior,
-        deviation=deviation if told is None else told,
+        deviation=deviation if observed_deviation is None else observed_deviation,
         offset=float(found.offset[index]) if rows.is_host.any() else 0.0,
         floor=_floor(rows),
         unmoved=found.unmoved,
         at_bounds=found.at_bounds,
-        is_deviation_told=told is not None,
+        is_deviation_known=observed_deviation is not None,
         is_refused=is_refused,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
@@ -343,17 +343,17 @@ def calibrate_all(
     after = rows.predict(found.constants, fit_timing(rows, found.constants))
     unseen = _left_out(rows, prior, constants)
     wanted = constants or shared_names()
-    told = _deviation(rows, after)
+    observed_deviation = _deviation(rows, after)
     return Calibration(
         name="global",
         constants=found.constants,
         prior=prior,
-        deviation=deviation if told is None else told,
+        deviation=deviation if observed_deviation is None else observed_deviation,
         offset=found.offset if rows.is_host.any() else 0.0,
         floor=_floor(rows),
         unmoved=[name for name in wanted if name not in [*found.free, *found.at_bounds]],
         at_bounds=found.at_bounds,
-        is_deviation_told=told is not None,
+        is_deviation_known=observed_deviation is not None,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
         before=before,
@@ -370,13 +370,13 @@ def keep_memory(calibration: Calibration, before: Constants) -> None:
 def share_tensor(calibrations: Sequence[Calibration]) -> None:
     """Gives devices without rows of the tensor cores the constants of others of their die, or else
     the energies of the nearest process: global ones are means over all processes."""
-    told = [one for one in calibrations if one.has_tensor and one.name != "global"]
+    fitted = [one for one in calibrations if one.has_tensor and one.name != "global"]
     for one in calibrations:
-        if one.has_tensor or one.name == "global" or not told:
+        if one.has_tensor or one.name == "global" or not fitted:
             continue
         names: Sequence[str] = (*TENSOR, *TENSOR_COMPILED)
-        of_die = [other for other in told if one.die and other.die == one.die]
-        other = of_die[0] if of_die else min(told, key=one.process_distance)
+        of_die = [other for other in fitted if one.die and other.die == one.die]
+        other = of_die[0] if of_die else min(fitted, key=one.process_distance)
         if not of_die:
             names = TENSOR_ENERGIES
         one.constants = {**one.constants, **{name: other.constants[name] for name in names}}
@@ -408,7 +408,7 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
         lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
     if calibration.at_bounds:
         lines += ["", f"Kept, since they or others ended at a bound: {', '.join(calibration.at_bounds)}."]
-    if not calibration.is_deviation_told:
+    if not calibration.is_deviation_known:
         lines += ["", "The deviation is kept: there are too few kernels for one shape."]
     if calibration.is_refused:
         lines += [

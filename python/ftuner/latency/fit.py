@@ -295,8 +295,8 @@ def _with_energies(constants: Constants, free: Sequence[str]) -> Constants:
     """Operations in tf32 and i8 take twice and half the energy of f16, as an SM does half and twice as many of
     them in a cycle, where no row tells theirs."""
     rates = {"tf32_energy": 2.0, "i8_energy": 0.5}
-    told = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
-    return {**constants, **told}
+    scaled = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
+    return {**constants, **scaled}
 
 
 def _offsets(rows: MeasurementTable, offset: Any) -> Array:
@@ -484,8 +484,8 @@ def _global_tensor(
                 [found[index].constants[name] for index in moved],
                 [weights[index, name] for index in moved],
             )
-    told = {name for one in found.values() for name in one.free}
-    constants = _with_energies(constants, list(told))
+    fitted = {name for one in found.values() for name in one.free}
+    constants = _with_energies(constants, list(fitted))
     free = [name for name in constants if constants[name] != start[name]]
     at_bounds += {n for one in found.values() for n in one.at_bounds}
     return GlobalFit(constants, others.offset, free, at_bounds, {**found, **own})
@@ -517,9 +517,9 @@ def _global_memory(
             prior = prior_weight(len(few))
             found[index] = fit(few, begin, wanted, prior=prior, offset=offset, fit_offset=True)
         for name in wanted:
-            told = [one.constants[name] for one in found.values() if name in one.free]
-            if told:
-                constants[name] = float(np.median(told))
+            values = [one.constants[name] for one in found.values() if name in one.free]
+            if values:
+                constants[name] = float(np.median(values))
         each = {index: {n: one.constants[n] for n in wanted} for index, one in found.items()}
         hosts = np.full(len(rows.devices.names), HOST_OFFSET)
         for index, one in found.items():
