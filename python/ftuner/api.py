@@ -16,7 +16,6 @@ from .host import cache as compile_cache
 from .host import processes, runtime
 from .host.memory import torch_calls
 from .host.module import Module
-from .options import hash_files, read_options, writes_files
 
 
 def compile(  # noqa: A001
@@ -62,7 +61,7 @@ def compile(  # noqa: A001
     if emulate is None:
         emulate = not runtime.get().has_device()
     names = compiler.cubin_names(cubins)
-    pipeline = read_options(options, description, may_check=not emulate)
+    pipeline = compiler.read_options(options, description, may_check=not emulate)
 
     def build(folder: Path) -> Mapping[str, Any]:
         library = folder / compile_cache.LIBRARY
@@ -78,7 +77,7 @@ def compile(  # noqa: A001
         module._owner = folder
         return module
 
-    if cache is False or writes_files(options):
+    if cache is False or compiler.writes_files(options):
         return build_uncached()
     key = compile_cache.key_of(
         {
@@ -86,7 +85,7 @@ def compile(  # noqa: A001
             "device": description.text,
             "options": pipeline.arguments,
             "calibration": pipeline.calibration and _hash(pipeline.calibration),
-            "files": hash_files(options),
+            "files": compiler.hash_files(options),
             "emulate": emulate,
             "cubins": names,
             "ptxas": _ptxas_identity(),

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import ftuner
+from ftuner import compiler
 from ftuner.host import cache
-from ftuner.options import hash_files
 
 from models import MATMUL
 
@@ -242,13 +242,13 @@ def test_read_files_are_part_of_the_key(tmp_path: Path) -> None:
     command = {"measurer": f"command:{sys.executable} {tool}"}
     recorded = {"measurer": f"recorded:{log}"}
     for options, file in ((recorded, log), ({"measure_log": str(log)}, log), (command, tool)):
-        before = hash_files(options)
+        before = compiler.hash_files(options)
         assert before and "" not in before
         content = file.read_bytes()
         file.write_bytes(content + b"\n")
-        assert hash_files(options) != before
+        assert compiler.hash_files(options) != before
         file.write_bytes(content)
-        assert hash_files(options) == before
+        assert compiler.hash_files(options) == before
     first = ftuner.compile(MATMUL, **recorded, **given).library_path
     assert ftuner.compile(MATMUL, **recorded, **given).library_path == first
     log.write_text(re.sub(r'"microseconds": *[0-9.]+', '"microseconds":5.0', log.read_text(), count=1))

@@ -11,8 +11,8 @@ import pytest
 
 import ftuner
 from commands import run_command
+from ftuner import compiler
 from ftuner.latency.model import model
-from ftuner.options import read_files
 
 torch = pytest.importorskip("torch")
 
@@ -180,5 +180,5 @@ def test_the_search_takes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_caches_see_the_content(tmp_path: Path) -> None:
     file = tmp_path / "a.predictor"
-    assert read_files({"learned_model": str(file)}) == [file]
-    assert read_files({"learned_model": "h200"}) == []
+    assert compiler.read_files({"learned_model": str(file)}) == [file]
+    assert compiler.read_files({"learned_model": "h200"}) == []

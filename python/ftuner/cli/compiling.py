@@ -14,7 +14,6 @@ from ..errors import Error
 from ..host import outputs, processes, weights
 from ..host.module import Module
 from ..host.progress import Progress
-from ..options import read_options
 from .common import UsageError, add_source, has_standard_output, print_json
 
 _EPILOG = """\
@@ -124,7 +123,7 @@ def _build(options: argparse.Namespace, library: Path) -> tuple[Module, dict[Pat
         compiler.build_library(
             options.source,
             device,
-            read_options(options.pipeline, device, may_check=not options.emulate),
+            compiler.read_options(options.pipeline, device, may_check=not options.emulate),
             Path(folder, library.name),
             emulate=options.emulate,
             cubins=compiler.cubin_names(options.cubins),

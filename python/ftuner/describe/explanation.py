@@ -10,7 +10,6 @@ from typing import Any, Mapping, Sequence, Union
 
 from .. import compiler
 from ..host import processes
-from ..options import read_options
 from . import descriptions, plotting
 from .work import check_sizes_given
 
@@ -109,7 +108,7 @@ def _translate(
     return compiler.translate(
         source,
         description,
-        read_options(options, description),
+        compiler.read_options(options, description),
         ["--ftuner-explain", *size_arguments(sizes), *more],
     )
 

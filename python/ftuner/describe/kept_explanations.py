@@ -17,7 +17,6 @@ from typing import Any, Mapping
 from .. import compiler
 from .._version import version
 from ..host import cache
-from ..options import hash_files, read_options, writes_files
 from . import descriptions
 from .explanation import Sizes, explain_data, size_arguments
 
@@ -35,7 +34,7 @@ def explain_kept(
 ) -> dict[str, Any]:
     """Returns `explain_data`, which is computed once for equal arguments."""
     description = descriptions.resolve(device)
-    if writes_files(options) or options.get("measurer"):
+    if compiler.writes_files(options) or options.get("measurer"):
         return explain_data(text, sizes, device=description, function=function, **options)
     key = _key(text, sizes, description, function, options)
     file = cache.explanations_folder() / f"{key}.json"
@@ -53,7 +52,7 @@ def _key(
     function: str | None,
     options: Mapping[str, Any],
 ) -> str:
-    given = read_options(options, device)
+    given = compiler.read_options(options, device)
     return cache.key_of(
         {
             "version": version,
@@ -63,7 +62,7 @@ def _key(
             "function": function,
             "options": given.arguments,
             "calibration": given.calibration and hashlib.sha256(given.calibration.content).hexdigest(),
-            "files": hash_files(options),
+            "files": compiler.hash_files(options),
         }
     )
 

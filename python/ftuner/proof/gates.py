@@ -31,10 +31,12 @@ class Gates:
 CHECK_VARIABLE = "FTUNER_CHECK_GPU"
 
 
-def gates_for(device: descriptions.Description, may_check: bool = False) -> Gates:
+def gates_for(
+    device: descriptions.Description, compile_family: check.CompileFamily | None = None
+) -> Gates:
     """Tells a search what verdicts say of the card at hand, if that is the device.
 
-    With `may_check` sets of families without a verdict are checked first, which takes seconds, once
+    With `compile_family` sets of families without a verdict are checked first, which takes seconds, once
     for a card, a driver and a compiler. Warns, once for each card, of what is left out.
     """
     card = _card_at_hand(device)
@@ -43,8 +45,8 @@ def gates_for(device: descriptions.Description, may_check: bool = False) -> Gate
     capability = parse_capability(card.card.capability)
     known = [one.group for one in sets().values() if one.applies_to(capability)]
     found = {**verdicts.read(card.card), **_seen.get(card, {})}
-    if may_check and os.environ.get(CHECK_VARIABLE) != "0":
-        found |= _checked(card, known)
+    if compile_family is not None and os.environ.get(CHECK_VARIABLE) != "0":
+        found |= _checked(card, known, compile_family)
     gated = listing.gates(locations.tool("ftuner-translate"))
     for group in known:
         verdict = found.get(group)
@@ -66,7 +68,9 @@ def _called(group: str) -> str:
     return f"the {'gate' if '.' in group else 'codegen path'} {group}"
 
 
-def _checked(card: _CardAtHand, groups: list[str]) -> dict[str, PathVerdict]:
+def _checked(
+    card: _CardAtHand, groups: list[str], compile_family: check.CompileFamily
+) -> dict[str, PathVerdict]:
     """The verdicts on a card once sets without one are checked, by one process and thread at a time.
 
     What may be a chance of the moment (a busy card, memory, the compiler that was killed) is no
@@ -88,7 +92,7 @@ def _checked(card: _CardAtHand, groups: list[str]) -> dict[str, PathVerdict]:
         if todo := missing():
             _tried.setdefault(card, set()).update(todo)
             try:
-                outcomes = check.check_sets(card.index, todo)
+                outcomes = check.check_sets(card.index, todo, compile_family)
                 found = {
                     group: PathVerdict.of(own)
                     for group, own in outcomes.items()

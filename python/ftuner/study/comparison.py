@@ -15,7 +15,6 @@ from .. import compiler
 from ..describe import descriptions
 from ..errors import Error
 from ..host import outputs
-from ..options import read_options
 from . import judges, plans
 from .plans import Answer, State, Strategy
 
@@ -285,7 +284,7 @@ def prepare(
         raise Error("expected a device, a strategy and a cost model")
     for one in devices.values():
         for spec in specs:
-            read_options({**options, **spec.options}, one)
+            compiler.read_options({**options, **spec.options}, one)
     return Searches(
         [*devices.values()], specs, [*cost_models], logs, State(state), options, code, tell
     )

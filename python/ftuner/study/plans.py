@@ -19,7 +19,6 @@ from ..describe import descriptions, listing
 from ..describe.explanation import explain_data
 from ..errors import CompileError, Error, did_you_mean
 from ..host import cache, outputs, processes
-from ..options import hash_files, read_options
 from . import judges
 
 #: Version of the facts that are kept.
@@ -251,7 +250,7 @@ def _key(
     options: Mapping[str, Any],
 ) -> str:
     """Hash of all that decides a plan, with the compiler and the contents of files."""
-    given = read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
+    given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
     calibration = given.calibration and hashlib.sha256(given.calibration.content).hexdigest()
     return cache.key_of(
         {
@@ -260,7 +259,7 @@ def _key(
             "device": device.text,
             "options": given.arguments,
             "calibration": calibration,
-            "files": hash_files(options),
+            "files": compiler.hash_files(options),
         }
     )
 
@@ -310,7 +309,7 @@ def _generate(
     text: compiler.SourceText, device: descriptions.Description, options: Mapping[str, Any]
 ) -> dict[str, int]:
     """Bytes of PTX by workload, and of all as `""`."""
-    given = read_options(options, device)
+    given = compiler.read_options(options, device)
     return code_bytes(compiler.translate(text, device, given, ["--ftuner-to-ptx"]))
 
 

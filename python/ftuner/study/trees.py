@@ -12,7 +12,6 @@ from .. import compiler
 from ..describe import descriptions
 from ..describe.explanation import Sizes, size_arguments
 from ..latency.model import ProgramTree
-from ..options import read_options
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,6 @@ def _translate(
     return compiler.translate(
         compiler.read_source(source),
         description,
-        read_options(options, description),
+        compiler.read_options(options, description),
         ["--ftuner-trees", *size_arguments(sizes), *more],
     )

@@ -16,7 +16,6 @@ from ...describe import descriptions
 from ...errors import CompileWarning, Error
 from ...host import outputs, processes
 from ...host.progress import Progress
-from ...options import read_options
 from . import models
 from .report import Report, read_report
 from .toolchain import Toolchain, open_toolchain
@@ -121,7 +120,7 @@ def compile(  # noqa: A001
             iree_compile, [*_target_flags(target, cuda_target, description), *_flags(iree_flags)]
         ),
         device=description,
-        options=read_options(options, description),
+        options=compiler.read_options(options, description),
         cubins=compiler.cubin_names(cubins),
         any_address=any_address,
         target=target,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ftuner
-from ftuner.options import hash_files
+from ftuner import compiler
 
 
 def check_format(what: str, known: int, found: int) -> None:
@@ -38,7 +38,7 @@ class Settings:
             _content(self.device),
             self.emulate,
             tuple((name, _content(options[name])) for name in sorted(options)),
-            tuple(hash_files(options)),
+            tuple(compiler.hash_files(options)),
         )
 
 
