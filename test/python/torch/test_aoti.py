@@ -26,8 +26,7 @@ from ftuner.cli import main
 from ftuner.frontend.torch import packaged, replacement
 from ftuner.frontend.torch.choice import Choice, Interval
 from ftuner.frontend.torch.inductor import joined_passes
-from ftuner.frontend.torch.library import LIBRARY
-from ftuner.frontend.torch.settings import Settings
+from ftuner.frontend.torch.library import LIBRARY, Settings
 from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
 from ftuner.frontend.torch.operator import Recipe
 from ftuner.frontend.torch.packaged import PACKAGED_PRODUCT, Interface

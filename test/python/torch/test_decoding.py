@@ -13,8 +13,7 @@ from torch._dynamo.utils import counters
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.library import Library
-from ftuner.frontend.torch.settings import Settings
+from ftuner.frontend.torch.library import Library, Settings
 from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
 from ftuner.frontend.torch.rows import Rows
 from ftuner.host.memory import torch_calls

@@ -23,8 +23,7 @@ from torch._inductor.utils import run_and_get_code
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import operator
-from ftuner.frontend.torch.library import Library
-from ftuner.frontend.torch.settings import Settings
+from ftuner.frontend.torch.library import Library, Settings
 from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
 
 from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import dynamo
-from ftuner.frontend.torch.library import Library
-from ftuner.frontend.torch.settings import Settings
+from ftuner.frontend.torch.library import Library, Settings
 from ftuner.frontend.torch.linalg import Instruction, ProductFunction, Range
 from ftuner.host.function import Function
 

@@ -18,8 +18,7 @@ from torch.nn import functional as F
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import operator
-from ftuner.frontend.torch.library import Library
-from ftuner.frontend.torch.settings import Settings
+from ftuner.frontend.torch.library import Library, Settings
 from ftuner.frontend.torch.linalg import Instruction, Range
 from ftuner.frontend.torch.row_choice import traffic, why_inductors
 from ftuner.frontend.torch.row_function import COUNT, Operand, Operator, RowFunction

@@ -8,13 +8,13 @@ from __future__ import annotations
 from torch._dynamo import register_backend
 from torch._dynamo.backends.registry import list_backends
 
-from .aoti import aoti_compile_and_package
 from .capture import capture_sizes
 from .cpp_library import build_library
 from .dynamo import backend
 from .export import ExportedModel, export
 from .inductor import InductorPass, inductor_pass
 from .options import Options
+from .packaging import aoti_compile_and_package
 from .report import Left, Report, report, reset_report
 
 if "ftuner" not in list_backends(exclude_tags=()):

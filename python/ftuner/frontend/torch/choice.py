@@ -24,7 +24,7 @@ from ftuner.latency import vendor
 
 from . import alternative, layout as lay
 from .importer import ImportedRegion
-from .settings import Settings, check_format
+from .library import Settings, check_format
 from .partition import PRODUCTS, aten
 from .row_importer import ImportedRows
 

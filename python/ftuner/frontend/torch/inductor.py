@@ -28,7 +28,7 @@ from ftuner import latency
 from ftuner.host import cache
 
 from .importer import Call
-from .settings import Settings
+from .library import Settings
 from .operator import Recipe, key_of, operators_of, remember, rows_operator_of
 from .options import Options
 from .packaging import PackagedHost, share_sizes

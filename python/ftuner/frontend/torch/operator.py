@@ -42,8 +42,7 @@ import ftuner
 
 from .capture import note
 from .choice import Selector
-from .library import LIBRARY
-from .settings import Settings, check_format
+from .library import LIBRARY, Settings, check_format
 from .linalg import ProductFunction
 from .partition import NotTaken
 from .report import count_cached, count_cached_rows, count_call, count_pytorch_call

@@ -30,7 +30,7 @@ from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.signature import Value
 
-from .settings import check_format
+from .library import check_format
 from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape
 from .report import count_cached
 

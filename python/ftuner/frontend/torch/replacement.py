@@ -26,8 +26,7 @@ from .capture import note
 from .choice import Choice, Interval, choose
 from .importer import Call, ImportedRegion, import_region, range_of, replace_region
 from .layout import Extent
-from .library import LIBRARY, Built
-from .settings import Settings
+from .library import LIBRARY, Built, Settings
 from .options import Options
 from .partition import (
     NotTaken, RegionFinder, computes, flops_of, hint, reason_to_leave,

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ftuner.host.memory import torch_calls
 
-from .choice import Interval, describe
+if TYPE_CHECKING:
+    from .choice import Interval
 
 
 @dataclass
@@ -169,6 +171,9 @@ class Report:
         ]
 
     def __str__(self) -> str:
+        # That module counts, too.
+        from .choice import describe
+
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",

@@ -14,7 +14,7 @@ import math
 from ftuner.host.function import Function
 from ftuner.latency import looping_rows
 
-from .settings import Settings
+from .library import Settings
 from .linalg import Range
 from .row_function import Operand, RowFunction
 

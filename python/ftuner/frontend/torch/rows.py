@@ -20,8 +20,7 @@ from dataclasses import replace
 
 from ftuner.host.function import Function
 
-from .library import Built, Library, without_name
-from .settings import Settings
+from .library import Built, Library, Settings, without_name
 from .linalg import ProductFunction, Range
 
 #: Rows that a function is compiled for where only one of them is known.
