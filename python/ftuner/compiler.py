@@ -223,7 +223,7 @@ def writes_files(options: Mapping[str, Any]) -> bool:
 
 
 def _is_builtin_predictor(flag: str, value: Any) -> bool:
-    """Returns whether the value names a predictor of the compiler, rather than a file."""
+    """Whether the value is the name of a predictor that is part of the compiler, rather than a file."""
     names = {path.stem for path in locations.find(locations.PREDICTORS).glob("*.predictor")}
     return flag == "learned-model" and isinstance(value, str) and value in names
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import Error
 from ..host import processes
 
-#: Fields of an option that `compiler.DeclaredOption` has.
+#: Of an option, as whoever reads it declares it.
 OPTION_FIELDS = ("name", "type", "help")
 
 
