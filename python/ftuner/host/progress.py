@@ -59,8 +59,8 @@ class Progress:
     _current: Progress | None = None
     _tell = threading.Lock()
 
-    def __init__(self, what: str, total: int = 0) -> None:
-        self._what = what
+    def __init__(self, activity: str, total: int = 0) -> None:
+        self._activity = activity
         self._total = total
         self._done = 0
         self._stage = ""
@@ -76,7 +76,7 @@ class Progress:
             if Progress._current is not None:
                 return self
             Progress._current = self
-        self._say(self._what)
+        self._say(self._activity)
         if is_drawn():
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -113,7 +113,7 @@ class Progress:
     def _text(self) -> str:
         parts = f"{self._done} of {self._total}" if self._total else self._stage
         parts = f": {parts}" if parts else ""
-        return f"{self._what}{parts}, {time.monotonic() - self._begin:.1f} s"
+        return f"{self._activity}{parts}, {time.monotonic() - self._begin:.1f} s"
 
     def _say(self, text: str) -> None:
         if Progress._current is not self:

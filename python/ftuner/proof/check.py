@@ -50,7 +50,7 @@ def find_card(gpu: int) -> Card:
         raise Error(f"there is no GPU to check: {error}") from error
     if not 0 <= gpu < count:
         raise Error(f"there is no GPU {gpu} to check: this machine has {count}")
-    return Card.of(gpu)
+    return Card.from_gpu(gpu)
 
 
 def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]:
@@ -137,7 +137,7 @@ def check_and_keep(
     """Checks the named sets, or all, on a GPU, and keeps the verdict."""
     card = find_card(gpu)
     by_set = check_sets(gpu, paths, compile_family, timeout)
-    found = {path: PathVerdict.of(own) for path, own in by_set.items()}
+    found = {path: PathVerdict.from_outcomes(own) for path, own in by_set.items()}
     outcomes = [one for own in by_set.values() for one in own]
     return Report(card, outcomes, found, verdicts.write(card, found, outcomes))
 

@@ -357,7 +357,7 @@ def _read(file: Path) -> list[ProofSet]:
         data = json.loads(file.read_bytes())
         if data["format_version"] != FORMAT_VERSION:
             raise ValueError(f"expected format_version {FORMAT_VERSION}")
-        least = parse_capability(data["capability"])
+        min_capability = parse_capability(data["capability"])
         is_exact = bool(data.get("exact", False))
         given = data.pop("families")
         found = []
@@ -365,7 +365,7 @@ def _read(file: Path) -> list[ProofSet]:
             own = {**data, "families": [one for one in given if one.get("gate", "") == gate]}
             digest = hashlib.sha256(json.dumps(own).encode()).hexdigest()
             group = f"{data['path']}.{gate}" if gate else data["path"]
-            found.append(ProofSet(group, least, is_exact, tuple(_families(own)), digest))
+            found.append(ProofSet(group, min_capability, is_exact, tuple(_families(own)), digest))
         return found
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"cannot read the families of '{file}': {error!r}") from error

@@ -94,7 +94,7 @@ def _checked(
             try:
                 outcomes = check.check_sets(card.index, todo, compile_family)
                 found = {
-                    group: PathVerdict.of(own)
+                    group: PathVerdict.from_outcomes(own)
                     for group, own in outcomes.items()
                     if all(one.status == "passed" for one in own) or any(one.is_wrong for one in own)
                 }
@@ -139,4 +139,4 @@ def _card_at_hand(device: descriptions.Description) -> _CardAtHand | None:
 
 @functools.cache
 def _card(index: int) -> Card:
-    return Card.of(index)
+    return Card.from_gpu(index)

@@ -37,7 +37,7 @@ class Card:
     driver: str
 
     @staticmethod
-    def of(index: int) -> Card:
+    def from_gpu(index: int) -> Card:
         """Raises `Error` where there is no such GPU."""
         library = runtime.get()
         name = library.device_name(index)
@@ -82,7 +82,7 @@ class PathVerdict:
     words: str = ""
 
     @staticmethod
-    def of(outcomes: Iterable[Outcome]) -> PathVerdict:
+    def from_outcomes(outcomes: Iterable[Outcome]) -> PathVerdict:
         for outcome in outcomes:
             if outcome.status != "passed":
                 return PathVerdict(False, outcome.name, outcome.status, outcome.words)

@@ -1,4 +1,4 @@
-"""`compare`: what search strategies and cost models choose for one source (docs/compare.md)."""
+"""`compare`: choices of search strategies and cost models for one source (docs/compare.md)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Group:
         weights = [self.plans[0].weights[at] for at in common]
         best = [min(times) for times in zip(*rows.values())]
         return {
-            i: geometric_mean([time_us / least for time_us, least in zip(times, best)], weights)
+            i: geometric_mean([time_us / best_us for time_us, best_us in zip(times, best)], weights)
             for i, times in rows.items()
         }
 
@@ -324,13 +324,13 @@ class Searches:
             entries += maker.make(answers)
         if not entries:
             raise NoPlan(failures[0] if failures else "no strategy planned a workload")
-        files = {name: _who(log) for name, log in self.logs.items()}
+        files = {name: _file_label(log) for name, log in self.logs.items()}
         return Comparison(entries, files, list(requests.values()))
 
 
-def _who(log: judges.RecordedTimes) -> str:
-    who = ", ".join(sorted(name for name in log.measurers if name))
-    return os.path.basename(log.path) + (f", measured by {who}" if who else "")
+def _file_label(log: judges.RecordedTimes) -> str:
+    measurers = ", ".join(sorted(name for name in log.measurers if name))
+    return os.path.basename(log.path) + (f", measured by {measurers}" if measurers else "")
 
 
 @dataclass(frozen=True)

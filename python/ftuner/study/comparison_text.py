@@ -42,8 +42,8 @@ def cells_of(found: Comparison, group: Group, judged: Sequence[str]) -> list[lis
     def ratio(i: int, entry: Entry, judge: str) -> str:
         if i not in ratios[judge]:
             return "-"
-        itself = OWN if judge in entry.own_judges else ""
-        return f"{ratios[judge][i]:.3f} ({ranks[judge][i]}){itself}"
+        own_mark = OWN if judge in entry.own_judges else ""
+        return f"{ratios[judge][i]:.3f} ({ranks[judge][i]}){own_mark}"
 
     return [
         [
@@ -77,8 +77,8 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
         if entry.failure:
             reasons.setdefault(entry.failure, []).append(f"{entry.strategy} by {entry.cost_model}")
     notes = [
-        f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
-        for reason, who in reasons.items()
+        f"{'no plan' if len(searches) == len(group.entries) else ', '.join(searches)}: {reason}"
+        for reason, searches in reasons.items()
     ]
     notes += [
         f"{entry.strategy} by {entry.cost_model}: no code: {entry.code_failure}"

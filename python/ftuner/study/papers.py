@@ -47,7 +47,7 @@ class Workload:
 
     name: str
     #: Description for readers.
-    what: str
+    description: str
     parts: Sequence[Part]
 
     @property

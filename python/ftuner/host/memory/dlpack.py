@@ -292,7 +292,7 @@ class DeviceArray:
         return result
 
     @staticmethod
-    def within(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
+    def from_memory(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
         """An array in the memory of another one, which it keeps, `offset` bytes from its start."""
         result = copy.copy(memory)
         result.element_type = ELEMENT_TYPES[type]
