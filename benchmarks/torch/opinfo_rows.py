@@ -25,7 +25,7 @@ import warnings
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch"), str(ROOT / "tools/sweeps")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "benchmarks/torch"), str(ROOT / "tools/coverage")]
 
 import apart  # noqa: E402
 import opinfo  # noqa: E402

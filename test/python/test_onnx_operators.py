@@ -21,7 +21,7 @@ from ftuner.onnx_backend import Backend, prepare, run_model, run_node  # noqa: E
 from onnx_models import OPTIONS, Array, check, floats, model_of, node  # noqa: E402
 from scale import SCALE  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "sweeps"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "coverage"))
 import onnx_node_tests as node_tests  # noqa: E402
 
 #: Of each of these, ONNX's own results.

@@ -1,4 +1,4 @@
-"""A part of the sweep over ONNX's operators (tools/sweeps/onnx_sweep.py), and of its fuzzer."""
+"""A part of the sweep over ONNX's operators (tools/coverage/onnx_sweep.py), and of its fuzzer."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_chains() -> None:
     if SCALE > 1 or (name, version) in (("YOLO head", 7), ("super-resolution", 11))
 ])  # fmt: skip
 def test_networks_by_hand(name: str, version: int) -> None:
-    """Networks in the form of old public files, as tools/sweeps/onnx_networks.py runs them."""
+    """Networks in the form of old public files, as tools/coverage/onnx_networks.py runs them."""
     model = networks.model_of(name, version)
     session, compiled = outcome.session_of(model), prepare(model, **OPTIONS)
     for size in networks.SIZES:

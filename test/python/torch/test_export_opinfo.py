@@ -1,4 +1,4 @@
-"""Quick samples of tools/sweeps/torch_opinfo.py: PyTorch's own, through export with dynamic sizes."""
+"""Quick samples of tools/coverage/torch_opinfo.py: PyTorch's own, through export with dynamic sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from checks import load_script
 
-opinfo = load_script("tools/sweeps/torch_opinfo.py")
+opinfo = load_script("tools/coverage/torch_opinfo.py")
 
 #: Operators with the number of the sample that is tried.
 CASES = ["maximum", "index_put", "cummax", "stack"]

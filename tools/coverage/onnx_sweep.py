@@ -87,7 +87,7 @@ def main():
     left = [trial for key, trial in found.items() if key not in results]
     workers.run(batches_of(left, arguments.batch), arguments.seed, arguments.jobs, report)
     if arguments.write:
-        table.write(found, results, " ".join(["tools/sweeps/onnx_sweep.py", *sys.argv[1:]]))
+        table.write(found, results, " ".join(["tools/coverage/onnx_sweep.py", *sys.argv[1:]]))
     counts = collections.Counter(result.outcome for result in results.values())
     print(", ".join(f"{counts[name]} {name}" for name in (*outcome.OUTCOMES, outcome.NOT_RUN) if counts[name]))
     unclear = table.unclear(found, results)

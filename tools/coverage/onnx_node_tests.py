@@ -141,7 +141,7 @@ def run(chosen, options, jobs):
 
 PAGE = """# The node tests of ONNX
 
-`tools/sweeps/onnx_node_tests.py --write` runs every node test of the package onnx by
+`tools/coverage/onnx_node_tests.py --write` runs every node test of the package onnx by
 [FTuner's backend](torch-mlir.md#onnxs-backend) in the emulator and writes this page. A test is a model
 of one operator, or of the function that ONNX defines it by (`_expanded` in its name), with inputs and
 the results that are wanted. It passes if the results have the wanted types and shapes, and equal the wanted

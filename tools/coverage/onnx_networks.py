@@ -247,7 +247,7 @@ def main():
             parser.error(f"--{option}: expected {', '.join(known)}, but got {', '.join(unknown)}")
     logging.disable(logging.WARNING)
     outcome.hide_assembler()
-    results, command = {}, " ".join(["tools/sweeps/onnx_networks.py", *sys.argv[1:]])
+    results, command = {}, " ".join(["tools/coverage/onnx_networks.py", *sys.argv[1:]])
     if arguments.log and Path(arguments.log).exists():
         for line in Path(arguments.log).read_text().splitlines():
             name, form, *result = json.loads(line)

@@ -418,7 +418,7 @@ def run(chosen, count, known, jobs, put):
 
 PAGE = """# Operators of PyTorch
 
-`tools/sweeps/torch_opinfo.py --write` runs samples of PyTorch's own operator database (`torch.testing`) through
+`tools/coverage/torch_opinfo.py --write` runs samples of PyTorch's own operator database (`torch.testing`) through
 `ftuner.torch.export` with dynamic sizes and the emulator, and writes this page. Every dimension of at least 2 is
 dynamic where `torch.export` leaves it so. A sample is right if its results are eager PyTorch's: type, shape, places
 of NaN and infinities, and values within a few units in the last place of those in float64. That is so at the sample's
