@@ -31,8 +31,7 @@ PASSED, REFUSED, UNCLEAR, WRONG, CRASHED = OUTCOMES = ("passed", "refused", "unc
 #: What a refusal says: the operator, why, and what to change.
 SENTENCE = re.compile(r"cannot import '[^']+': the operator ([^\s(]+)[^;]*(?: is not supported: | needs its input )[^;]+; \S.*")
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PATH = os.path.join(ROOT, "docs", "onnx-node-tests.md")
+PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs", "onnx-node-tests.md")
 
 #: Longer than any test takes.
 SECONDS = 300
