@@ -32,7 +32,7 @@ import reports
 import torch
 
 from ftuner.latency import fit
-from ftuner.latency.measurements import rows as latency_rows
+from ftuner.latency.measurements import readers
 from ftuner.latency.measurements.rows import Devices
 from ftuner.latency.model import model
 from ftuner.learned import boosted, network, sampling, sources, training, transfer
@@ -123,7 +123,7 @@ class Study:
             for file in PRODUCTS
             for name, device in sources.CARDS.get(sources.stem(file), {}).items()
         }
-        rows = latency_rows.read([self.folder / file for file in PRODUCTS], Devices(mapping))
+        rows = readers.read([self.folder / file for file in PRODUCTS], Devices(mapping))
         rows = rows[rows.is_fit]
         if not np.array_equal(rows.microseconds, data.microseconds):
             sys.exit("expected the rows of the data set; remove it")

@@ -112,7 +112,7 @@ def main():
         one = paper_comparison.run(paper, state=given["state"], tell=given["tell"])
         text += f"\n## {paper.title}\n"
         for device in paper_comparison.devices_of(one):
-            header, rows = paper_comparison.beside(paper, one, device)
+            header, rows = paper_comparison.tabulate(paper, one, device)
             text += f"\nOn {device}. {paper_comparison.NOTE}\n\n{markdown(header, rows)}"
         text += "".join(f"\n{note}\n" for note in one.notes)
         text += f"\n{ranks(one)}\n{behind(one)}\n{fenced(comparison_text.text(one))}"

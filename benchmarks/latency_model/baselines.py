@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import least_squares
 
-from ftuner.latency.measurements.rows import Rows
+from ftuner.latency.measurements.rows import MeasurementTable
 from ftuner.latency.model import model
 
 SHARED_BYTES = 128  # per cycle and SM
@@ -18,7 +18,7 @@ SHARED_BYTES = 128  # per cycle and SM
 class Facts:
     """Columns of the rows' launches by name, and of their devices."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: MeasurementTable) -> None:
         launches, loaded = rows.launches, model()
         self.part = dict(zip(loaded.part_fields, launches.parts[:, -1].T))
         self.grid = dict(zip(loaded.grid_fields, launches.grids.T))
@@ -37,7 +37,7 @@ class Facts:
         self.useful = np.minimum(1, rows.flop / covered)
 
 
-def sia(rows: Rows) -> np.ndarray:
+def sia(rows: MeasurementTable) -> np.ndarray:
     """SIA's sum of compute over memory, useful share and waves; more is better."""
     f = Facts(rows)
     if "MDIMC" in rows.extra:
@@ -54,12 +54,12 @@ def sia(rows: Rows) -> np.ndarray:
     return rows.flop / f.peak / memory + f.useful + f.waves
 
 
-def sia_time(rows: Rows) -> np.ndarray:
+def sia_time(rows: MeasurementTable) -> np.ndarray:
     """Ideal microseconds over SIA: what it ranks by, as a time."""
     return rows.flop / Facts(rows).peak / sia(rows)
 
 
-def roofline(rows: Rows, by_tile: bool = False) -> np.ndarray:
+def roofline(rows: MeasurementTable, by_tile: bool = False) -> np.ndarray:
     """max(arithmetic, memory) / share of the waves that blocks fill, in microseconds.
 
     Memory moves each operand once, or by tile: once for each block that reads it.
@@ -69,7 +69,7 @@ def roofline(rows: Rows, by_tile: bool = False) -> np.ndarray:
     return np.maximum(rows.flop / f.peak / f.useful, moved / f.dram) / f.waves
 
 
-def affine(rows: Rows, x: np.ndarray, train: np.ndarray, each: bool) -> np.ndarray:
+def affine(rows: MeasurementTable, x: np.ndarray, train: np.ndarray, each: bool) -> np.ndarray:
     """max(floor, c + s · x), with c and s from the rows of train: for each device and kind of
     rows, or for all devices together."""
     out = np.empty(len(rows))
@@ -93,7 +93,7 @@ def affine(rows: Rows, x: np.ndarray, train: np.ndarray, each: bool) -> np.ndarr
     return out
 
 
-def tree_features(rows: Rows) -> np.ndarray:
+def tree_features(rows: MeasurementTable) -> np.ndarray:
     """Shape, tile, launch and device, as columns."""
     f, kinds = Facts(rows), sorted(set(rows.group))
     figures = ("sm_count", "clock_mhz", "fp32_lanes", "dram_gbps", "l2_bytes", "node_efficiency")

@@ -34,7 +34,8 @@ import baselines  # noqa: E402
 from ftuner.cli.common import parse_pairs  # noqa: E402
 from ftuner.latency import fit as fits  # noqa: E402
 from ftuner.latency.fit import error, fit_global, fit_own, fit_timing  # noqa: E402
-from ftuner.latency.measurements.rows import Devices, Rows, read  # noqa: E402
+from ftuner.latency.measurements.readers import read  # noqa: E402
+from ftuner.latency.measurements.rows import Devices, MeasurementTable  # noqa: E402
 from ftuner.latency.model import model  # noqa: E402
 
 # In the published rows these names mean PCIe cards.
@@ -45,7 +46,7 @@ UNSEEN_FOLD = 0
 # --- ranking of configurations ---------------------------------------------------------
 
 
-def ranking(x: Rows, score: np.ndarray, mask: np.ndarray | None = None) -> dict[str, float]:
+def ranking(x: MeasurementTable, score: np.ndarray, mask: np.ndarray | None = None) -> dict[str, float]:
     """How well a score (smaller is better) ranks configurations."""
     mask = np.ones(len(x), bool) if mask is None else mask
     rows, y = np.flatnonzero(mask), x.microseconds
@@ -59,7 +60,7 @@ def ranking(x: Rows, score: np.ndarray, mask: np.ndarray | None = None) -> dict[
     }
 
 
-def both(x: Rows, score: np.ndarray, draws: int = 1) -> dict[str, dict[str, float]]:
+def both(x: MeasurementTable, score: np.ndarray, draws: int = 1) -> dict[str, dict[str, float]]:
     """Rankings of all and of unseen configurations: means over random orders of ties."""
     rng = np.random.default_rng(0)
     out: dict[str, dict[str, float]] = {}
@@ -70,7 +71,7 @@ def both(x: Rows, score: np.ndarray, draws: int = 1) -> dict[str, dict[str, floa
     return out
 
 
-def judge_configurations(x: Rows, constants: dict[str, float], full: bool) -> dict[str, Any]:
+def judge_configurations(x: MeasurementTable, constants: dict[str, float], full: bool) -> dict[str, Any]:
     predicted = x.predict(constants)
     rounded = {name: float(f"{value:.2g}") for name, value in constants.items()}
     out = {
@@ -91,7 +92,7 @@ def judge_configurations(x: Rows, constants: dict[str, float], full: bool) -> di
     return out
 
 
-def judge_confidence(x: Rows, constants: dict[str, float]) -> list[dict[str, float]]:
+def judge_confidence(x: MeasurementTable, constants: dict[str, float]) -> list[dict[str, float]]:
     """How often a predicted lead among kernels that stage is right, by its size."""
     staged = np.flatnonzero(x.extra["is_staged"].astype(bool))
     predicted, rng = x.predict(constants), np.random.default_rng(0)
@@ -111,7 +112,7 @@ def judge_confidence(x: Rows, constants: dict[str, float]) -> list[dict[str, flo
 class Vendor:
     """Vendor rows with what is trained and judged on."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: MeasurementTable) -> None:
         self.rows = rows
         self.names = rows.devices.names
         self.present = sorted(set(rows.device.tolist()))
@@ -158,7 +159,7 @@ def left_out(
 
 
 def judge_vendor(
-    v: Vendor, x: Rows | None, start: dict[str, float], full: bool
+    v: Vendor, x: MeasurementTable | None, start: dict[str, float], full: bool
 ) -> tuple[dict[str, Any], dict[str, float], dict[int, Any], dict[str, np.ndarray]]:
     rows = v.rows
     out: dict[str, Any] = {}
@@ -306,7 +307,7 @@ ABLATIONS: dict[str, dict[str, float]] = {
 }
 
 
-def judge_ablations(v: Vendor, x: Rows | None, start: dict[str, float]) -> dict[str, Any]:
+def judge_ablations(v: Vendor, x: MeasurementTable | None, start: dict[str, float]) -> dict[str, Any]:
     """Everything refitted without one part of the model at a time."""
     out: dict[str, Any] = {}
     every = fits.shared_names()
@@ -445,7 +446,7 @@ def markdown(out: dict[str, Any], v: Vendor | None) -> str:
     return "\n".join(part.rstrip("\n") if part.startswith("|") else part for part in text) + "\n"
 
 
-def plot_configurations(x: Rows, predicted: np.ndarray, name: str, path: Path) -> None:
+def plot_configurations(x: MeasurementTable, predicted: np.ndarray, name: str, path: Path) -> None:
     fig, axes = plt.subplots(1, 2, figsize=(10, 4.4))
     staged = x.extra["is_staged"].astype(bool)
     y = x.microseconds

@@ -39,7 +39,8 @@ from ftuner.latency.fit import (
     fit_timing,
 )
 from ftuner.latency.measurements.memory_rows import host_shares
-from ftuner.latency.measurements.rows import Devices, Rows, concatenate, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable, concatenate
 from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
 
@@ -85,7 +86,7 @@ def constants_of(source: str, found: Mapping[str, float], best: float = 1.0) -> 
     return {**model().default_calibration(source), **own, BEST: best}
 
 
-def best_shares(rows: Rows) -> dict[int, float]:
+def best_shares(rows: MeasurementTable) -> dict[int, float]:
     """`BEST` of the devices whose rows tell it: the median of their longest elementwise rows."""
     found = {}
     for index in sorted(set(rows.device.tolist())):
@@ -106,7 +107,7 @@ def best_shares(rows: Rows) -> dict[int, float]:
 class Judge:
     """The rows that tell of kernels, and what is judged on them."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: MeasurementTable) -> None:
         self.rows = rows[rows.is_fit]
         self.names = rows.devices.names
         self.sources = rows.devices.sources
@@ -126,7 +127,7 @@ class Judge:
     def present(self) -> list[tuple[int, str]]:
         return [(i, name) for i, name in enumerate(self.names) if (self.rows.device == i).any()]
 
-    def fit_own(self, rows: Rows, index: int, found: GlobalFit) -> Fit:
+    def fit_own(self, rows: MeasurementTable, index: int, found: GlobalFit) -> Fit:
         fitted = fit_own(rows, constants_of(self.sources[index], found.constants))
         return dataclasses.replace(fitted, constants={**fitted.constants, BEST: self.best_of(index)})
 
@@ -268,7 +269,7 @@ def write_calibrations(
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def model_rows(path: Path, devices: Devices) -> Rows:
+def model_rows(path: Path, devices: Devices) -> MeasurementTable:
     """Softmax and layer norms of whole models, as rows of memory-bound operators."""
     table = Table(path)
     found: dict[tuple[str, ...], None] = {}
@@ -285,7 +286,7 @@ def model_rows(path: Path, devices: Devices) -> Rows:
         return read([file], devices)
 
 
-def read_rows(folder: Path, step: int = 1) -> Rows:
+def read_rows(folder: Path, step: int = 1) -> MeasurementTable:
     """Each `step`-th row of operators by themselves, and all rows of operators of models."""
     found = [folder / name for name in FILES if (folder / name).is_file()]
     if not found:

@@ -26,7 +26,8 @@ from reports import Report, percent, say, table
 
 from ftuner.errors import Error
 from ftuner.latency.fit import TENSOR, error, fit, fit_global, fit_own, prior_weight, sample
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.model import model
 
 FILES = ("gemm_f16_tokens.csv.gz", "gemm_f16_every_m.csv.gz", "gemm_bf16_grid.csv.gz")
@@ -62,7 +63,7 @@ def begin_of(name: str) -> dict[str, float]:
 class Judge:
     """The rows that tell of kernels, and what is judged on them."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: MeasurementTable) -> None:
         self.rows = rows[rows.is_fit]
         self.names = rows.devices.names
         self.begin = {i: begin_of(rows.devices.sources[i]) for i in range(len(self.names))}
@@ -184,12 +185,12 @@ def judge_ablations(judge: Judge) -> dict[str, dict[str, float]]:
     return out
 
 
-def refit(rows: Rows, begin: dict[str, float], free: Any) -> dict[str, float]:
+def refit(rows: MeasurementTable, begin: dict[str, float], free: Any) -> dict[str, float]:
     few = sample(rows, np.ones(len(rows), bool), 600)
     return fit(few, begin, free, prior=prior_weight(len(rows)), offset=0.0).constants
 
 
-def with_launches(rows: Rows, field: str, keeps: Any, record: str) -> Rows | None:
+def with_launches(rows: MeasurementTable, field: str, keeps: Any, record: str) -> MeasurementTable | None:
     """The rows with those launches alone; None where a row has none of them left."""
     if record == "grid":
         values = rows.launches.grids[:, model().grid_fields.index(field)]
@@ -325,7 +326,7 @@ def files_in(folder: Path) -> list[Path]:
     return found
 
 
-def read_rows(folder: Path, step: int = 1) -> Rows:
+def read_rows(folder: Path, step: int = 1) -> MeasurementTable:
     return read(files_in(folder), Devices(DATA_MAP), step=step)
 
 

@@ -41,7 +41,7 @@ from judge_tokens import RANGES, Judge, best_shares, range_text, read_rows
 
 from ftuner.errors import Error
 from ftuner.latency.fit import fit_own
-from ftuner.latency.measurements.rows import Rows
+from ftuner.latency.measurements.rows import MeasurementTable
 
 GOAL = 1.05
 # A shape fills a wave if its output has a tile of this size for each SM.
@@ -51,7 +51,7 @@ PROGRAM = ROOT / "build" / "release" / "bin" / "token_predictions"
 
 
 def predictions_of(
-    rows: Rows, source: str, program: Path, paths: str | None, calibration: Path | None
+    rows: MeasurementTable, source: str, program: Path, paths: str | None, calibration: Path | None
 ) -> dict[tuple[int, ...], Any]:
     """(N, K, M) → microseconds and family, for the rows of one device."""
     sizes: dict[tuple[int, int], set[int]] = {}
@@ -65,7 +65,7 @@ def predictions_of(
 
 
 def unseen_predictions_of(
-    rows: Rows, fitted: Rows, begin: Any, source: str, options: argparse.Namespace
+    rows: MeasurementTable, fitted: MeasurementTable, begin: Any, source: str, options: argparse.Namespace
 ) -> dict[tuple[int, ...], Any]:
     """The same, each fold of N and K by constants of the other folds of `fitted`, rows of the same
     device, from where their fit begins."""

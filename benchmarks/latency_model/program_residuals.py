@@ -27,7 +27,8 @@ from reports import ROOT, table
 from scipy.stats import spearmanr
 
 from ftuner.latency.fit import fit_own
-from ftuner.latency.measurements.rows import Devices, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices
 from ftuner.latency.measurements.table import Table
 from ftuner.latency.model import model
 

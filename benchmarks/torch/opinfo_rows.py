@@ -123,7 +123,7 @@ def run_apart(operator, sample):
             outcome = "wrong", f"{type(error).__name__}: {error}"[:400]
         tell(json.dumps(outcome).encode())
 
-    told, code = apart.told_apart(work, SECONDS)
+    told, code = apart.run_isolated(work, SECONDS)
     if code and not told:
         how = f"no answer within {SECONDS} s" if code == -signal.SIGALRM else f"ended with code {code}"
         return "refused", f"the importer: {how}"

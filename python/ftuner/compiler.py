@@ -19,14 +19,15 @@ from .errors import CompileError, CompileWarning, Error, did_you_mean
 from .frontend import onnx
 from .frontend.onnx import Bounds
 from .host import inputs, processes
-from .host.progress import Progress, is_told
+from .host.progress import Progress, is_reported
 from .host.weights import Weights
-from .proof import verdicts
+from .proof import gates
+from .proof.families import Family
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """What the compiler reads.
+    """A module that the compiler reads.
 
     Attributes:
         name: what diagnostics call it.
@@ -124,14 +125,14 @@ def read_options(
 
     None leaves an option out. Without `paths`, or with "auto", families behind a gate join that
     were proven on the card at hand, if that is the device, and codegen paths and gates with a
-    family that failed on it are left out (`proof.verdicts`); `may_check`: what has no verdict is
+    family that failed on it are left out (`proof.gates`); `may_check`: what has no verdict is
     checked first, before kernels run on the card. Raises `TypeError` for options that do not exist.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("paths", "auto") == "auto" and "proven_paths" not in given:
-        gates = verdicts.gates_for(device, may_check)
-        given["proven_paths"] = ",".join(gates.proven) or None
-        given.setdefault("failed_paths", ",".join(gates.failed) or None)
+        found = gates.gates_for(device, build_family if may_check else None)
+        given["proven_paths"] = ",".join(found.proven) or None
+        given.setdefault("failed_paths", ",".join(found.failed) or None)
     known = {
         name: option
         for name, option in listing.options(locations.tool("ftuner-translate")).items()
@@ -273,7 +274,7 @@ def translate(
 
 
 def without_folder(text: str, source: SourceText) -> str:
-    """What the compiler writes of a source, with places that name the file alone."""
+    """Returns the compiler's output for a source, with locations that name only the file."""
     name = os.path.basename(source.name)
     return text.replace(f"./{name}", name)
 
@@ -295,7 +296,7 @@ def _run(
             else:
                 words.append(line)
 
-    options = ["--progress"] if is_told() else []
+    options = ["--progress"] if is_reported() else []
     with processes.Child(
         [*command, *options],
         cwd=folder,
@@ -329,6 +330,14 @@ def build_library(
     if cubins:
         arguments.append("--cubins=" + ",".join(cubins))
     translate(source, device, options, arguments, {str(output): output.name})
+
+
+def build_family(
+    family: Family, device: descriptions.Description, output: Path, cubins: Sequence[str]
+) -> None:
+    """Compiles a family of a proof, whose text has the plan, to a library for GPUs."""
+    source = SourceText(f"{family.symbol}.mlir", family.text().encode())
+    build_library(source, device, Options([]), output, emulate=False, cubins=cubins)
 
 
 def cubin_names(cubins: Sequence[str | int] | str | None) -> list[str]:

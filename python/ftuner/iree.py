@@ -8,6 +8,5 @@ Needs IREE's compiler, the package iree-base-compiler. The code is in `ftuner.fr
 
 from __future__ import annotations
 
-from .frontend.iree import Compiled, Report, compile
-
-__all__ = ["Compiled", "Report", "compile"]
+from .frontend.iree import *  # noqa: F403
+from .frontend.iree import __all__ as __all__

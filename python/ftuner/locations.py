@@ -1,4 +1,4 @@
-"""Where the tools, the runtime and the device descriptions are.
+"""Paths of the tools, the runtime and the device descriptions.
 
 They share a prefix: `bin/`, `lib/` and `share/ftuner/devices/` under the folder
 that `FTUNER_HOME` names, or else under the package itself, where a wheel puts
@@ -8,6 +8,7 @@ them. A build tree is such a prefix, too.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from .errors import Error
@@ -26,9 +27,7 @@ def prefixes() -> list[Path]:
     if home:
         return [Path(home).absolute()]
     # An editable installation has two: the sources' and that of what was built.
-    import ftuner
-
-    return [Path(folder) for folder in ftuner.__path__]
+    return [Path(folder) for folder in sys.modules[__package__].__path__]
 
 
 def find(relative: str) -> Path:

@@ -21,7 +21,7 @@ DEVICES = ("v100", "a100", "h200")
 INFINITIES = {"f64": ("0xFFF0000000000000", "0x7FF0000000000000"), "f32": ("0xFF800000", "0x7F800000"), "f16": ("0xFC00", "0x7C00"), "bf16": ("0xFF80", "0x7F80")}
 
 
-class Rows:
+class RowCase:
     def __init__(self, rng):
         self.device = rng.choice(DEVICES)
         self.kind = rng.choice(["softmax", "log_softmax", "layer_norm", "rms_norm", "sum", "maximum", "both",
@@ -322,7 +322,7 @@ def run(tests, rows):
 
 def main():
     tests, options = harness.start(__doc__, harness.random_cases(16))
-    harness.add_random_cases(tests, options, lambda seed: Rows(random.Random(seed)), run)
+    harness.add_random_cases(tests, options, lambda seed: RowCase(random.Random(seed)), run)
     tests.finish()
 
 

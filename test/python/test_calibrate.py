@@ -17,7 +17,8 @@ from ftuner import cli
 from ftuner.describe import descriptions
 from ftuner.host import outputs
 from ftuner.latency import calibrate, fit, model
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable
 
 FTUNER = "m n k block_m block_n block_k threads_m threads_n stages vector_width us".split()
 VENDOR = "device M N K latency_ms kernel".split()
@@ -303,7 +304,7 @@ def test_the_deviation_of_the_prior_stays_where_rows_are_few(folder: Path, each:
         assert json.loads(file.read_text())["deviation"] == 0.123
 
 
-def shared_rows(path: Path) -> Rows:
+def shared_rows(path: Path) -> MeasurementTable:
     names = ("h200", "a100", "v100")
     rows = [row for i, name in enumerate(names) for row in ftuner_rows(40, i, device=name)]
     return read([write_csv(path, rows)], Devices())

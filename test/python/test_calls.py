@@ -309,7 +309,7 @@ def test_bad_libraries(tmp_path: Path) -> None:
     changed["functions"][0]["symbol"] = "absent"
     with expect(ftuner.Error, "lacks a function"):
         ftuner.load(build_handmade(tmp_path / "symbol", manifest=json.dumps(changed)))
-    with expect(ftuner.Error, "is no compiled library of FTuner"):
+    with expect(ftuner.Error, "is not a compiled library of FTuner"):
         ftuner.load(_libm())
 
 

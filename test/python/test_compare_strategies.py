@@ -449,7 +449,7 @@ def test_figures_beside_those_of_a_paper() -> None:
         )
         for strategy, factor in (("ftuner", 1.0), ("roller", 1.5))
     ]  # fmt: skip
-    header, rows = paper_comparison.beside(paper, Comparison(entries), "v100")
+    header, rows = paper_comparison.tabulate(paper, Comparison(entries), "v100")
     by_figure = {(row[1], row[2]): row[3:] for row in rows}
     pairs = list(zip(dense.values["roller"], dense.values["ftuner"]))
     expected = math.exp(sum(math.log(r / f) for r, f in pairs) / len(pairs))
@@ -477,7 +477,7 @@ def test_a_paper_is_compared(state: Path) -> None:
         reported=[one for one in paper.reported if one.workload in names],
     )
     found = paper_comparison.run(few, strategies=["roller"], code=False, state=state)
-    header, rows = paper_comparison.beside(few, found, "rtx4090")
+    header, rows = paper_comparison.tabulate(few, found, "rtx4090")
     by_figure = {(row[1], row[2]): dict(zip(header, row)) for row in rows}
     row = by_figure["V1", "TFLOP/s of roller"]
     (planned,) = (one for one in found.entries if one.workload == "V1_0")
@@ -515,7 +515,7 @@ def test_dietcode_searches_for_the_sizes_of_a_paper(state: Path) -> None:
     assert found.notes[0].startswith("nimble: expected dietcode:dietcode-mode=loop-partitioning")
     assert found.notes[1].startswith(f"{per_shape} is left out of bert_base")
     # One strategy of its name and mode stands for a system.
-    _, rows = paper_comparison.beside(few, found, "t4")
+    _, rows = paper_comparison.tabulate(few, found, "t4")
     by_figure = {(row[1], row[2]): row[3:] for row in rows}
     assert by_figure["batch_nn", "dietcode is faster than ansor"][1] != "-"
     assert by_figure["batch_nn", "dietcode is faster than nimble"][1] == "-"

@@ -255,7 +255,7 @@ def test_default_device(
     live = {**ftuner.devices()["a100"], "name": "live"}
     monkeypatch.setattr(runtime.Runtime, "has_device", lambda _: is_live)
     monkeypatch.setattr(descriptions, "query_device", lambda index: {0: live}[index])
-    monkeypatch.setattr("ftuner.proof.verdicts._card_at_hand", lambda *_: None)
+    monkeypatch.setattr("ftuner.proof.gates._card_at_hand", lambda *_: None)
     name, few = "live" if is_live else "h200", {"max_kernels": 1}
     assert ftuner.compile(MATMUL, emulate=False, **few).manifest["device"]["name"] == name
     assert ftuner.explain(MATMUL, {"T": 5}, **few).data["device"] == name

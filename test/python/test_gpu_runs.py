@@ -581,7 +581,7 @@ def test_proof_comes_first(tmp_path: pathlib.Path) -> None:
     packed = folder / "h100" / "proof"
     packed.mkdir(parents=True)
     (tmp_path / "built").mkdir()
-    libraries, _ = check.build(few, device, tmp_path / "built", cubins=())
+    libraries, _ = check.build(few, device, tmp_path / "built", compiler.build_family, cubins=())
     for symbol, one in libraries.items():
         bundle.pack(one, packed / f"{symbol}.so.xz")
     devices = {"h100": {"files": {"proof": "h100/proof"}}}

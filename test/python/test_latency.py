@@ -16,7 +16,8 @@ import pytest
 import ftuner
 from ftuner.latency import Launches, fit, model
 from ftuner.latency.measurements.memory_rows import block_of, launches_of_blocks
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.measurements.vendor_rows import parse_kernel_name
 
 from commands import run_command
@@ -510,7 +511,7 @@ def test_configurations_that_do_not_differ_count_once(tmp_path: Path) -> None:
 # --- fits ------------------------------------------------------------------------------------
 
 
-def measured(path: Path, rng: np.random.Generator, count: int, noise: float) -> tuple[Rows, dict]:
+def measured(path: Path, rng: np.random.Generator, count: int, noise: float) -> tuple[MeasurementTable, dict]:
     """FTuner rows whose times follow from known constants."""
     lines = programs(rng, count)
     rows = read([write_csv(path, FTUNER, [[*row, 1] for row in lines])], Devices(only="v100"))

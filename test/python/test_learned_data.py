@@ -380,7 +380,7 @@ def test_damaged_files_are_errors(tmp_path: Path) -> None:
             # A byte that says nothing, such as a date, may have changed.
             assert Dataset.load(path).microseconds.tolist() == [500.0]
         except ftuner.Error as error:
-            assert re.search("is no data set|cannot read", str(error))
+            assert re.search("is not a data set|cannot read", str(error))
     with pytest.raises(ftuner.Error, match="cannot read '/nowhere'"):
         Dataset.load("/nowhere")
 

@@ -12,7 +12,8 @@ import pytest
 import ftuner
 from ftuner.latency.fit import MEMORY, error, fit_own, fit_timing
 from ftuner.latency.measurements.memory_rows import DEVICE_FLOOR, OPERATORS, launches_of, strided_launches_of
-from ftuner.latency.measurements.rows import Devices, Rows, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable
 from ftuner.latency.model import model
 
 from handmade import ROOT
@@ -22,17 +23,17 @@ HEADER = "op,device,dtype,rows,cols,latency_us\n"
 
 
 @pytest.fixture(scope="module")
-def sample() -> Rows:
+def sample() -> MeasurementTable:
     return read([SAMPLE], Devices())
 
 
-def read_text(tmp_path: Path, text: str) -> Rows:
+def read_text(tmp_path: Path, text: str) -> MeasurementTable:
     path = tmp_path / "rows.csv"
     path.write_text(text, encoding="utf-8")
     return read([path], Devices())
 
 
-def test_times_of_hosts_have_floors(sample: Rows) -> None:
+def test_times_of_hosts_have_floors(sample: MeasurementTable) -> None:
     is_f32 = sample.extra["size"] == 4
     assert np.array_equal(sample.is_host, is_f32)
     assert (sample.floor[~is_f32] == DEVICE_FLOOR).all()
@@ -41,7 +42,7 @@ def test_times_of_hosts_have_floors(sample: Rows) -> None:
     assert sample.is_memory.all() and not sample.is_tensor.any()
 
 
-def test_builtin_constants_predict_each_device(sample: Rows) -> None:
+def test_builtin_constants_predict_each_device(sample: MeasurementTable) -> None:
     rows = sample[sample.is_fit]
     for index, name in enumerate(rows.devices.names):
         some = rows[rows.device == index]
@@ -52,7 +53,7 @@ def test_builtin_constants_predict_each_device(sample: Rows) -> None:
         assert wrong < (0.25 if name == "rtx4090" else 0.12), name
 
 
-def test_fit_finds_what_rows_were_made_with(sample: Rows) -> None:
+def test_fit_finds_what_rows_were_made_with(sample: MeasurementTable) -> None:
     """Of the constants that rows tell apart: the others are held."""
     rows = sample[sample.devices.index("v100-pcie") == sample.device]
     start = model().calibration("global")
@@ -129,7 +130,7 @@ def test_bytes_of_no_element(tmp_path: Path) -> None:
         read_text(tmp_path, text)
 
 
-def test_hosts_add_more_to_operators_with_longer_launch_floors(sample: Rows) -> None:
+def test_hosts_add_more_to_operators_with_longer_launch_floors(sample: MeasurementTable) -> None:
     rows = sample[sample.devices.index("v100-pcie") == sample.device]
     rows = rows[rows.is_fit]
     constants = model().default_calibration("v100-pcie")

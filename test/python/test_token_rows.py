@@ -25,7 +25,8 @@ from ftuner.latency.fit import (
     fit_global,
     fit_own,
 )
-from ftuner.latency.measurements.rows import Devices, Rows, concatenate, fold_of, read
+from ftuner.latency.measurements.readers import read
+from ftuner.latency.measurements.rows import Devices, MeasurementTable, concatenate, fold_of
 from ftuner.latency.measurements.token_rows import VendorTile, launches_of, tiles
 from ftuner.latency.model import model
 
@@ -45,12 +46,12 @@ def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Sequence[Any]])
 
 
 @pytest.fixture(scope="module")
-def sample() -> Rows:
+def sample() -> MeasurementTable:
     rows = read([SAMPLE], Devices(MAP))
     return rows[rows.is_fit]
 
 
-def test_rows_take_the_fastest_of_their_choices(sample: Rows) -> None:
+def test_rows_take_the_fastest_of_their_choices(sample: MeasurementTable) -> None:
     assert sample.choices is not None and sample.choices.min() >= 1
     assert len(sample.launches) == sample.choices.sum()
     constants = model().calibration("global")
@@ -64,7 +65,7 @@ def test_rows_take_the_fastest_of_their_choices(sample: Rows) -> None:
     assert np.array_equal(fastest, sample.predict(constants))
 
 
-def test_rows_that_are_picked_keep_their_choices(sample: Rows, rng: np.random.Generator) -> None:
+def test_rows_that_are_picked_keep_their_choices(sample: MeasurementTable, rng: np.random.Generator) -> None:
     constants = model().calibration("global")
     picked = rng.permutation(len(sample))[:40]
     whole = sample.predict(constants)
@@ -79,7 +80,7 @@ def test_rows_that_are_picked_keep_their_choices(sample: Rows, rng: np.random.Ge
     )
 
 
-def test_neighbours_in_m_are_in_one_fold(sample: Rows) -> None:
+def test_neighbours_in_m_are_in_one_fold(sample: MeasurementTable) -> None:
     for n, k, fold in zip(sample.extra["N"], sample.extra["K"], sample.fold):
         assert fold == fold_of(int(n), int(k))
 
@@ -243,7 +244,7 @@ def test_a_cluster_reads_what_it_shares_once() -> None:
     assert both.parts[:, -1, fields.index("count")].tolist() == [9 * 5, 10 * 5]
 
 
-def test_fits_find_the_constants_of_made_up_times(sample: Rows, rng: np.random.Generator) -> None:
+def test_fits_find_the_constants_of_made_up_times(sample: MeasurementTable, rng: np.random.Generator) -> None:
     """Times by random constants: a fit finds constants that predict others of the kind."""
     start = model().calibration("global")
     moved = {name: start[name] * rng.uniform(0.85, 1.15) for name in TENSOR}
@@ -262,7 +263,7 @@ def test_fits_find_the_constants_of_made_up_times(sample: Rows, rng: np.random.G
 
 
 def test_rows_of_the_tensor_cores_leave_the_others_alone(
-    tmp_path: Path, sample: Rows, rng: np.random.Generator
+    tmp_path: Path, sample: MeasurementTable, rng: np.random.Generator
 ) -> None:
     columns = "op device B M N K latency_ms kernel".split()
     rows = [
@@ -327,14 +328,14 @@ def test_devices_of_a_die_share_constants(tmp_path: Path, rng: np.random.Generat
 GOALS = {"unseen": 0.12, "left out": 0.15}
 
 
-def test_built_in_calibrations_keep_the_goals(sample: Rows) -> None:
+def test_built_in_calibrations_keep_the_goals(sample: MeasurementTable) -> None:
     for index, name in enumerate(sample.devices.names):
         own = sample[sample.device == index]
         wrong = error(own.predict(model().default_calibration(name)), own.microseconds)
         assert wrong <= GOALS["unseen"], (name, wrong)
 
 
-def test_unseen_shapes_and_devices_keep_the_goals(sample: Rows) -> None:
+def test_unseen_shapes_and_devices_keep_the_goals(sample: MeasurementTable) -> None:
     start = model().start()
     shared = {**model().calibration("global"), **{name: start[name] for name in TENSOR}}
     for index, name in enumerate(sample.devices.names):
@@ -351,7 +352,7 @@ def test_unseen_shapes_and_devices_keep_the_goals(sample: Rows) -> None:
 
 @pytest.mark.parametrize(("scale", "status"), [(1, 0), (0.2, 1)])
 def test_predictions_beyond_what_was_measured_fail(
-    tmp_path: Path, sample: Rows, scale: float, status: int
+    tmp_path: Path, sample: MeasurementTable, scale: float, status: int
 ) -> None:
     """Kernels that are predicted above the best share of any row: the command says so."""
     data, out = tmp_path / "data", tmp_path / "out"

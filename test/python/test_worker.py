@@ -134,6 +134,6 @@ print(len(torch_mlir.lower_text({RELU!r}, {PASSES!r})))
 """
     run = subprocess.run(
         [sys.executable, "-"], input=script, cwd=tmp_path, text=True, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(Path(worker.__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(worker.__file__).parents[3])},
     )  # fmt: skip
     assert run.returncode == 0 and int(run.stdout) > 100 and run.stderr == "", run

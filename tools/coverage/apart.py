@@ -4,8 +4,8 @@ import os
 import signal
 
 
-def told_apart(work, seconds):
-    """What `work(tell)` tells by `tell(bytes)` before it returns, and the exit code of its process.
+def run_isolated(work, seconds):
+    """Returns the bytes that `work(tell)` passes to `tell`, and the exit code of its process.
 
     The process has `seconds` of time, ends with -SIGALRM after them, and says nothing on its standard error.
     """

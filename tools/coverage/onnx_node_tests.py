@@ -100,7 +100,7 @@ def run_apart(case, options):
             warnings.simplefilter("ignore")
             tell(json.dumps(outcome_of(case, options)).encode()[:60000])
 
-    told, code = apart.told_apart(work, SECONDS)
+    told, code = apart.run_isolated(work, SECONDS)
     if code:
         return CRASHED, f"the process ended with code {code}"
     return tuple(json.loads(told))

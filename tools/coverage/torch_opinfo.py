@@ -352,7 +352,7 @@ def run_operator(group, operator, count, done, limit=SECONDS):
     """Yields the outcome of each sample; a process that ends is followed by another one."""
     done = set(done)
     while True:
-        output, code = apart.told_apart(lambda tell: work_through(group, operator, count, done, tell), limit)
+        output, code = apart.run_isolated(lambda tell: work_through(group, operator, count, done, tell), limit)
         lines = output.decode().splitlines()
         for line in lines:
             if line.startswith("{"):

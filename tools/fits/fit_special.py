@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from scipy import special
 
-FILE = Path(__file__).parents[2] / "python" / "ftuner" / "torch" / "decompose" / "special.py"
+FILE = Path(__file__).parents[2] / "python" / "ftuner" / "frontend" / "torch" / "decompose" / "special.py"
 LEAST = 3e-9
 
 

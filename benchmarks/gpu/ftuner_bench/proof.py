@@ -22,6 +22,7 @@ TIMEOUT = 5.0
 def prepare(folder: pathlib.Path, device: str) -> tuple[int, list[str]]:
     """Compiles the families that a described device runs into `folder`; how many, and what the
     compiler refused."""
+    from ftuner import compiler
     from ftuner.describe import descriptions
     from ftuner.proof import check
     from ftuner.proof.families import parse_capability, sets
@@ -32,7 +33,11 @@ def prepare(folder: pathlib.Path, device: str) -> tuple[int, list[str]]:
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         libraries, refused = check.build(
-            families, description, pathlib.Path(temporary), cubins=["auto"]
+            families,
+            description,
+            pathlib.Path(temporary),
+            compiler.build_family,
+            cubins=["auto"],
         )
         for symbol, library in libraries.items():
             bundle.pack(library, folder / f"{symbol}.so.xz")

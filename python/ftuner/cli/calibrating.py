@@ -101,7 +101,8 @@ def run(options: argparse.Namespace) -> None:
         from ..latency import calibrate, fit
     except ImportError as error:
         raise Error("ftuner calibrate needs SciPy: pip install 'ftuner[study]'") from error
-    from ..latency.measurements.rows import Devices, read
+    from ..latency.measurements.readers import read
+    from ..latency.measurements.rows import Devices
     from ..latency.model import model
 
     mapping = parse_pairs(options.map, "--map")
@@ -201,7 +202,7 @@ def _constants(text: str | None, known: Any) -> list[str]:
 
 
 def _origin(options: argparse.Namespace) -> str:
-    """What calibrations say of the measurements: by default the names of their files."""
+    """Returns the origin that calibrations state: by default the names of the files of rows."""
     text = options.origin or ", ".join(os.path.basename(path) for path in options.rows)
     try:
         is_good = len(text.encode("utf-8")) <= _ORIGIN_BYTES

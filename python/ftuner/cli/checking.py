@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from .. import compiler
 from ..proof import check
 from ..proof.verdicts import Outcome
 from .common import UsageError, print_json
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.timeout > 0:
         raise UsageError(f"option --timeout: expected seconds above 0, but got {options.timeout:g}")
     paths = None if options.paths is None else options.paths.split(",")
-    report = check.check_and_keep(options.gpu, paths, options.timeout)
+    report = check.check_and_keep(options.gpu, paths, compiler.build_family, options.timeout)
     if options.json:
         print_json(
             {

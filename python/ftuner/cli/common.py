@@ -1,4 +1,4 @@
-"""What commands share."""
+"""Options, sources and output that commands share."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def choose_function(module: Module, name: str | None) -> Function:
 
 
 def _items(texts: Sequence[str]) -> list[str]:
-    """What is repeated or has commas between, one by one."""
+    """Splits texts that are repeated or have commas between them."""
     return [item for text in texts for item in text.split(",")]
 
 
@@ -407,7 +407,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def has_standard_output(options: argparse.Namespace, *files: str) -> bool:
-    """Whether one of these options writes to standard output, which then has nothing else.
+    """Returns whether one of these options writes to standard output, which then has nothing else.
 
     Raises `UsageError` where two things would be there.
     """

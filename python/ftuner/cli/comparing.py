@@ -196,7 +196,7 @@ def _compare(options: argparse.Namespace, given: dict[str, Any]) -> _Result:
         paper = papers.load(options.paper)
         found = paper_comparison.run(paper, **given)
         tables = [
-            (f"Reported and predicted, {device}", paper_comparison.beside(paper, found, device))
+            (f"Reported and predicted, {device}", paper_comparison.tabulate(paper, found, device))
             for device in paper_comparison.devices_of(found)
         ]
         return _Result(found, f"Workloads of {paper.title}", tables, "\n".join([paper_comparison.NOTE, *found.notes]))

@@ -13,7 +13,7 @@ from ..errors import Error
 from ..host import outputs
 from .common import UsageError, print_json, write_text
 
-#: What measured rates are checked against.
+#: Fields that measured rates are checked against.
 _NEEDED = ("name", "sm_count", "clock_mhz", "l2_mib")
 
 _EPILOG = """\

@@ -283,7 +283,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         errors = {name: errors_of(predicted[rows], part) for name, predicted in times.items()}
         if of_latency := errors_of_latency(part):
             errors["latency"] = of_latency
-        found.update({f"{name}, {place}" if place else name: of for name, of in errors.items()})
+        found.update({f"{name}, {place}" if place else name: error for name, error in errors.items()})
     print_errors(options, found)
 
 

@@ -1,4 +1,4 @@
-"""What the actions of `ftuner learn` have in common."""
+"""Options and tables that the actions of `ftuner learn` share."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def in_folds(data: Any, folds: Sequence[int], option: str) -> Any:
     """A mask of the rows in these folds. Raises `Error` for a fold that no row is in."""
     import numpy as np
 
-    of = data.fold % 10
-    there = np.unique(of).tolist()
+    tenth = data.fold % 10
+    there = np.unique(tenth).tolist()
     if missing := [fold for fold in folds if fold not in there]:
         known, none = (", ".join(map(str, some)) for some in (there, missing))
         raise Error(f"{option}: expected folds that rows are in ({known}), but got {none}")
-    return np.isin(of, folds)
+    return np.isin(tenth, folds)
 
 
 def import_learned() -> Any:
@@ -88,7 +88,7 @@ def read_rows(paths: Sequence[str], devices: Any, is_timed: bool = True) -> Any:
 
 
 def checkpoint_beside(output: str, data: Sequence[Any], *settings: Any) -> Any:
-    """Where a training of that output stands; each place of `data` is a role of programs."""
+    """Returns the checkpoint of a training beside its output; each place of `data` is a role of programs."""
     checkpoint = import_learned().checkpoint
     return checkpoint.Checkpoint(output + ".checkpoint", checkpoint.fingerprint(data, *settings))
 
@@ -118,14 +118,14 @@ def print_errors(options: argparse.Namespace, found: dict[str, dict[str, Any]]) 
     rows = [
         [
             name,
-            str(int(of["programs"])),
-            f"{of['mean']:.1%}",
-            f"{of['rmse']:.4g}",
-            *(f"{of[f'within_{share}']:.1%}" for share in (5, 10, 20)),
-            rank(of["rank"]),
-            rank(of["rank_by_task"]),
+            str(int(errors["programs"])),
+            f"{errors['mean']:.1%}",
+            f"{errors['rmse']:.4g}",
+            *(f"{errors[f'within_{share}']:.1%}" for share in (5, 10, 20)),
+            rank(errors["rank"]),
+            rank(errors["rank_by_task"]),
         ]
-        for name, of in found.items()
+        for name, errors in found.items()
     ]
     header = ["", "programs", "mean error", "RMSE, us", "within 5 %", "10 %", "20 %", "rank correlation", "of a task"]
     print(table(rows, header))

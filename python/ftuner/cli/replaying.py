@@ -13,7 +13,7 @@ from .common import UsageError
 
 
 def add_timeline(parser: argparse.ArgumentParser) -> None:
-    """How launches are replayed, and files of the result."""
+    """Adds options for the replay of launches and for files of the result."""
     parser.add_argument(
         "--streams",
         type=_parse_streams,

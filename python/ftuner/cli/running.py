@@ -185,7 +185,7 @@ def relative_error(result: Any, reference: Any) -> float:
     if result.shape != reference.shape:
         return float("inf")
     got, wanted = result.astype(np.float64), reference.astype(np.float64)
-    # The same infinity, or NaN in both, is no difference.
+    # Equal infinities, or NaN in both, are not a difference.
     same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
         difference = np.where(same, 0.0, got - wanted)

@@ -174,7 +174,7 @@ def _sample(options: argparse.Namespace) -> None:
 
 
 def _rows_of(path: str, chosen: Any) -> bytes:
-    """Those rows of a CSV file, with its header."""
+    """Returns the chosen rows of a CSV file with its header."""
     import numpy as np
 
     from ..latency.measurements.table import Table

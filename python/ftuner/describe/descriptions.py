@@ -142,13 +142,13 @@ _CORES_PER_SM = {
     "10.0": 128, "10.3": 128, "12.0": 128, "12.1": 128,
 }  # fmt: skip
 
-# What no driver states and the compute capability tells. Where no built-in device has it, the
-# compiler has rules of its own (docs/devices.md).
+# Fields that follow from the compute capability and that no driver states. The compiler has rules
+# of its own for capabilities that no built-in device has (docs/devices.md).
 _OF_THE_CAPABILITY = (
     "warp_schedulers_per_sm", "issue_slots_per_sm", "load_store_units_per_sm", "process_nm",
 )  # fmt: skip
 
-# Where no built-in device has the compute capability, by its major version.
+# Architectures by major version, for compute capabilities that no built-in device has.
 _ARCHITECTURES = {
     3: "Kepler", 5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper", 10: "Blackwell",
     12: "Blackwell",
@@ -279,7 +279,7 @@ def _words(name: str) -> set[str]:
 
 
 def is_named(name: str, device: str) -> bool:
-    """Whether a GPU of that name is the described device, by the words of both."""
+    """Returns whether a GPU of that name is the described device, by the words of both."""
     return set(device.split("-")) <= _words(name)
 
 

@@ -21,7 +21,7 @@ Sizes = Union[Mapping[str, int], Sequence[Mapping[str, int]], None]
 
 @dataclass(frozen=True)
 class Explanation:
-    """The compiler's reasons for its choices: `text` to read, `data` as in docs/explain.md."""
+    """Explanation of the compiler's choices: `text` to read, `data` as in docs/explain.md."""
 
     text: str
     data: dict[str, Any]

@@ -14,7 +14,8 @@ import uuid
 from pathlib import Path
 from typing import Any, Mapping
 
-from .. import __version__, compiler
+from .. import compiler
+from .._version import version
 from ..host import cache
 from . import descriptions
 from .explanation import Sizes, explain_data, size_arguments
@@ -54,7 +55,7 @@ def _key(
     given = compiler.read_options(options, device)
     return cache.key_of(
         {
-            "version": __version__,
+            "version": version,
             "source": [text.name, hashlib.sha256(text.content).hexdigest()],
             "sizes": size_arguments(sizes),
             "device": device.text,

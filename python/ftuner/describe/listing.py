@@ -1,4 +1,4 @@
-"""What the compiler lists of itself: its options and codegen paths."""
+"""The options and codegen paths that the compiler lists."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DeclaredOption:
 
 @functools.cache
 def listed(tool: Path) -> Mapping[str, Any]:
-    """What the compiler lists of itself: `options`, and the codegen `paths`."""
+    """Returns the compiler's lists of its `options` and its codegen `paths`."""
     run = processes.run([tool, "--list-options"])
     try:
         content: dict[str, Any] = json.loads(run.stdout)
@@ -105,6 +105,6 @@ def gates(tool: Path) -> frozenset[str]:
 
 
 def values(tool: Path, option: str) -> list[str]:
-    """The names that an option takes; empty if it takes anything."""
+    """Returns the values that an option takes; empty unless they are a list of names."""
     known = options(tool)
     return [*known[option].values] if option in known else []

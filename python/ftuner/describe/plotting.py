@@ -17,7 +17,7 @@ from ..host import outputs
 FORMAT_VERSION = 5
 SUFFIXES = (".svg", ".png", ".pdf")
 
-# Of Okabe and Ito, who chose colours that colour-blind readers tell apart.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart.
 _CHOSEN, _SINGLE, _SIA, _ROOFLINE = "#0072B2", "#D55E00", "#009E73", "#000000"
 # Families outnumber the colours; white lines part them, and numbers name them.
 _BAND = ("#56B4E9", "#F0E442", "#009E73", "#E69F00", "#CC79A7", "#BBBBBB")

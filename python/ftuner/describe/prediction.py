@@ -13,7 +13,7 @@ from .kept_explanations import explain_kept
 from .timeline import Timeline, beyond_ranges, range_text, timelines, whole_number
 from .work import check_sizes_given
 
-# What exporters and people call the size of a batch.
+# Common names of the size of a batch.
 _BATCH_NAMES = ("batch", "batch_size", "b", "n")
 
 

@@ -29,7 +29,7 @@ class Launch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Placed:
+class Placement:
     """When a launch runs, and when the host begins to issue it, in microseconds since the host began."""
 
     launch: int
@@ -121,7 +121,7 @@ def assign(
     return assigned
 
 
-def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) -> list[Placed]:
+def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) -> list[Placement]:
     """When each launch runs, in the order in which they begin.
 
     A queue runs one launch at a time, of those that are ready the one that was ready first. Behind each kernel lies `gap`, in
@@ -144,7 +144,7 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
     for number, launch in enumerate(launches):
         if waiting[number] == 0:
             heapq.heappush(queues[launch.queue], (ready[number], number))
-    placed: list[Placed] = []
+    placed: list[Placement] = []
     while any(queues.values()):
         # The queue whose next launch begins first.
         queue = min(
@@ -155,7 +155,7 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
         launch = launches[number]
         start = max(time[queue], ready[number])
         end = _end(start, launch, issues[number], gap, interval)
-        placed.append(Placed(number, start, end, issues[number]))
+        placed.append(Placement(number, start, end, issues[number]))
         time[queue] = after = end + (gap if launch.kernels else 0.0)
         for follower in followers[number]:
             ready[follower] = max(ready[follower], after)
@@ -167,6 +167,6 @@ def replay(launches: Sequence[Launch], gap: float = 0.0, interval: float = 0.0) 
     return sorted(placed, key=lambda item: (item.start, item.launch))
 
 
-def makespan(placed: Sequence[Placed]) -> float:
+def makespan(placed: Sequence[Placement]) -> float:
     """Microseconds from the host's beginning to the end of the last launch."""
     return max((item.end for item in placed), default=0.0)

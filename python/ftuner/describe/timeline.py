@@ -15,17 +15,17 @@ from ..errors import Error
 from ..host import outputs
 from . import plotting, replay
 from .tables import count, preformatted, table
-from .work import KINDS, evaluate, kind_of, missing_sizes, told_sizes
+from .work import KINDS, evaluate, kind_of, known_sizes, missing_sizes
 
-# Of Okabe and Ito, by kind.
+# Colours of Okabe and Ito by kind of work.
 _COLOURS = dict(
     zip(KINDS, ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#F0E442", "#D55E00", "#BBBBBB", "#CC79A7", "#000000"))
 )
-# What `Timeline.text` lists without being asked for all.
+# Launches that `Timeline.text` lists unless it is asked for all.
 _SHORT_LIST = 40
 #: The longest gap and launch interval, in microseconds.
 MOST_GAP = 1e6
-# Of the host in figures.
+# Colour of the host in figures.
 _HOST_COLOUR = "#444444"
 
 
@@ -72,7 +72,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Placed:
+class ScheduledLaunch:
     """A launch's stream and microseconds since the host began, those in which the host begins to issue it among them."""
 
     stream: int
@@ -107,7 +107,7 @@ class Timeline:
     gap: float
     launch_interval: float
     launches: tuple[Launch, ...]
-    placed: tuple[Placed, ...]
+    placed: tuple[ScheduledLaunch, ...]
     missing: tuple[str, ...] = ()
     beyond: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
@@ -162,7 +162,7 @@ class Timeline:
         return f"{self.function} on {self.device}{sizes}"
 
     def as_json(self) -> dict[str, Any]:
-        """As docs/replay.md describes it."""
+        """Returns the timeline as the JSON of docs/replay.md."""
         return {
             "device": self.device,
             "cost_model": self.cost_model,
@@ -378,11 +378,11 @@ def beyond_ranges(
     work: Mapping[str, Any], given: Iterable[str], sizes: Mapping[str, int]
 ) -> dict[str, tuple[int, int | None]]:
     """The ranges of the function's sizes that given ones tell, and that are not in them."""
-    told = told_sizes(work, given)
+    known = known_sizes(work, given)
     return {
         name: (low, high)
         for name, (low, high) in zip(work["sizes"], work["size_ranges"])
-        if name in told and (sizes[name] < low or (high is not None and sizes[name] > high))
+        if name in known and (sizes[name] < low or (high is not None and sizes[name] > high))
     }
 
 
@@ -453,7 +453,7 @@ def _program(workload: Mapping[str, Any] | None, extents: Sequence[int | None]) 
 
 def _place(
     launches: Sequence[Launch], streams: int, gap: float, launch_interval: float
-) -> list[Placed]:
+) -> list[ScheduledLaunch]:
     queued = replay.assign(
         [launch.time or 0.0 for launch in launches],
         [launch.after for launch in launches],
@@ -463,9 +463,9 @@ def _place(
         [launch.kernels for launch in launches],
         [launch.turn for launch in launches],
     )
-    found: list[Placed | None] = [None] * len(launches)
+    found: list[ScheduledLaunch | None] = [None] * len(launches)
     for item in replay.replay(queued, gap, launch_interval):
-        found[item.launch] = Placed(queued[item.launch].queue, item.start, item.end, item.issue)
+        found[item.launch] = ScheduledLaunch(queued[item.launch].queue, item.start, item.end, item.issue)
     return [place for place in found if place is not None]
 
 
@@ -572,7 +572,7 @@ def drawn(found: Sequence[Timeline], output: str | os.PathLike[str]) -> bytes:
 
 
 def _labels(found: Sequence[Timeline]) -> list[str]:
-    """What tells the timelines apart."""
+    """Returns the shortest labels that tell the timelines apart."""
     has_several = len({timeline.function for timeline in found}) > 1
     names: list[str] = []
     for timeline in found:

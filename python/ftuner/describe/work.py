@@ -1,4 +1,4 @@
-"""What a compiled function computes with FTuner's kernels, and what with fallback kernels."""
+"""The work of a compiled function by FTuner's kernels and by fallback kernels."""
 
 from __future__ import annotations
 
@@ -144,17 +144,17 @@ class WorkReport:
 
     @property
     def products(self) -> int:
-        """How many products, which have an axis k, became workloads of uKernels."""
+        """Number of products, which have an axis k, that became workloads of uKernels."""
         return sum("K" in item["axes"] for item in self.data.get("workloads", ()))
 
     @property
     def row_reductions(self) -> int:
-        """How many reductions of rows (docs/rows.md) became workloads of uKernels."""
+        """Number of reductions of rows (docs/rows.md) that became workloads of uKernels."""
         return len(self.data.get("workloads", ())) - self.products
 
     @property
     def fallback_kernels(self) -> int:
-        """How many fallback kernels a call launches, loops counted once."""
+        """Number of fallback kernels that a call launches, with loops counted once."""
         return len(self.data.get("fallback_kernels", ()))
 
     @property
@@ -199,7 +199,7 @@ class WorkReport:
         )
 
     def _open_sizes(self) -> str:
-        """What is said of sizes that nobody declared."""
+        """Returns a remark on sizes without a declared maximum, or an empty string."""
         names = ", ".join(self.data.get("open_sizes", ()))
         return f" (no greatest {names} is declared)" if names else ""
 
@@ -220,7 +220,7 @@ class WorkReport:
 #: (`kImplausibleRoofline`).
 IMPLAUSIBLE_ROOFLINE = 50
 
-#: Kinds of kernels, by `kind_of`.
+#: Kinds of the work of kernels, by `kind_of`.
 KINDS = (
     "linear", "batched products", "softmax", "norms", "other rows", "computing", "moving", "windows",
     "other products",
@@ -287,15 +287,15 @@ def _words(formula: str, sizes: Iterable[str]) -> list[str]:
 _FORMULAS = ("extents", "launches", "flops", "bytes", "accesses", "thread_loads", "blocks")
 
 
-def told_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
+def known_sizes(work: Mapping[str, Any], given: Iterable[str]) -> set[str]:
     """The function's sizes that given ones tell: by their names, or by an axis of a workload that has just this extent."""
     names = {*given}
-    told = names.intersection(work["sizes"])
-    names -= told  # N is the size of that name, where there is one, and not the axis.
+    known = names.intersection(work["sizes"])
+    names -= known  # N is the size of that name, where there is one, and not the axis.
     for item in work["workloads"]:
         axes = zip(item["axes"], item["extents"])
-        told.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])
-    return told
+        known.update(extent for axis, extent in axes if axis in names and extent in work["sizes"])
+    return known
 
 
 def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
@@ -306,8 +306,8 @@ def missing_sizes(work: Mapping[str, Any], given: Iterable[str]) -> list[str]:
             for formula in value if isinstance(value, list) else [value]:
                 if isinstance(formula, str):
                     words.update(_words(formula, work["sizes"]))
-    told = told_sizes(work, given)
-    return [name for name in work["sizes"] if name in words and name not in told]
+    known = known_sizes(work, given)
+    return [name for name in work["sizes"] if name in words and name not in known]
 
 
 def check_sizes_given(work: Mapping[str, Any], given: Iterable[str]) -> None:

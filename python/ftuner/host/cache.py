@@ -35,7 +35,7 @@ from . import processes
 FORMAT_VERSION = 1
 LIBRARY, HEADER, MANIFEST, PTX = "libmodel.so", "model.h", "manifest.json", "model.ptx"
 _METADATA = "metadata.json"
-# What reading metadata raises, whatever a file holds: it may be nested too deeply to be parsed.
+# Errors of reading metadata from any file: one may be nested too deeply to be parsed.
 _UNREADABLE = (OSError, ValueError, RecursionError)
 # Names of entries that are being written or removed begin with this.
 _TEMPORARY = ".tmp-"
@@ -233,7 +233,7 @@ def _as_text(name: str) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is a text that can be printed: JSON may hold half of a surrogate pair."""
+    """Returns whether a value is a printable text: JSON may hold half of a surrogate pair."""
     if not isinstance(value, str):
         return False
     try:
@@ -244,7 +244,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_time(value: Any) -> bool:
-    """Whether a value is seconds since the epoch."""
+    """Returns whether a value is seconds since the epoch."""
     try:
         return type(value) in (int, float) and math.isfinite(value)
     except OverflowError:
@@ -252,12 +252,12 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a value is the name of a file in an entry's folder."""
+    """Returns whether a value is the name of a file in an entry's folder."""
     return _is_text(value) and "\0" not in value and Path(value).name == value != ".."
 
 
 def _is_metadata(value: Any) -> bool:
-    """Whether a value is what `_build` writes, as far as anybody reads it."""
+    """Returns whether the fields of a value that are read are as `_build` writes them."""
     if not isinstance(value, dict) or value.get("format_version") != FORMAT_VERSION:
         return False
     files, functions = value.get("files"), value.get("functions")

@@ -85,9 +85,9 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 def _integer(name: str, bits: int, ctype: Any) -> ElementType:
     def convert(value: Any) -> int:
         number = operator.index(value)
-        least, most = -(1 << (bits - 1)), (1 << bits) - 1
-        if not least <= number <= most:
-            raise ValueError(f"expected a number from {least} to {most}, but got {number}")
+        low, high = -(1 << (bits - 1)), (1 << bits) - 1
+        if not low <= number <= high:
+            raise ValueError(f"expected a number from {low} to {high}, but got {number}")
         # Integers have no sign: the upper half are negative numbers.
         return number - (1 << bits) if number >= 1 << (bits - 1) else number
 

@@ -25,7 +25,7 @@ def check_library(path: str | os.PathLike[str]) -> None:
             size = os.fstat(file.fileno()).st_size
             header = file.read(_HEADER.size)
             if header[:5] != b"\x7fELF\x02":
-                raise Error(f"cannot load '{name}': it is no shared library")
+                raise Error(f"cannot load '{name}': it is not a shared library")
             end = _end(header, file, size)
     except OSError as error:
         raise Error(f"cannot load '{name}': {error.strerror}") from error

@@ -15,7 +15,7 @@ from ..describe.work import WorkReport
 from ..errors import Error, did_you_mean
 from . import memory as memories
 from . import runtime
-from .memory import Memory, memory_of
+from .memory import Memory, memory_of, torch_calls
 from .signature import Signature, Value, format_shape
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MAX_PLANS = 4096
 
 
+@torch_calls.served
 class Function:
     """A compiled function.
 
@@ -77,7 +78,7 @@ class Function:
         self._bind(library)
 
     def renamed(self, name: str) -> Function:
-        """The same function under another name, which messages, signature and help have."""
+        """Returns the function under another name, which its messages, signature and help have."""
         other = copy.copy(self)
         other._name(replace(self.signature, name=name))
         return other
@@ -102,7 +103,7 @@ class Function:
 
     @property
     def report(self) -> WorkReport:
-        """What the function computes by which kernels."""
+        """Report of the work of the function by its kernels."""
         # The manifest has the name of the source, whatever name the function has now.
         found = WorkReport.of(self.module.manifest, self.full_signature.name)
         return replace(found, function=self.signature.name)
@@ -211,15 +212,15 @@ class Function:
     def _find_memory(self, args: tuple[Any, ...], out: Any, stream: Any) -> Memory:
         if self._tensors and self._tensors[0][0] < self._arity:
             index = self._tensors[0][0]
-            value, what = args[index], self.full_signature.label(index)
+            value, label = args[index], self.full_signature.label(index)
         elif out is not None:
-            value, what = (out[0] if isinstance(out, (tuple, list)) else out), "out"
+            value, label = (out[0] if isinstance(out, (tuple, list)) else out), "out"
         else:
             return memories.numpy_memory()
         try:
             return memory_of(value, stream)
         except (TypeError, ValueError) as error:
-            raise self._located(error, what) from None
+            raise self._located(error, label) from None
 
     def _call(self, memory: Memory, args: tuple[Any, ...], out: Any) -> Any:
         pointers: list[int] = []
@@ -281,19 +282,19 @@ class Function:
             return self._accepted[memory.name]
         values = (*self.full_signature.arguments, *self.signature.results)
         accepted = [memory.accepts(value.type) for value in values]
-        # What has no dtype now may have one later: bf16 in NumPy once ml_dtypes is imported.
+        # A type without a dtype may get one later: bf16 in NumPy once ml_dtypes is imported.
         if all(accepted):
             self._accepted[memory.name] = accepted
         return accepted
 
     def result_shapes(self, *sizes: int, scalars: Sequence[Any] = ()) -> list[tuple[int, ...]]:
         """Shapes of the results, for every dynamic size of the arguments, in order, and scalars."""
-        for given, expected, what in (
+        for given, expected, noun in (
             (len(sizes), self._size_count, "sizes"),
             (len(scalars), len(self._scalars), "scalars"),
         ):
             if given != expected:
-                raise TypeError(f"{self.__name__}: expected {expected} {what}, but got {given}")
+                raise TypeError(f"{self.__name__}: expected {expected} {noun}, but got {given}")
         converted = [
             self._scalar(index, value, scalar)
             for (index, value), scalar in zip(self._scalars, scalars)
@@ -353,60 +354,60 @@ class Function:
             )
         ranges: list[tuple[int, int]] = []
         for index, (value, shape) in enumerate(zip(self.signature.results, shapes)):
-            what = f"out[{index}]"
+            label = f"out[{index}]"
             try:
                 begin, dtype, given_shape = memory.read_output(results[index])
             except (TypeError, ValueError) as error:
-                raise self._located(error, what) from None
+                raise self._located(error, label) from None
             if dtype not in accepted[index]:
-                raise self._wrong_type(memory, value, dtype, what)
+                raise self._wrong_type(memory, value, dtype, label)
             if tuple(given_shape) != shape:
                 raise ValueError(
-                    f"{self.__name__}: {what}: expected shape {format_shape(shape)}, "
+                    f"{self.__name__}: {label}: expected shape {format_shape(shape)}, "
                     f"but got {format_shape(tuple(given_shape))}"
                 )
             if begin % value.type.bytes:
-                self._check_alignment(value, begin, shape, what)
+                self._check_alignment(value, begin, shape, label)
             end = begin + prod(shape) * value.type.bytes
             for other, (other_begin, other_end) in enumerate(ranges):
                 if begin < other_end and other_begin < end:
-                    raise self._overlap(what, f"out[{other}]")
+                    raise self._overlap(label, f"out[{other}]")
             for other_begin, other_end, argument in arguments:
                 if begin < other_end and other_begin < end:
-                    raise self._overlap(what, self._label(argument))
+                    raise self._overlap(label, self._label(argument))
             ranges.append((begin, end))
         return [begin for begin, _ in ranges]
 
     def _label(self, index: int) -> str:
         return self.full_signature.label(index)
 
-    def _check_alignment(self, value: Value, pointer: int, shape: Any, what: str) -> None:
+    def _check_alignment(self, value: Value, pointer: int, shape: Any, label: str) -> None:
         """Refuses elements that a GPU could not load, unless there are none."""
         if prod(shape):
             raise ValueError(
-                f"{self.__name__}: {what}: expected memory aligned to {value.type.bytes} bytes, "
+                f"{self.__name__}: {label}: expected memory aligned to {value.type.bytes} bytes, "
                 f"the size of an element ({value.type.name}), but got an address "
                 f"{pointer % value.type.bytes} bytes off; a copy is aligned"
             )
 
-    def _overlap(self, what: str, other: str) -> ValueError:
+    def _overlap(self, label: str, other: str) -> ValueError:
         return ValueError(
-            f"{self.__name__}: {what}: expected memory of its own, but it overlaps {other}"
+            f"{self.__name__}: {label}: expected memory of its own, but it overlaps {other}"
         )
 
-    def _located(self, error: Exception, what: str) -> Exception:
-        return type(error)(f"{self.__name__}: {what}: {error}")
+    def _located(self, error: Exception, label: str) -> Exception:
+        return type(error)(f"{self.__name__}: {label}: {error}")
 
-    def _wrong_type(self, memory: Memory, value: Value, dtype: Any, what: str) -> TypeError:
+    def _wrong_type(self, memory: Memory, value: Value, dtype: Any, label: str) -> TypeError:
         expected = " or ".join(value.type.accepted)
         return TypeError(
-            f"{self.__name__}: {what}: expected elements of type {expected}, "
+            f"{self.__name__}: {label}: expected elements of type {expected}, "
             f"but got {memory.describe(dtype)}"
         )
 
-    def _wrong_shape(self, value: Value, shape: Any, what: str) -> ValueError:
+    def _wrong_shape(self, value: Value, shape: Any, label: str) -> ValueError:
         return ValueError(
-            f"{self.__name__}: {what}: expected shape {format_shape(value.shape or ())}, "
+            f"{self.__name__}: {label}: expected shape {format_shape(value.shape or ())}, "
             f"but got {format_shape(tuple(shape))}"
         )
 

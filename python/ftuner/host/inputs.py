@@ -9,7 +9,7 @@ from ..errors import Error
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """What a file holds. Raises `Error` if it cannot be read."""
+    """Reads the bytes of a file. Raises `Error` if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -17,5 +17,5 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def ends_in(path: str | os.PathLike[str], *suffixes: str) -> bool:
-    """Whether a path ends in one of the suffixes, small or capital letters."""
+    """Returns whether a path ends in one of the suffixes, small or capital letters."""
     return os.fspath(path).lower().endswith(suffixes)

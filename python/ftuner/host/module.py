@@ -46,7 +46,7 @@ class Module:
         try:
             self._module = runtime.CompiledModule.in_dll(self._library, "ftuner_module")
         except ValueError as error:
-            raise Error(f"'{library_path}' is no compiled library of FTuner: {error}") from error
+            raise Error(f"'{library_path}' is not a compiled library of FTuner: {error}") from error
         if self._module.abi_version != runtime.ABI_VERSION:
             raise Error(
                 f"expected '{library_path}' to be compiled for version {runtime.ABI_VERSION} of "
@@ -101,7 +101,7 @@ class Module:
 
     @property
     def has_emulator(self) -> bool:
-        """Whether the library also has its kernels for the CPU."""
+        """Returns whether the library also has its kernels for the CPU."""
         return any(image.kind == runtime.IMAGE_HOST for image in self._images)
 
     def prepare(self, device: int | None = None) -> None:

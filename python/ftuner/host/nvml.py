@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) knows of a GPU and its driver's API does not."""
+"""Facts of a GPU that NVIDIA's management library (NVML) tells and the driver's API does not."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ..errors import Error
 from . import processes
 
 
-# What stands for standard input and output where a file is asked for.
+# Name of standard input and output where a file is expected.
 STANDARD = "-"
 
 
@@ -26,9 +26,9 @@ def json_text(value: Any) -> str:
 
     def valid(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: valid(of) for name, of in value.items()}
+            return {name: valid(element) for name, element in value.items()}
         if isinstance(value, (list, tuple)):
-            return [valid(of) for of in value]
+            return [valid(element) for element in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     return json.dumps(valid(value), indent=1, allow_nan=False) + "\n"

@@ -23,12 +23,12 @@ _logger = logging.getLogger("ftuner")
 
 
 def is_drawn() -> bool:
-    """Whether a line on a terminal is written over and over."""
+    """Returns whether a line on a terminal is written over and over."""
     return _mode() != "never" and sys.stderr is not None and sys.stderr.isatty()
 
 
 def is_written() -> bool:
-    """Whether lines are written to what is no terminal."""
+    """Returns whether progress is written as lines, since the output is not a terminal."""
     return _mode() == "always" and sys.stderr is not None and not sys.stderr.isatty()
 
 
@@ -39,8 +39,8 @@ def _mode() -> str:
     return mode
 
 
-def is_told() -> bool:
-    """Whether anybody gets to know."""
+def is_reported() -> bool:
+    """Returns whether progress is shown or logged anywhere."""
     return is_drawn() or is_written() or _logger.isEnabledFor(logging.INFO)
 
 
@@ -56,11 +56,11 @@ class Progress:
     that is told, or beside it, says nothing.
     """
 
-    _told: Progress | None = None
+    _current: Progress | None = None
     _tell = threading.Lock()
 
-    def __init__(self, what: str, total: int = 0) -> None:
-        self._what = what
+    def __init__(self, activity: str, total: int = 0) -> None:
+        self._activity = activity
         self._total = total
         self._done = 0
         self._stage = ""
@@ -73,10 +73,10 @@ class Progress:
     def __enter__(self) -> Progress:
         self._begin = time.monotonic()
         with Progress._tell:
-            if Progress._told is not None:
+            if Progress._current is not None:
                 return self
-            Progress._told = self
-        self._say(self._what)
+            Progress._current = self
+        self._say(self._activity)
         if is_drawn():
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
@@ -88,8 +88,8 @@ class Progress:
             self._thread.join()
             draw("")
         with Progress._tell:
-            if Progress._told is self:
-                Progress._told = None
+            if Progress._current is self:
+                Progress._current = None
 
     def advance(self) -> None:
         """One part is done."""
@@ -100,23 +100,23 @@ class Progress:
     @staticmethod
     def begin_stage(text: str) -> None:
         """Adds to what is told, if it has no parts of its own: `STAGE`, or `STAGE, 3 of 8`."""
-        told = Progress._told
-        if told is None or told._total:
+        current = Progress._current
+        if current is None or current._total:
             return
-        with told._lock:
+        with current._lock:
             stage = text.partition(",")[0]
-            is_new = stage != told._stage.partition(",")[0]
-            told._stage = text
+            is_new = stage != current._stage.partition(",")[0]
+            current._stage = text
             if is_new:
-                told._say(told._text())
+                current._say(current._text())
 
     def _text(self) -> str:
         parts = f"{self._done} of {self._total}" if self._total else self._stage
         parts = f": {parts}" if parts else ""
-        return f"{self._what}{parts}, {time.monotonic() - self._begin:.1f} s"
+        return f"{self._activity}{parts}, {time.monotonic() - self._begin:.1f} s"
 
     def _say(self, text: str) -> None:
-        if Progress._told is not self:
+        if Progress._current is not self:
             return
         _logger.info(text)
         if self._is_written:

@@ -94,17 +94,17 @@ class Runtime:
         except (OSError, AttributeError) as error:
             raise Error(f"cannot load the runtime '{path}': {error}") from error
         self.emulator_stream: int = self.library.ftrt_emulator_stream()
-        # What the handler of a signal raised while a kernel ran.
+        # Exception of a signal handler that ran during a kernel.
         self._raised: BaseException | None = None
         self._signals: Any = None
 
-    def check(self, code: int, what: str) -> None:
+    def check(self, code: int, action: str) -> None:
         """Raises the runtime's last error of this thread unless the code is 0."""
         if code == ERROR_INTERRUPTED and self._raised is not None:
             error, self._raised = self._raised, None
             raise error
         if code != 0:
-            raise Error(f"{what}: {self.last_error() or f'error {code}'}", code)
+            raise Error(f"{action}: {self.last_error() or f'error {code}'}", code)
 
     def heed_signals(self) -> None:
         """Lets handlers of signals run during the emulator's launches of this thread.

@@ -95,7 +95,7 @@ class Weights:
         return None
 
     def to_bytes(self) -> bytes:
-        """What a file of them holds."""
+        """Returns the content of a safetensors file with these arrays."""
         header, place = {}, 0
         # The format has no gaps; with wide elements first, each element is aligned.
         arrays = sorted(self.arrays.items(), key=lambda item: -item[1].itemsize)
@@ -113,7 +113,7 @@ class Weights:
 
 
 def begin_of_file(header: Mapping[str, Any], alignment: int) -> bytes:
-    """What is before the tensors: the header with its length, a multiple of the alignment."""
+    """Returns the bytes before the tensors: the header and its length, padded to the alignment."""
     text = json.dumps(header).encode()
     text += b" " * (-(len(text) + 8) % alignment)
     return len(text).to_bytes(8, "little") + text
@@ -153,7 +153,7 @@ def _no_weights(path: str | os.PathLike[str], reason: Any) -> Error:
 
 
 def is_own(file: BinaryIO) -> bool:
-    """Whether a file was made by `Weights.to_bytes`."""
+    """Returns whether a file was made by `Weights.to_bytes`."""
     size = int.from_bytes(file.read(8), "little")
     try:
         own = json.loads(file.read(min(size, _MAX_HEADER)))["__metadata__"]
@@ -162,5 +162,5 @@ def is_own(file: BinaryIO) -> bool:
         return False
 
 
-#: Of the format.
+#: Limit of the length of a header, in bytes, as the format states it.
 _MAX_HEADER = 100_000_000

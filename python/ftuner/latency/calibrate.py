@@ -37,19 +37,19 @@ from .fit import (
     has_compiled,
     shared_names,
 )
-from .measurements.rows import Rows
+from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
 # Fits of fewer rows than this are refused.
 _LEAST_ROWS = 8
-# What the compiler takes where no calibration says another.
+# Deviation that the compiler takes for a calibration without one.
 DEVIATION = 0.08
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a file says of where its constants come from: the measurements, the command that fitted
-    them, and the SHA-256 of each file of rows by its name."""
+    """Origin of the constants of a file: the measurements, the command that fitted them, and the
+    SHA-256 of each file of rows by its name."""
 
     origin: str
     command: str = ""
@@ -75,20 +75,21 @@ class Calibration:
     measured: Array
     before: Array
     after: Array
-    # Whether the rows tell the deviation; else it is the prior's.
-    is_deviation_told: bool = True
+    # True if the rows determine the deviation; otherwise it is the prior's.
+    is_deviation_known: bool = True
     # The chip of the device, if its description says it.
     die: str = ""
     # The fitted constants predicted rows that they did not see no better than the prior's,
     # which are kept.
     is_refused: bool = False
-    # Whether kernels of the tensor cores were among the rows, and whether all are such: then the
-    # file is for the device alone, since it says nothing of the rest of the die.
+    # True if kernels of the tensor cores were among the rows.
     has_tensor: bool = False
-    # Whether all rows are of FTuner's own kernels.
+    # True if all rows are of FTuner's own kernels.
     is_own: bool = False
     # Work per energy of the device's process (`Model.device`).
     node_efficiency: float = 1.0
+    # True if all rows are of such kernels: then the file is only for the device, since the rows tell
+    # nothing of the rest of the die.
     is_tensor_alone: bool = False
 
     def to_json(self, source: Source) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Calibration:
         return out
 
     def process_distance(self, other: Calibration) -> float:
-        """How far apart the processes of two devices are."""
+        """Returns the distance between the processes of two devices."""
         return float(abs(np.log(self.node_efficiency / other.node_efficiency)))
 
     def changed(self) -> list[str]:
@@ -130,7 +131,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def usable(rows: Rows) -> tuple[Rows, str]:
+def usable(rows: MeasurementTable) -> tuple[MeasurementTable, str]:
     """The rows that tell of kernels, and what to say about the others."""
     keep = rows.is_fit
     if keep.all():
@@ -139,7 +140,7 @@ def usable(rows: Rows) -> tuple[Rows, str]:
     return rows[keep], text
 
 
-def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
+def span_warnings(rows: MeasurementTable, constants: Mapping[str, float]) -> list[str]:
     """Says where the rows cover too little for constants that hold beyond them."""
     out = []
     if len(rows) < FEWEST_ROWS:
@@ -165,7 +166,7 @@ def span_warnings(rows: Rows, constants: Mapping[str, float]) -> list[str]:
     return out
 
 
-def _deviation(rows: Rows, predicted: Array) -> float | None:
+def _deviation(rows: MeasurementTable, predicted: Array) -> float | None:
     """Standard deviation of ln(predicted / measured) between kernels for one shape.
 
     Of kernels within twice the best's time: those that a choice is among. None where there
@@ -193,7 +194,7 @@ def _deviation(rows: Rows, predicted: Array) -> float | None:
 
 
 def held_out(
-    rows: Rows, refit: Callable[[Rows], tuple[Mapping[str, float], Any]]
+    rows: MeasurementTable, refit: Callable[[MeasurementTable], tuple[Mapping[str, float], Any]]
 ) -> Array | None:
     """Predictions for each fold by constants of the others; None if the rows are too few."""
     folds = np.unique(rows.fold)
@@ -210,7 +211,7 @@ def held_out(
 
 
 def _errors(
-    rows: Rows, before: Array, after: Array, unseen: Array | None
+    rows: MeasurementTable, before: Array, after: Array, unseen: Array | None
 ) -> dict[str, tuple[int, float, float, float | None]]:
     out = {}
     masks: dict[str, npt.NDArray[np.bool_]] = {"all": np.ones(len(rows), bool)}
@@ -226,7 +227,7 @@ def _errors(
     return out
 
 
-def _error_of_kinds(rows: Rows, predicted: Array) -> float:
+def _error_of_kinds(rows: MeasurementTable, predicted: Array) -> float:
     """Mean over the kinds of rows, which count the same, as in fits."""
     kinds = [rows.group == group for group in sorted(set(rows.group))]
     return float(np.mean([error(predicted[kind], rows.microseconds[kind]) for kind in kinds]))
@@ -238,13 +239,13 @@ def die_of(source: str) -> str:
     return str(die)
 
 
-def _enough(rows: Rows, what: str) -> None:
+def _enough(rows: MeasurementTable, what: str) -> None:
     if len(rows) < _LEAST_ROWS:
         where = " above twice the launch floor" if rows.floor.any() else ""
         raise Error(f"{what}: expected at least {_LEAST_ROWS} rows{where}, but got {len(rows)}")
 
 
-def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array | None:
+def _left_out(rows: MeasurementTable, prior: Constants, constants: Sequence[str]) -> Array | None:
     """Predictions for each device by constants of the others; None if there are too few."""
     if len(set(rows.device)) < 3:
         return None
@@ -264,13 +265,13 @@ def _left_out(rows: Rows, prior: Constants, constants: Sequence[str]) -> Array |
     return out
 
 
-def _floor(rows: Rows) -> float:
+def _floor(rows: MeasurementTable) -> float:
     floors = rows.floor[rows.is_host]
     return float(np.median(floors)) if len(floors) else 0.0
 
 
 def calibrate_device(
-    rows: Rows,
+    rows: MeasurementTable,
     prior: Constants,
     constants: Sequence[str] = (),
     offset: float = HOST_OFFSET,
@@ -285,12 +286,12 @@ def calibrate_device(
     name = rows.devices.names[index]
     _enough(rows, name)
 
-    def refit(some: Rows) -> Fit:
+    def refit(some: MeasurementTable) -> Fit:
         return fit_own(some, prior, offset, constants)
 
     found = refit(rows)
 
-    def refit_fold(some: Rows) -> tuple[Mapping[str, float], Any]:
+    def refit_fold(some: MeasurementTable) -> tuple[Mapping[str, float], Any]:
         fold = refit(some)
         return fold.constants, fold.offset
 
@@ -308,7 +309,7 @@ def calibrate_device(
             found, constants=dict(prior), offset=fit_timing(rows, prior, offset), free=[]
         )
         after = unseen = before
-    told = _deviation(rows, after)
+    observed_deviation = _deviation(rows, after)
     return Calibration(
         name=name,
         die=die_of(rows.devices.sources[index]),
@@ -318,12 +319,12 @@ def calibrate_device(
         is_tensor_alone=bool(rows.is_tensor.all()),
         constants=found.constants,
         prior=prior,
-        deviation=deviation if told is None else told,
+        deviation=deviation if observed_deviation is None else observed_deviation,
         offset=float(found.offset[index]) if rows.is_host.any() else 0.0,
         floor=_floor(rows),
         unmoved=found.unmoved,
         at_bounds=found.at_bounds,
-        is_deviation_told=told is not None,
+        is_deviation_known=observed_deviation is not None,
         is_refused=is_refused,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
@@ -333,7 +334,7 @@ def calibrate_device(
 
 
 def calibrate_all(
-    rows: Rows, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
+    rows: MeasurementTable, prior: Constants, constants: Sequence[str] = (), deviation: float = DEVIATION
 ) -> Calibration:
     """Constants for all devices from rows of several."""
     _enough(rows, "global")
@@ -342,17 +343,17 @@ def calibrate_all(
     after = rows.predict(found.constants, fit_timing(rows, found.constants))
     unseen = _left_out(rows, prior, constants)
     wanted = constants or shared_names()
-    told = _deviation(rows, after)
+    observed_deviation = _deviation(rows, after)
     return Calibration(
         name="global",
         constants=found.constants,
         prior=prior,
-        deviation=deviation if told is None else told,
+        deviation=deviation if observed_deviation is None else observed_deviation,
         offset=found.offset if rows.is_host.any() else 0.0,
         floor=_floor(rows),
         unmoved=[name for name in wanted if name not in [*found.free, *found.at_bounds]],
         at_bounds=found.at_bounds,
-        is_deviation_told=told is not None,
+        is_deviation_known=observed_deviation is not None,
         errors=_errors(rows, before, after, unseen),
         measured=rows.microseconds,
         before=before,
@@ -369,13 +370,13 @@ def keep_memory(calibration: Calibration, before: Constants) -> None:
 def share_tensor(calibrations: Sequence[Calibration]) -> None:
     """Gives devices without rows of the tensor cores the constants of others of their die, or else
     the energies of the nearest process: global ones are means over all processes."""
-    told = [one for one in calibrations if one.has_tensor and one.name != "global"]
+    fitted = [one for one in calibrations if one.has_tensor and one.name != "global"]
     for one in calibrations:
-        if one.has_tensor or one.name == "global" or not told:
+        if one.has_tensor or one.name == "global" or not fitted:
             continue
         names: Sequence[str] = (*TENSOR, *TENSOR_COMPILED)
-        of_die = [other for other in told if one.die and other.die == one.die]
-        other = of_die[0] if of_die else min(told, key=one.process_distance)
+        of_die = [other for other in fitted if one.die and other.die == one.die]
+        other = of_die[0] if of_die else min(fitted, key=one.process_distance)
         if not of_die:
             names = TENSOR_ENERGIES
         one.constants = {**one.constants, **{name: other.constants[name] for name in names}}
@@ -385,7 +386,7 @@ def share_tensor(calibrations: Sequence[Calibration]) -> None:
 
 
 def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
-    """What changed and how well it fits, as Markdown."""
+    """Returns the changes of the constants and the quality of the fit, as Markdown."""
     lines = [f"## {calibration.name}", ""]
     lines += [f"Warning: {text}." for text in warnings]
     lines += [""] if warnings else []
@@ -407,7 +408,7 @@ def report(calibration: Calibration, warnings: Sequence[str] = ()) -> str:
         lines += ["", f"Kept, since the rows hardly move them: {', '.join(calibration.unmoved)}."]
     if calibration.at_bounds:
         lines += ["", f"Kept, since they or others ended at a bound: {', '.join(calibration.at_bounds)}."]
-    if not calibration.is_deviation_told:
+    if not calibration.is_deviation_known:
         lines += ["", "The deviation is kept: there are too few kernels for one shape."]
     if calibration.is_refused:
         lines += [

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from .measurements.rows import Rows
+from .measurements.rows import MeasurementTable
 from .model import Array, Constants, model
 
-# What differs between devices: fitted for each. The global constants are their geometric
+# Constants that differ between devices: they are fitted for each. The global constants are their geometric
 # means, so that every device counts the same whose rows move the constant clearly.
 OWN = (
     "fma",
@@ -31,18 +31,18 @@ OWN = (
     "loaded_register",
     "last_round",
 )
-# What few cards tell: those that are always at their power limit, and of kernels of the tensor
-# cores those that are not persistent, by short products. No means.
+# Constants that few rows determine: those of cards that are always at their power limit, and those
+# of short products by kernels of the tensor cores that are not persistent. They have no means.
 _ODD = ("power_delay", "tensor_start")
-# What rows of several devices determine together.
+# Constants that rows of several devices determine together.
 SHARED = (
     "dram_share",
     "narrow_run_depth",
     "drift",
     "drift_rows",
 )
-# What kernels of the tensor cores alone determine: fitted to their rows for each device, with
-# everything else as the other rows have it. Global ones are means, too.
+# Constants that only kernels of the tensor cores determine: they are fitted to their rows for each
+# device, and all others are those of the other rows. Global ones are means, too.
 TENSOR = (
     "tensor",
     "tensor_l2_bytes_per_cycle",
@@ -54,12 +54,12 @@ TENSOR = (
     "tensor_l2_share",
 )
 TENSOR_ENERGIES = ("f16_energy", "tf32_energy", "i8_energy")
-# What rows of the tensor cores of several devices determine together.
+# Constants that rows of the tensor cores of several devices determine together.
 TENSOR_SHARED = ("dram_start", "second_kernel")
-# Of these what only kernels determine whose stages are known.
+# Constants of these that only kernels with known stages determine.
 TENSOR_COMPILED = ("tensor_latency",)
-# What memory-bound kernels have for themselves: of each device, and of all. The rest is as the
-# other rows have it.
+# Constants of memory-bound kernels: those of each device, and those of all. The rest are those of the
+# other rows.
 MEMORY = ("stream_latency", "stream_l2_bytes_per_cycle", "stream_dram_share", "stream_unaligned")
 MEMORY_SHARED = ("stream_l2_share", "stream_overlap_by_blocks")
 # By how much more than others the prior holds a constant. Most rows tell hardly whether loads wait
@@ -75,8 +75,8 @@ _MAY_END_AT_BOUNDS = ("last_round",)
 # The best share of its bandwidth that a row of any card reaches (an RTX A6000, whose best is 96.6 %):
 # fits may end there, and no prediction is beyond.
 _CEILINGS = {"tensor_dram_share": 0.97}
-# What only kernels determine that a compiler scheduled, and that do not all prefetch:
-# configurations of one kernel, or FTuner's own.
+# Groups of kernels that a compiler scheduled and that do not all prefetch: configurations of one
+# kernel, or FTuner's own.
 COMPILED_GROUPS = ("configurations", "ftuner")
 COMPILED = ("overlap_by_warps", "loaded_register", "line", "direct_latency", "spill")
 # The rest stays: other, overlap, global_latency, l2_share, l2_energy, dram_energy, idle_power,
@@ -97,7 +97,7 @@ _AT_BOUND = 1e-3
 FEWEST_ROWS = 30
 # Larger fits take a sample.
 ROWS_OF_DEVICE = 3000
-# A row of the tensor cores may be dozens of launches (Rows.choices).
+# A row of the tensor cores may be dozens of launches (MeasurementTable.choices).
 TENSOR_ROWS_OF_DEVICE = 1000
 MEMORY_ROWS_OF_DEVICE = 1200
 _MEMORY_ROWS_OF_ALL = 8000
@@ -115,7 +115,7 @@ class Fit:
     free: list[str]
     # Constants that were to be fitted, and that the rows do not move.
     unmoved: list[str]
-    # Those that the rows push to a bound: no fit. They keep the values they started from.
+    # Constants that the rows push to a bound: they are not fitted and keep their first values.
     at_bounds: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -124,7 +124,7 @@ def prior_weight(num_rows: int) -> float:
     return float(np.clip(0.5 * (30 / max(num_rows, 1)) ** 0.46, 0.1, 0.5))
 
 
-def sample(rows: Rows, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) -> Rows:
+def sample(rows: MeasurementTable, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) -> MeasurementTable:
     """Up to `size` rows of the mask, as many of each device and group."""
     rng = np.random.default_rng(seed)
     chosen = np.flatnonzero(mask)
@@ -132,14 +132,14 @@ def sample(rows: Rows, mask: npt.NDArray[np.bool_], size: int, seed: int = 0) ->
     names = sorted(set(group))
     share = max(1, size // max(1, len(names)))
     picked = [
-        rng.choice(of, min(len(of), share), replace=False)
-        for of in (chosen[group == name] for name in names)
+        rng.choice(members, min(len(members), share), replace=False)
+        for members in (chosen[group == name] for name in names)
     ]
     return rows[np.sort(np.concatenate(picked))] if picked else rows[chosen]
 
 
 def fit(
-    rows: Rows, start: Mapping[str, float], free: Sequence[str], **options: Any
+    rows: MeasurementTable, start: Mapping[str, float], free: Sequence[str], **options: Any
 ) -> Fit:
     """Fits the free constants, and a host's offset for each device if asked.
 
@@ -170,7 +170,7 @@ def fit(
 
 
 def _fit_free(
-    rows: Rows,
+    rows: MeasurementTable,
     start: Mapping[str, float],
     free: Sequence[str],
     prior: float = 0.0,
@@ -247,7 +247,7 @@ def _fit_free(
     return Fit(constants, offsets, names, unmoved)
 
 
-def effect(rows: Rows, found: Fit, name: str) -> float:
+def effect(rows: MeasurementTable, found: Fit, name: str) -> float:
     """By how much the constant moves the rows: d ln(predicted) / d ln(constant), root mean
     square."""
     changed = {**found.constants, name: found.constants[name] * 1.05}
@@ -262,7 +262,7 @@ def error(predicted: Array, measured: Array) -> float:
 
 
 def fit_own(
-    rows: Rows, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
+    rows: MeasurementTable, start: Mapping[str, float], offset: Any = HOST_OFFSET, names: Sequence[str] = ()
 ) -> Fit:
     """Constants of the one device of the rows, from a few dozen of them up.
 
@@ -295,15 +295,15 @@ def _with_energies(constants: Constants, free: Sequence[str]) -> Constants:
     """Operations in tf32 and i8 take twice and half the energy of f16, as an SM does half and twice as many of
     them in a cycle, where no row tells theirs."""
     rates = {"tf32_energy": 2.0, "i8_energy": 0.5}
-    told = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
-    return {**constants, **told}
+    scaled = {name: factor * constants["f16_energy"] for name, factor in rates.items() if name not in free}
+    return {**constants, **scaled}
 
 
-def _offsets(rows: Rows, offset: Any) -> Array:
+def _offsets(rows: MeasurementTable, offset: Any) -> Array:
     return np.broadcast_to(np.asarray(offset, float), len(rows.devices.names)).copy()
 
 
-def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+def _with_tensor(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
     """Adds constants of the tensor cores to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), TENSOR_ROWS_OF_DEVICE)
     found = fit(
@@ -318,7 +318,7 @@ def _with_tensor(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
     )
 
 
-def _with_memory(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
+def _with_memory(rows: MeasurementTable, others: Fit, names: Sequence[str]) -> Fit:
     """Adds constants of memory-bound kernels to those of other rows of the device."""
     few = sample(rows, np.ones(len(rows), bool), ROWS_OF_DEVICE)
     prior = prior_weight(len(rows))
@@ -333,16 +333,16 @@ def _with_memory(rows: Rows, others: Fit, names: Sequence[str]) -> Fit:
     )
 
 
-def fit_timing(rows: Rows, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
-    """What the hosts add to launches on each device, given the constants."""
+def fit_timing(rows: MeasurementTable, constants: Mapping[str, float], offset: Any = HOST_OFFSET) -> Array:
+    """Fits the time that hosts add to launches on each device, given the constants."""
     others = ~rows.is_tensor  # Those are timed on the device, and may be many launches each.
     few = sample(rows, others, ROWS_OF_DEVICE * len(set(rows.device[others])))
     prior = prior_weight(len(few))
     return fit(few, constants, (), prior=prior, offset=offset, fit_offset=True).offset
 
 
-def has_compiled(rows: Rows) -> bool:
-    """Whether the rows have kernels that a compiler scheduled."""
+def has_compiled(rows: MeasurementTable) -> bool:
+    """Returns whether the rows have kernels that a compiler scheduled."""
     return any(group in COMPILED_GROUPS for group in set(rows.group))
 
 
@@ -366,7 +366,7 @@ def shared_names() -> list[str]:
 
 
 def fit_global(
-    rows: Rows,
+    rows: MeasurementTable,
     start: Mapping[str, float],
     names: Sequence[str] = (),
     rows_of_device: int = 1500,
@@ -446,7 +446,7 @@ def fit_global(
 
 
 def _global_tensor(
-    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
 ) -> GlobalFit:
     """Adds constants of the tensor cores to those of other rows.
 
@@ -484,15 +484,15 @@ def _global_tensor(
                 [found[index].constants[name] for index in moved],
                 [weights[index, name] for index in moved],
             )
-    told = {name for one in found.values() for name in one.free}
-    constants = _with_energies(constants, list(told))
+    fitted = {name for one in found.values() for name in one.free}
+    constants = _with_energies(constants, list(fitted))
     free = [name for name in constants if constants[name] != start[name]]
     at_bounds += {n for one in found.values() for n in one.at_bounds}
     return GlobalFit(constants, others.offset, free, at_bounds, {**found, **own})
 
 
 def _global_memory(
-    rows: Rows, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
+    rows: MeasurementTable, others: GlobalFit, start: Mapping[str, float], names: Sequence[str], seed: int
 ) -> GlobalFit:
     """Adds constants of memory-bound kernels to those of other rows.
 
@@ -517,9 +517,9 @@ def _global_memory(
             prior = prior_weight(len(few))
             found[index] = fit(few, begin, wanted, prior=prior, offset=offset, fit_offset=True)
         for name in wanted:
-            told = [one.constants[name] for one in found.values() if name in one.free]
-            if told:
-                constants[name] = float(np.median(told))
+            values = [one.constants[name] for one in found.values() if name in one.free]
+            if values:
+                constants[name] = float(np.median(values))
         each = {index: {n: one.constants[n] for n in wanted} for index, one in found.items()}
         hosts = np.full(len(rows.devices.names), HOST_OFFSET)
         for index, one in found.items():

@@ -74,7 +74,7 @@ class Launches:
         return len(self.grids)
 
     def __getitem__(self, rows: Any) -> Launches:
-        """Those launches: a mask, indices or a slice."""
+        """Selects launches by a mask, indices or a slice."""
         return Launches(self.devices, self.device[rows], self.parts[rows], self.grids[rows])
 
 
@@ -84,7 +84,7 @@ _TREES_AT_ONCE, _STATEMENTS_OF_ROW = 512, 24
 
 @dataclasses.dataclass(frozen=True)
 class ProgramTree:
-    """What learned predictors read of the blocks of one part of a program.
+    """Features of the blocks of one part of a program, which learned predictors read.
 
     `blocks` run it; its statements have places in the tree's sequence (`ordering`) and features,
     statements × `Model.program_features`: magnitudes and flags, float32.
@@ -191,7 +191,7 @@ class Model:
         }
 
     def _names(self, function: str, *arguments: Any) -> tuple[str, ...]:
-        """What a function of the library says for each index."""
+        """Returns the names that a function of the library gives for each index."""
         names: list[str] = []
         while True:
             name = getattr(self._library, f"ftuner_latency_{function}")(
@@ -236,7 +236,7 @@ class Model:
         return fields
 
     def program_defaults(self, path: str) -> dict[str, int]:
-        """Of fields that programs may leave out: what they are then."""
+        """Returns the default values of fields that programs may leave out."""
         defaults = {}
         for index, name in enumerate(self.program_fields(path)):
             value = self._library.ftuner_latency_program_default(
@@ -294,7 +294,7 @@ class Model:
     def calibration_and_deviation(
         self, name_or_path: str | os.PathLike[str]
     ) -> tuple[Constants, float]:
-        """The same with the deviation of its predictions, of their logarithms."""
+        """Returns a calibration with the deviation of the logarithms of its predictions."""
         return self._calibration("calibration", name_or_path)
 
     def default_calibration(self, device: str | os.PathLike[str]) -> Constants:
@@ -446,7 +446,7 @@ class Model:
         try:
             ordering, features = build(size * _STATEMENTS_OF_ROW)
         except Error:
-            # Of more statements, or with another error, which is the same again.
+            # A program of more statements, or another error, which is raised again.
             call(None, None, 0)
             ordering, features = build(int(statements.sum()))
         trees: list[list[ProgramTree]] = []
@@ -500,7 +500,7 @@ class Model:
         path: str,
         programs: npt.NDArray[np.int64],
     ) -> tuple[Array, bool]:
-        """What a predictor says of `programs`, as the compiler evaluates it, and whether it corrects.
+        """Evaluates a predictor for `programs` as the compiler does; returns also whether it corrects.
 
         Microseconds, or ratios to what the latency model predicts; NaN for programs that it knows
         nothing of. `predictor` is a built-in name or the path of a file of `ftuner learn`.

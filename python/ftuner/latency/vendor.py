@@ -133,7 +133,7 @@ def second_kernels(
     *,
     is_transposed: bool = True,
 ) -> Array | None:
-    """Of the microseconds of `predict`, those of a second kernel that sums slices; 0 where there is none."""
+    """Returns the part of `predict` that a second kernel takes to sum slices; 0 without one."""
     found = _times(device, dtype, products, library, is_transposed)
     return found and found[1]
 
@@ -213,7 +213,7 @@ def _vector_choices(
     batch, m, n, k = sizes
     has_few = is_transposed & (batch == 1) & (device.capability >= _HOPPER)
     most = np.where(has_few, vendor_gemv.MOST_VECTORS, 1)
-    # Of M × 1 the matrix is the left factor, which is contiguous along K.
+    # For N = 1 the matrix is the left factor, which is contiguous along K.
     is_left = (n == 1) & (m > 1)
     row = np.flatnonzero(is_left | (m <= most))
     is_left = is_left[row]
@@ -239,18 +239,18 @@ def fma_choices(
     device: Device, batch: Array, m: Array, n: Array, k: Array
 ) -> tuple[FmaKernels, npt.NDArray[np.int64]]:
     """All kernels that f32 products may be of, and the product of each."""
-    of = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]
-    choices: list[Any] = list(itertools.product(dict.fromkeys(of.tiles + of.batched), _SPLITS))
+    tile_set = _FMA_SETS[max(capability for capability in _FMA_SETS if capability <= device.capability)]
+    choices: list[Any] = list(itertools.product(dict.fromkeys(tile_set.tiles + tile_set.batched), _SPLITS))
     tile_m, tile_n, slices, split = np.array([(*tile, s) for tile, s in choices], float).T
-    of_m, of_n = (tile_m, tile_n) if of.is_row_major else (tile_n, tile_m)
+    of_m, of_n = (tile_m, tile_n) if tile_set.is_row_major else (tile_n, tile_m)
     blocks = batch * np.ceil(m / of_m[:, None]) * np.ceil(n / of_n[:, None]) * split[:, None]
     is_slice = (blocks <= _SPLIT_BLOCKS * device.figures["sm_count"]) & (
         k >= _SPLIT_LENGTH * split[:, None]
     )
     is_choice = np.where(
         batch > 1,
-        np.array([tile in of.batched for tile, _ in choices])[:, None] & (split[:, None] == 1),
-        np.array([tile in of.tiles for tile, _ in choices])[:, None]
+        np.array([tile in tile_set.batched for tile, _ in choices])[:, None] & (split[:, None] == 1),
+        np.array([tile in tile_set.tiles for tile, _ in choices])[:, None]
         & (is_slice | (split[:, None] == 1)),
     )
     which, row = np.nonzero(is_choice)
@@ -259,10 +259,10 @@ def fma_choices(
         tile_n=tile_n[which],
         layout=np.full(len(row), "tn"),
         slices=slices[which],
-        stages=np.full(len(row), of.stages),
+        stages=np.full(len(row), tile_set.stages),
         threads=usual_threads(tile_m, tile_n, slices)[which],
         is_swizzled=np.full(len(row), True),
-        is_row_major=np.full(len(row), of.is_row_major),
+        is_row_major=np.full(len(row), tile_set.is_row_major),
         split=split[which],
         has_sums=split[which] > 1,
     )

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from .measurements.memory_rows import block_of, launches_of_blocks
 from .model import Array, Launches
 
-# Of a block: its warps, its outputs of each vector, and those that a warp has.
+# Warps of a block, outputs of a block for each vector, and outputs of a warp.
 _WARPS, _OUTPUTS, _WARP_OUTPUTS = 4, 16, 4
 # Elements of K that a warp loads at once where these are contiguous, and loads that are under way.
 _WARP_STEP, _LOADS = 128, 4

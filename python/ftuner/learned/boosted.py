@@ -17,7 +17,7 @@ from .labels import Labels
 from .provenance import Provenance
 
 FORMAT = "ftuner-boosted-trees"
-# Of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
+# Number of fields of a node, as f32: feature (−1: a leaf), threshold, left and right node, value.
 _FIELDS = 5
 ROUNDS = 300
 
@@ -28,8 +28,8 @@ def inputs(data: Dataset) -> npt.NDArray[np.float32]:
     for trees in data.trees:
         shares = np.array([tree.blocks for tree in trees], np.float64)
         # In f64 and in this order, as the compiler's: rounded to f32 both are the same bit by bit.
-        of = np.stack([tree.features.mean(0, dtype=np.float64) for tree in trees])
-        means.append((shares[:, None] * of).sum(0) / shares.sum())
+        tree_means = np.stack([tree.features.mean(0, dtype=np.float64) for tree in trees])
+        means.append((shares[:, None] * tree_means).sum(0) / shares.sum())
     return np.hstack([np.stack(means).astype(np.float32), data.device_vectors[data.device]])
 
 
@@ -42,7 +42,7 @@ class BoostedTrees:
     # trees × nodes × `_FIELDS`; shorter trees end with leaves that nothing leads to.
     nodes: npt.NDArray[np.float32]
     corrects: bool = False
-    # What the compiler needs to trust it; `save` does.
+    # Facts that the compiler needs to trust the predictor; `save` needs them.
     provenance: Provenance | None = None
 
     def predict(self, data: Dataset) -> npt.NDArray[np.float64]:
@@ -66,9 +66,9 @@ class BoostedTrees:
                 inner = np.flatnonzero(feature >= 0)
                 if not len(inner):
                     break
-                of = nodes[at[inner]]
-                is_left = rows[inner, feature[inner]] <= of[:, 1]
-                at[inner] = np.where(is_left, of[:, 2], of[:, 3]).astype(np.int64)
+                inner_nodes = nodes[at[inner]]
+                is_left = rows[inner, feature[inner]] <= inner_nodes[:, 1]
+                at[inner] = np.where(is_left, inner_nodes[:, 2], inner_nodes[:, 3]).astype(np.int64)
             total += nodes[at, 4]
         return total
 
@@ -136,17 +136,17 @@ def train(
 def grown(
     rows: npt.NDArray[np.float32], wanted: npt.NDArray[np.float64], **options: Any
 ) -> tuple[float, list[npt.NDArray[np.float32]]]:
-    """What trees are added to, and the nodes of each, nodes × `_FIELDS`; `options` are those of the library."""
+    """Grows trees; returns their base and the nodes of each, nodes × `_FIELDS`; `options` are the library's."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(early_stopping=False, **options)
     model.fit(rows, wanted)
     trees = []
     for (one,) in model._predictors:
-        of: Any = one.nodes
-        inner = of["is_leaf"] == 0
-        threshold = _rounded_down(np.where(inner, of["num_threshold"], 0))
-        columns = (np.where(inner, of["feature_idx"], -1), threshold, of["left"], of["right"], of["value"])
+        nodes: Any = one.nodes
+        inner = nodes["is_leaf"] == 0
+        threshold = _rounded_down(np.where(inner, nodes["num_threshold"], 0))
+        columns = (np.where(inner, nodes["feature_idx"], -1), threshold, nodes["left"], nodes["right"], nodes["value"])
         trees.append(np.stack([column.astype(np.float32) for column in columns], 1))
     return float(np.ravel(model._baseline_prediction)[0]), trees
 
@@ -155,8 +155,8 @@ def packed(trees: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
     """Trees as one array, trees × nodes × `_FIELDS`; shorter ones end with leaves that nothing leads to."""
     nodes = np.zeros((len(trees), max(map(len, trees)), _FIELDS), np.float32)
     nodes[..., 0] = -1
-    for to, of in zip(nodes, trees):
-        to[: len(of)] = of
+    for to, tree in zip(nodes, trees):
+        to[: len(tree)] = tree
     return nodes
 
 

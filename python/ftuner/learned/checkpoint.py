@@ -1,4 +1,4 @@
-"""Where training stands, so that an interrupted one goes on."""
+"""Checkpoints of training, from which an interrupted one goes on."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class Checkpoint:
             state = torch.load(self.path, weights_only=True)
             known = state["fingerprint"]
         except (OSError, RuntimeError, ValueError, KeyError, TypeError, EOFError, pickle.UnpicklingError) as error:
-            raise Error(f"'{self.path}' is no checkpoint of a training: remove it to start anew") from error
+            raise Error(f"'{self.path}' is not a checkpoint of a training: remove it to start again") from error
         if known != self.fingerprint:
             raise Error(
                 f"'{self.path}' is of a training with other rows or options: give those, or remove it to start anew"
             )
         predictor.load_state_dict(state["predictor"])
-        for one, of in zip(states, state["states"]):
-            one.load_state_dict(of)
+        for one, saved in zip(states, state["states"]):
+            one.load_state_dict(saved)
         torch.set_rng_state(state["torch"])
         rng.bit_generator.state = json.loads(state["numpy"])
         return int(state["epochs"])

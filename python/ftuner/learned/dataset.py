@@ -23,8 +23,8 @@ from ..latency.measurements.rows import Devices, read_folds, read_times
 from ..latency.measurements.table import Table
 from ..latency.model import Array, Launches, Model, ProgramTree, model
 
-# Whether times were measured, or are predictions of the latency model; whether the tree is that of the
-# kernel that ran, as far as its source says, or that of another one in its place.
+# Kinds of times: measured, or predictions of the latency model. Kinds of trees: that of the kernel that
+# ran, as far as its source says, or that of another one in its place.
 MEASURED, SYNTHETIC = "measured", "synthetic"
 KNOWN, PROXY = "known", "proxy"
 
@@ -60,7 +60,7 @@ class Dataset:
     task: npt.NDArray[np.int64]
     task_names: list[str]
     fold: npt.NDArray[np.int64]
-    # What `latency` predicts, with the constants that the compiler takes; NaN where it has no formula.
+    # Predictions of `latency` with the compiler's constants; NaN where it has no formula.
     predicted: npt.NDArray[np.float64]
     # Texts of each row: linear, softmax, …; the model whose sizes it has ("": none); the file's name;
     # MEASURED or SYNTHETIC; KNOWN or PROXY.
@@ -80,7 +80,7 @@ class Dataset:
         return len(self.trees)
 
     def select(self, rows: npt.NDArray[Any]) -> Dataset:
-        """Those rows: a mask or indices."""
+        """Selects rows by a mask or indices."""
         indices = np.arange(len(self))[rows]
         return dataclasses.replace(
             self,
@@ -250,9 +250,9 @@ class Dataset:
         except OSError as error:
             raise Error(f"cannot read '{path}': {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
-            raise Error(f"'{path}' is no data set: {error}") from error
+            raise Error(f"'{path}' is not a data set: {error}") from error
         except Exception as error:  # zlib.error has no common base with the others.
-            raise Error(f"'{path}' is no data set: {error}") from error
+            raise Error(f"'{path}' is not a data set: {error}") from error
 
     @classmethod
     def _of(cls, header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Dataset:
@@ -297,7 +297,7 @@ def _write(
 
 
 def is_dataset(path: str) -> bool:
-    """Whether a file begins as archives do, which tables of rows never do."""
+    """Returns whether a file begins as archives do, which tables of rows never do."""
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"PK\x03\x04"
@@ -328,7 +328,7 @@ def require_predictions(data: Dataset) -> None:
 
 
 def targets(data: Dataset, corrects: bool) -> npt.NDArray[np.float64]:
-    """What predictors learn of each program: microseconds, or, if it `corrects`, ratios to what `latency` predicts.
+    """Returns the target of each program: microseconds, or, if `corrects`, ratios to `latency`'s predictions.
 
     Raises `Error` for ratios to predictions that there are not.
     """
@@ -349,13 +349,13 @@ def read_programs(table: Table, devices: Devices, source: str = "ftuner", is_tim
     device, columns, programs = ftuner_rows.read_programs(table, devices)
     trees: list[list[ProgramTree]] = [[] for _ in range(len(table))]
     predicted = np.empty(len(table))
-    for of in programs:
-        with ftuner_rows.errors_by_line(table, of):
-            found = loaded.trees(devices.sources[of.device], of.path, of.records)
-            launches = loaded.programs(devices.sources[of.device], of.path, of.records)
-        for row, parts in zip(of.rows, found):
+    for program_rows in programs:
+        with ftuner_rows.errors_by_line(table, program_rows):
+            found = loaded.trees(devices.sources[program_rows.device], program_rows.path, program_rows.records)
+            launches = loaded.programs(devices.sources[program_rows.device], program_rows.path, program_rows.records)
+        for row, parts in zip(program_rows.rows, found):
             trees[row] = parts
-        predicted[of.rows] = _latency(loaded, devices.sources[of.device], *launches)
+        predicted[program_rows.rows] = _latency(loaded, devices.sources[program_rows.device], *launches)
     names = ("batch", "m", "n", "k", "transpose_lhs", "transpose_rhs", "type")
     shapes = [columns[name].tolist() for name in names]
     types = np.array(loaded.program_types)[columns["type"]]
@@ -390,6 +390,6 @@ def _latency(loaded: Model, device: str, parts: Array, grids: Array) -> Array:
 
 
 def vectors(devices: Devices) -> npt.NDArray[np.float32]:
-    """The devices' figures: devices × `device_figures()`."""
-    of = [device_vector(model().device(source)[1]) for source in devices.sources]
-    return np.stack(of) if of else np.empty((0, len(device_figures())), np.float32)
+    """The devices' figures: devices × device_figures()."""
+    figures = [device_vector(model().device(source)[1]) for source in devices.sources]
+    return np.stack(figures) if figures else np.empty((0, len(device_figures())), np.float32)

@@ -41,8 +41,8 @@ def trees_of(
         tree = Tree(len(rows))
         describe(tree, rows, tuple(key.tolist()))
         ordering, features = tree.features()
-        for row, count, of in zip(rows.tolist(), blocks[rows].tolist(), features):
-            found[row] = [ProgramTree(float(count), ordering, of)]
+        for row, count, kernel_features in zip(rows.tolist(), blocks[rows].tolist(), features):
+            found[row] = [ProgramTree(float(count), ordering, kernel_features)]
     return found
 
 
@@ -164,7 +164,7 @@ def _describe_product(
         workers.append(loop("slice", p.slices, "thread", K, p.depth, True))
     points = [loop("point", p.own_m, "unrolled", M), loop("point", p.own_n, "unrolled", N)]
     outputs = workers + points
-    # What is done once slices are joined.
+    # Work after slices are joined.
     joined = workers[:2] + points
 
     tiles = [loop("m", ceil_div(m, p.tile_m), "grid", M, p.tile_m), loop("n", ceil_div(n, p.tile_n), "grid", N, p.tile_n)]

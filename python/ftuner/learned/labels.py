@@ -1,4 +1,4 @@
-"""What a predictor learns in place of microseconds, and back (CDMPP, section 5.1 and table 3).
+"""Transforms of microseconds to the labels that a predictor learns, and back (CDMPP, section 5.1, table 3).
 
 Transformed labels are shifted so that the least one of the training set is 1: the relative part of the loss divides by them.
 """
@@ -64,7 +64,7 @@ class Labels:
         ).widened(labels)
 
     def widened(self, labels: Array) -> Labels:
-        """The same with bounds for predictions of these labels, too."""
+        """Returns labels whose bounds hold predictions of these labels, too."""
         return dataclasses.replace(
             self,
             least=min(self.least, max(float(labels.min()) / BEYOND, 1e-3)),

@@ -1,4 +1,4 @@
-"""How far apart two sets of latent vectors are (CDMPP, section 5.2)."""
+"""Distance between two sets of latent vectors (CDMPP, section 5.2)."""
 
 from __future__ import annotations
 

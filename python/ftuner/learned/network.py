@@ -22,14 +22,14 @@ class Architecture:
 
     features: int = 164
     device_figures: int = 8
-    # Of statements' vectors within the encoder; another than `features` adds a linear layer before it.
+    # Width of statements' vectors within the encoder; one other than `features` adds a linear layer before it.
     width: int = 164
-    # Of the encoder; 0: there is none.
+    # Layers of the encoder; 0: there is no encoder.
     layers: int = 11
     heads: int = 4
     feed_forward: int = 2048
     dropout: float = 0.1
-    # What the flattened statements are brought to, the MLP behind it, and the latent vector.
+    # Widths of the layer after the flattened statements, of the MLP after it, and of the latent vector.
     input_width: int = 716
     embedding: tuple[int, ...] = (985, 985, 985)
     latent: int = 69

@@ -1,4 +1,4 @@
-"""What a predictor was trained on, and how far it was off: its file says so, and the compiler reads it (docs/learned-model.md)."""
+"""Training data and errors of a predictor: its file states them, and the compiler reads them (docs/learned-model.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Predicts(Protocol):
 
 # Programs of each data set that a file holds with what the predictor says of them.
 GOLDEN_ROWS = 8
-# What stands before the number of statements in names of arrays.
+# Prefix of the number of statements in names of arrays.
 _RANGES = "feature_ranges."
 
 
@@ -27,7 +27,7 @@ class Deviation:
     """Standard deviations of ln(predicted / measured) on rows that were not trained on."""
 
     rows: int
-    # Of all rows, about 0: what a predicted time is worth.
+    # Deviation of all rows about 0: the error of a predicted time.
     overall: float
     # Between the programs of one task: what a lead of one program over another is compared with.
     between: float
@@ -74,7 +74,7 @@ class Provenance:
     devices: dict[str, int]
     # The least and the greatest of what was learned: microseconds, or ratios to `latency`.
     label_range: tuple[float, float]
-    # Of trees of each number of statements: the least and the greatest of each feature, 2 × statements × features.
+    # Minimum and maximum of each feature, 2 × statements × features, by the number of statements of a tree.
     feature_ranges: dict[int, npt.NDArray[np.float32]]
     golden: Golden
     # By name of a device.
@@ -82,12 +82,12 @@ class Provenance:
 
     @classmethod
     def of(cls, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
-        """That of a predictor trained on these programs with these labels."""
+        """Returns the provenance of a predictor trained on these programs with these labels."""
         by_size: dict[int, list[npt.NDArray[np.float32]]] = {}
         for trees in data.trees:
             for tree in trees:
                 by_size.setdefault(len(tree.ordering), []).append(tree.features)
-        ranges = {size: np.stack([np.min(of, 0), np.max(of, 0)]) for size, of in sorted(by_size.items())}
+        ranges = {size: np.stack([np.min(features, 0), np.max(features, 0)]) for size, features in sorted(by_size.items())}
         is_measured = data.kind != SYNTHETIC
         rows = golden_rows(data)
         return cls(
@@ -100,17 +100,17 @@ class Provenance:
         )
 
     def adapted(self, data: Dataset) -> Provenance:
-        """That of a predictor tuned for programs without times. Errors from before say nothing of it."""
+        """Returns the provenance of a predictor tuned for programs without times, without the former errors."""
         names = {data.device_names[card]: 0 for card in np.unique(data.device)}
         return dataclasses.replace(self, devices={**names, **self.devices}, deviations={})
 
     def extended(self, data: Dataset, labels: npt.NDArray[np.float64]) -> Provenance:
-        """That of a predictor trained on more programs. Errors from before say nothing of it."""
+        """Returns the provenance of a predictor trained on more programs, without the former errors."""
         more = Provenance.of(data, labels)
         ranges = dict(self.feature_ranges)
-        for size, of in more.feature_ranges.items():
-            known = ranges.get(size, of)
-            ranges[size] = np.stack([np.minimum(known[0], of[0]), np.maximum(known[1], of[1])])
+        for size, limits in more.feature_ranges.items():
+            known = ranges.get(size, limits)
+            ranges[size] = np.stack([np.minimum(known[0], limits[0]), np.maximum(known[1], limits[1])])
         return dataclasses.replace(
             self,
             devices={
@@ -129,7 +129,7 @@ class Provenance:
         )
 
     def validated(self, trained: Predicts, unseen: Dataset) -> Provenance:
-        """The same with the errors on programs that were not trained on, by device."""
+        """Returns the provenance with the errors on programs that were not trained on, by device."""
         predicted = trained.predict(unseen)
         found = dict(self.deviations)
         for card in np.unique(unseen.device):
@@ -148,7 +148,7 @@ class Provenance:
         return {
             "devices": self.devices,
             "label_range": list(self.label_range),
-            "deviations": {name: dataclasses.asdict(of) for name, of in self.deviations.items()},
+            "deviations": {name: dataclasses.asdict(deviation) for name, deviation in self.deviations.items()},
             "golden": [
                 [{"blocks": tree.blocks, "ordering": [int(place) for place in tree.ordering]} for tree in trees]
                 for trees in self.golden.trees
@@ -182,7 +182,7 @@ class Provenance:
                 int(name.removeprefix(_RANGES)): arrays.pop(name) for name in list(arrays) if name.startswith(_RANGES)
             },
             golden=Golden(trees, arrays.pop("golden_device")),
-            deviations={str(name): Deviation(**of) for name, of in json["deviations"].items()},
+            deviations={str(name): Deviation(**deviation) for name, deviation in json["deviations"].items()},
         )
 
 

@@ -1,4 +1,4 @@
-"""Which tasks to measure on a new device (CDMPP, section 5.3, algorithm 1)."""
+"""Selection of tasks to measure on a new device (CDMPP, section 5.3, algorithm 1)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sample_tasks(programs: npt.ArrayLike, task_of: Sequence[int], count: int, se
 
 
 def random_tasks(programs: npt.ArrayLike, task_of: Sequence[int], count: int, seed: int = 0) -> SampledTasks:
-    """The same with tasks chosen at random."""
+    """Chooses tasks at random, as a baseline of `sample_tasks`."""
     rows, of_row = np.asarray(programs, np.float64), np.asarray(task_of)
     tasks = np.unique(of_row)
     if not 0 < count <= len(tasks):

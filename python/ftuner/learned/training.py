@@ -23,16 +23,16 @@ from .moments import central_moment_discrepancy
 from .network import Architecture, Predictor
 from .provenance import Provenance
 
-# Of the files that predictors are kept in.
+# Format of files of predictors.
 FORMAT = "ftuner-predictor"
-# The same of networks that read the mean of a tree's statements (`Trained.structure` is False).
+# Format of networks that read the mean of a tree's statements (`Trained.structure` is False).
 FORMAT_NO_STRUCTURE = "ftuner-predictor-no-structure"
 LOSSES = ("both", "squared", "relative", "squared-relative")
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a predictor is trained; the defaults are the paper's but for `epochs`."""
+    """Options of training; the defaults are the paper's except for `epochs`."""
 
     epochs: int = 60
     batch: int = 600
@@ -96,12 +96,12 @@ class Packed:
         groups = []
         for group, counts in zip(self.groups, self._counts):
             first = np.cumsum(counts) - counts
-            of = counts[rows]
-            ends = np.cumsum(of)
-            trees = np.arange(int(of.sum())) + np.repeat(first[rows] - (ends - of), of)
+            tree_counts = counts[rows]
+            ends = np.cumsum(tree_counts)
+            trees = np.arange(int(tree_counts.sum())) + np.repeat(first[rows] - (ends - tree_counts), tree_counts)
             if len(trees):
                 chosen = torch.from_numpy(trees)
-                place = torch.from_numpy(np.repeat(np.arange(len(rows)), of))
+                place = torch.from_numpy(np.repeat(np.arange(len(rows)), tree_counts))
                 groups.append(Group(group.features[chosen], place, group.share[chosen]))
         return Batch(groups, self.device[torch.from_numpy(np.asarray(rows, np.int64))])
 
@@ -120,12 +120,12 @@ def latents(predictor: Predictor, batch: Batch) -> torch.Tensor:
             result = z.new_zeros(len(batch.device), z.shape[1])
         result = result.index_add(0, group.program, z * group.share[:, None])
     assert result is not None
-    # Of all programs at once: batch norm of devices' figures then sees the whole batch.
+    # All programs at once, so that batch norm of devices' figures sees the whole batch.
     return predictor.combine(result, batch.device)
 
 
 def loss_of(options: Options, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """Of transformed labels: the squared error, and a share of the relative one."""
+    """Returns the loss of transformed labels: the squared error, and a share of the relative one."""
     squared = ((predicted - wanted) ** 2).mean()
     if options.loss == "squared-relative":
         return (((predicted - wanted) / wanted.abs().clamp(min=1e-3)) ** 2).mean()
@@ -141,16 +141,16 @@ class Trained:
 
     predictor: Predictor
     labels: Labels
-    # Of features and of devices' figures: what is subtracted, and what divides then.
+    # Means, which are subtracted, and deviations, which divide, of features and of devices' figures.
     feature_mean: npt.NDArray[np.float32]
     feature_deviation: npt.NDArray[np.float32]
     device_mean: npt.NDArray[np.float32]
     device_deviation: npt.NDArray[np.float32]
     positions: bool = True
     corrects: bool = False
-    # Whether statements are read, rather than their mean.
+    # True if the network reads statements rather than their mean.
     structure: bool = True
-    # What the compiler needs to trust it; `save` does.
+    # Facts that the compiler needs to trust the predictor; `save` needs them.
     provenance: Provenance | None = None
 
     def pack(self, data: Dataset) -> Packed:
@@ -160,20 +160,20 @@ class Trained:
             blocks = sum(tree.blocks for tree in trees)
             for tree in trees:
                 count = len(tree.ordering) if self.structure else 1
-                of, program, share = groups.setdefault(count, ([], [], []))
-                of.append(tree)
+                group_trees, program, share = groups.setdefault(count, ([], [], []))
+                group_trees.append(tree)
                 program.append(place)
                 share.append(tree.blocks / blocks)
         packed = []
-        for _, (of, program, share) in sorted(groups.items()):
+        for _, (group_trees, program, share) in sorted(groups.items()):
             if self.structure:
-                features = (np.stack([tree.features for tree in of]) - self.feature_mean) / self.feature_deviation
+                features = (np.stack([tree.features for tree in group_trees]) - self.feature_mean) / self.feature_deviation
                 if self.positions:
-                    places = np.stack([tree.ordering for tree in of])
+                    places = np.stack([tree.ordering for tree in group_trees])
                     codes = positional_encoding(np.arange(places.max() + 1), features.shape[-1])
                     features += codes[places]
             else:
-                means = np.stack([tree.features.mean(0, keepdims=True) for tree in of])
+                means = np.stack([tree.features.mean(0, keepdims=True) for tree in group_trees])
                 features = (means - self.feature_mean) / self.feature_deviation
             packed.append(
                 Group(
@@ -246,12 +246,12 @@ class Trained:
         files.write(path, FORMAT if self.structure else FORMAT_NO_STRUCTURE, header, arrays)
 
     def golden_values(self, dtype: torch.dtype = torch.float32) -> npt.NDArray[np.float64]:
-        """What the predictor says of the golden programs, computed in that type: microseconds, or ratios to `latency`."""
+        """Predicts the golden programs, computed in a type: microseconds, or ratios to `latency`."""
         assert self.provenance is not None
         predictor = copy.deepcopy(self.predictor).eval().to(dtype)
         data = self.provenance.golden.dataset()
         batch = self.pack(data).batch(np.arange(len(data)))
-        groups = [Group(of.features.to(dtype), of.program, of.share.to(dtype)) for of in batch.groups]
+        groups = [Group(group.features.to(dtype), group.program, group.share.to(dtype)) for group in batch.groups]
         with torch.no_grad():
             z = latents(predictor, Batch(groups, batch.device.to(dtype)))
             values = self.labels.backward(predictor.decoder(z)[:, 0].numpy())
@@ -321,7 +321,7 @@ def train(
         architecture = dataclasses.replace(architecture, layers=0, width=architecture.features)
     predictor = Predictor(architecture, data.statements() if options.structure else [1])
     rows_of = np.concatenate(
-        [tree.features if options.structure else tree.features.mean(0, keepdims=True) for of in data.trees for tree in of]
+        [tree.features if options.structure else tree.features.mean(0, keepdims=True) for trees in data.trees for tree in trees]
     )
     labels = Labels.fit(learned, options.transform)
     # Devices that rows are of, each once.
@@ -367,10 +367,10 @@ def _settle(predictor: Predictor, packed: Packed, size: int = 4096) -> None:
 
     def count(norm: Any, inputs: tuple[torch.Tensor]) -> None:
         rows = inputs[0].double()
-        of = sums.setdefault(norm, [0, 0.0, 0.0])
-        of[0] += len(rows)
-        of[1] = of[1] + rows.sum(0)
-        of[2] = of[2] + (rows**2).sum(0)
+        total = sums.setdefault(norm, [0, 0.0, 0.0])
+        total[0] += len(rows)
+        total[1] = total[1] + rows.sum(0)
+        total[2] = total[2] + (rows**2).sum(0)
 
     hooks = []
     predictor.train()
@@ -428,7 +428,7 @@ def _run(
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """How a predictor is tuned finely for programs or devices that it was not trained on (section 5.2)."""
+    """Options of fine-tuning for programs or devices that were not trained on (section 5.2)."""
 
     epochs: int = 20
     # Programs of a step: of the source, and at most so many of the target.
@@ -541,23 +541,23 @@ def errors(
     measured: npt.NDArray[np.float64],
     task: npt.NDArray[np.int64] | None = None,
 ) -> dict[str, float | None]:
-    """How far predictions are off.
+    """Returns the errors of predictions.
 
     `mean` relative error (MAPE / 100), `rmse` in microseconds, shares of rows within 5, 10 and 20 %, and `rank`, the rank correlation
     of Spearman (None for fewer than three rows). With `task`, `rank_by_task`: its mean over tasks of three programs and more.
     """
-    of = np.asarray(predicted, np.float64)
-    off = np.abs(of / measured - 1)
+    times = np.asarray(predicted, np.float64)
+    off = np.abs(times / measured - 1)
     found: dict[str, float | None] = {
         "mean": float(off.mean()),
-        "rmse": float(np.sqrt(((of - measured) ** 2).mean())),
+        "rmse": float(np.sqrt(((times - measured) ** 2).mean())),
         "within_5": float((off <= 0.05).mean()),
         "within_10": float((off <= 0.10).mean()),
         "within_20": float((off <= 0.20).mean()),
-        "rank": rank_correlation(of, measured),
+        "rank": rank_correlation(times, measured),
     }
     if task is not None:
-        ranks = [rank_correlation(of[task == one], measured[task == one]) for one in _of_several(task)]
+        ranks = [rank_correlation(times[task == one], measured[task == one]) for one in _of_several(task)]
         known = [rank for rank in ranks if rank is not None]
         found["rank_by_task"] = float(np.mean(known)) if known else None
     return found
@@ -569,7 +569,7 @@ def _of_several(task: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def rank_correlation(predicted: npt.NDArray[np.float64], measured: npt.NDArray[np.float64]) -> float | None:
-    """Of Spearman; None for fewer than three rows, and where all are equal."""
+    """Returns Spearman's rank correlation; None for fewer than three rows, and where all are equal."""
     from scipy import stats
 
     if len(measured) < 3 or np.ptp(predicted) == 0 or np.ptp(measured) == 0:

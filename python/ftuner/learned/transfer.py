@@ -30,10 +30,10 @@ Array = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.float32]
 Figures = npt.NDArray[np.float32]
 
-# How often each task counts among the programs that pooled trees are trained on.
+# Weight of each task among the programs that pooled trees are trained on.
 WEIGHT = 5
 _FOLDS = 5
-# How much a combination is drawn to the mean; of equals the first.
+# Strengths by which a combination is drawn to the mean; the first of equals is taken.
 _RIDGES = (10.0, 1.0, 1e-1, 1e-2, 1e-3)
 # Small trees, for some ten programs and more.
 _SMALL: dict[str, Any] = dict(max_iter=30, learning_rate=0.1, max_leaf_nodes=6, min_samples_leaf=5, l2_regularization=1.0)
@@ -87,9 +87,9 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
     vectors = source.device_vectors[np.unique(source.device)]
     rows = boosted.inputs(own)
     on_source = [rows.copy() for _ in vectors]
-    for of, vector in zip(on_source, vectors):
-        of[:, -len(device_figures()) :] = vector
-    said = np.stack([trained.sums(of) for of in on_source], 1)
+    for features, vector in zip(on_source, vectors):
+        features[:, -len(device_figures()) :] = vector
+    said = np.stack([trained.sums(features) for features in on_source], 1)
     wanted = trained.labels.forward(targets(own, trained.corrects))
     # Programs of a task are in one fold, unless there are hardly any tasks.
     tasks, unit = np.unique(own.task, return_inverse=True)
@@ -108,7 +108,7 @@ def _stack(trained: BoostedTrees, source: Dataset, own: Dataset, seed: int) -> t
         return found
 
     weights, constant = _combination(said, wanted, min(_RIDGES, key=error))
-    # What the combination leaves is for small trees.
+    # Small trees fit the residual of the combination.
     base, small = boosted.grown(rows, wanted - constant - said @ weights, random_state=seed, **_SMALL)
     trees = [
         _scaled(_resolved(nodes, vector), weight)

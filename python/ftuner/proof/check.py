@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from .. import compiler
 from ..describe import descriptions
 from ..errors import CompileError, Error
 from ..host import processes, runtime
@@ -21,6 +20,10 @@ from ..host.progress import Progress
 from . import verdicts
 from .families import Family, parse_capability, sets
 from .verdicts import Card, Outcome, PathVerdict
+
+#: Compiles a family for a device to a library, with machine code for some processors. It is an
+#: argument, since the compiler asks for the verdicts that checks give.
+CompileFamily = Callable[[Family, descriptions.Description, Path, Sequence[str]], None]
 
 #: Seconds for a process to start.
 _SECONDS_TO_START = 60.0
@@ -30,12 +33,12 @@ SECONDS_OF_FAMILY = 10.0
 
 @dataclass(frozen=True)
 class Report:
-    """What was found of a card."""
+    """Findings on a card."""
 
     card: Card
     outcomes: list[Outcome]
     paths: dict[str, PathVerdict]
-    #: Where it is kept.
+    #: File of the verdicts.
     file: Path
 
 
@@ -47,7 +50,7 @@ def find_card(gpu: int) -> Card:
         raise Error(f"there is no GPU to check: {error}") from error
     if not 0 <= gpu < count:
         raise Error(f"there is no GPU {gpu} to check: this machine has {count}")
-    return Card.of(gpu)
+    return Card.from_gpu(gpu)
 
 
 def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]:
@@ -70,16 +73,17 @@ def families_for(card: Card, paths: Sequence[str] | None = None) -> list[Family]
     ]
 
 
-def check(gpu: int, families: Sequence[Family], timeout: float) -> list[Outcome]:
+def check(
+    gpu: int, families: Sequence[Family], compile_family: CompileFamily, timeout: float
+) -> list[Outcome]:
     """Runs families on a GPU; one that takes longer than `timeout` seconds hangs.
 
     Where a family hung, or ended the process, others of its set are skipped. Raises `Error` where
     nothing can be run at all.
     """
     with processes.temporary_folder() as folder:
-        libraries, outcomes = build(
-            families, descriptions.resolve(f"cuda:{gpu}"), Path(folder), cubins=()
-        )
+        device = descriptions.resolve(f"cuda:{gpu}")
+        libraries, outcomes = build(families, device, Path(folder), compile_family, cubins=())
         compiled = [family for family in families if family.symbol in libraries]
         outcomes |= run(gpu, compiled, libraries, timeout)
     return [outcomes[family.symbol] for family in families]
@@ -115,20 +119,25 @@ def run(
 
 
 def check_sets(
-    gpu: int, groups: Sequence[str] | None = None, timeout: float = SECONDS_OF_FAMILY
+    gpu: int,
+    groups: Sequence[str] | None,
+    compile_family: CompileFamily,
+    timeout: float = SECONDS_OF_FAMILY,
 ) -> dict[str, list[Outcome]]:
     """Checks the named sets, or all, on a GPU; the outcomes of each, as `check` has them."""
     outcomes: dict[str, list[Outcome]] = {}
-    for outcome in check(gpu, families_for(find_card(gpu), groups), timeout):
+    for outcome in check(gpu, families_for(find_card(gpu), groups), compile_family, timeout):
         outcomes.setdefault(outcome.path, []).append(outcome)
     return outcomes
 
 
-def check_and_keep(gpu: int, paths: Sequence[str] | None, timeout: float) -> Report:
+def check_and_keep(
+    gpu: int, paths: Sequence[str] | None, compile_family: CompileFamily, timeout: float
+) -> Report:
     """Checks the named sets, or all, on a GPU, and keeps the verdict."""
     card = find_card(gpu)
-    by_set = check_sets(gpu, paths, timeout)
-    found = {path: PathVerdict.of(own) for path, own in by_set.items()}
+    by_set = check_sets(gpu, paths, compile_family, timeout)
+    found = {path: PathVerdict.from_outcomes(own) for path, own in by_set.items()}
     outcomes = [one for own in by_set.values() for one in own]
     return Report(card, outcomes, found, verdicts.write(card, found, outcomes))
 
@@ -137,6 +146,7 @@ def build(
     families: Sequence[Family],
     device: descriptions.Description,
     folder: Path,
+    compile_family: CompileFamily,
     *,
     cubins: Sequence[str],
 ) -> tuple[dict[str, Path], dict[str, Outcome]]:
@@ -148,11 +158,8 @@ def build(
     def build_one(family: Family) -> None:
         library = folder / family.symbol / "libmodel.so"
         library.parent.mkdir()
-        source = compiler.SourceText(f"{family.symbol}.mlir", family.text().encode())
         try:
-            compiler.build_library(
-                source, device, compiler.Options([]), library, emulate=False, cubins=cubins
-            )
+            compile_family(family, device, library, cubins)
             libraries[family.symbol] = library
         except CompileError as error:
             words = next(

@@ -37,7 +37,7 @@ class _Operand:
         self.before[self.begin : self.begin + len(content)] = np.frombuffer(content, np.uint8)
         self.bytes = len(content)
         self.memory = DeviceArray.from_numpy(self.before.view(np.int8), gpu)
-        self.array = DeviceArray.within(self.memory, type, shape, self.begin)
+        self.array = DeviceArray.from_memory(self.memory, type, shape, self.begin)
 
     def read(self) -> np.ndarray[Any, Any]:
         return self.memory.numpy().view(np.uint8)
@@ -46,7 +46,7 @@ class _Operand:
         return self.read()[self.begin : self.begin + self.bytes].tobytes()
 
     def is_intact(self, is_output: bool) -> bool:
-        """Whether only what may be written was."""
+        """Returns whether only what may be written was."""
         after = self.read()
         if is_output:
             after[self.begin : self.begin + self.bytes] = _POISON
@@ -96,10 +96,10 @@ def _run(family: Family, library: str, gpu: int) -> dict[str, Any]:
             ends = failure.code is not None
             words = f"{text}: {failure}"
             return {"status": "failed", "words": words, "ends": ends, "is_wrong": not ends}
-        for error, most in errors:
+        for error, max_error in errors:
             worst = max(worst, error)
-            if not error <= most:
-                words = f"{text}: relative error {error:.3g}, expected at most {most:.3g}"
+            if not error <= max_error:
+                words = f"{text}: relative error {error:.3g}, expected at most {max_error:.3g}"
                 return {"status": "failed", "words": words, "is_wrong": True}
     return {"status": "passed", "error": worst}
 
@@ -118,7 +118,7 @@ def main(gpu: int, file: Path) -> None:
     for number, job in enumerate(jobs):
         _tell({"begin": number})
         outcome = _run(known[job["group"], job["name"]], job["library"], gpu)
-        # What failed in the driver may have broken the context.
+        # A failure in the driver may have broken the context.
         ends = outcome.pop("ends", False)
         _tell({"end": number, **outcome})
         if ends:

@@ -148,16 +148,16 @@ class Product(Family):
         dynamic = {axis for axis, size in self.sizes.items() if not isinstance(size, int)}
         element, _, accumulator = _FACTORS[self.type]
 
-        def affine_map(of: str) -> str:
-            return f"affine_map<({', '.join(axes)}) -> ({', '.join(of)})>"
+        def affine_map(operand_axes: str) -> str:
+            return f"affine_map<({', '.join(axes)}) -> ({', '.join(operand_axes)})>"
 
         a, b = self.tensor(element, self.lhs), self.tensor(element, self.rhs)
         bias, result = self.tensor(accumulator, "n"), self.tensor(self.result_type, self.out)
         lines = []
         for axis in self.out:
             if axis in dynamic:
-                name, of, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
-                lines.append(f"%at_{axis} = arith.constant {of.index(axis)} : index")
+                name, operand_axes, kind = ("a", self.lhs, a) if axis in self.lhs else ("b", self.rhs, b)
+                lines.append(f"%at_{axis} = arith.constant {operand_axes.index(axis)} : index")
                 lines.append(f"%size_{axis} = tensor.dim %{name}, %at_{axis} : {kind}")
         sizes = ", ".join(f"%size_{axis}" for axis in self.out if axis in dynamic)
         zero = "0" if accumulator == "i32" else "0.0"
@@ -295,7 +295,7 @@ func.func @{self.symbol}({arguments}) -> ({results}) {{
             )
 
         families = [family(self.schedule, self.axis, self.tiles, self.split)]
-        # That of the set is for rows along memory; others take any alignment themselves.
+        # The set's own fallback is for rows along memory; others take any alignment themselves.
         if row_operators.OPERATORS[self.operator].inputs[0].endswith("r"):
             families.append(family(self.fallback[0], 0, [self.fallback[1]], 1))
         return (
@@ -357,7 +357,7 @@ def _read(file: Path) -> list[ProofSet]:
         data = json.loads(file.read_bytes())
         if data["format_version"] != FORMAT_VERSION:
             raise ValueError(f"expected format_version {FORMAT_VERSION}")
-        least = parse_capability(data["capability"])
+        min_capability = parse_capability(data["capability"])
         is_exact = bool(data.get("exact", False))
         given = data.pop("families")
         found = []
@@ -365,7 +365,7 @@ def _read(file: Path) -> list[ProofSet]:
             own = {**data, "families": [one for one in given if one.get("gate", "") == gate]}
             digest = hashlib.sha256(json.dumps(own).encode()).hexdigest()
             group = f"{data['path']}.{gate}" if gate else data["path"]
-            found.append(ProofSet(group, least, is_exact, tuple(_families(own)), digest))
+            found.append(ProofSet(group, min_capability, is_exact, tuple(_families(own)), digest))
         return found
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Error(f"cannot read the families of '{file}': {error!r}") from error

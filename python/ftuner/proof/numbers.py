@@ -75,7 +75,7 @@ def _rounded(result: Array, type: str) -> Array:
 
 
 def _value(array: Array, family: Family) -> Array:
-    """What is computed with of an argument."""
+    """Returns the values of an argument that are computed with."""
     if family.type == "bf16":
         return from_bf16(array)
     if family.type == "tf32":

@@ -136,7 +136,7 @@ OPERATORS = {
         elements=((*_POWER, "%q = arith.divf %e, %r1 : f32"), ("%q",)),
         expected=_softmax,
     ),
-    # Of the sum with a residual, which is a result, too.
+    # Layer norm of the sum with a residual, which is a result, too.
     "layer_norm": RowOperator(
         inputs=("mr", "mr", "r", "r"),
         outputs=("mr", "mr"),

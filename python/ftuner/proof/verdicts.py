@@ -6,11 +6,8 @@ and its compiler. What it says of a path holds for the set of families that the 
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
 import json
-import os
 import re
 import threading
 import time
@@ -20,12 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import locations
 from .._version import version
-from ..describe import descriptions, listing
+from ..describe import descriptions
 from ..errors import CacheError, CompileWarning, Error
 from ..host import cache, nvml, outputs, runtime
-from .families import parse_capability, sets
+from .families import sets
 
 FORMAT_VERSION = 1
 _MAJOR, _MINOR, _SM_COUNT = 75, 76, 16  # CUdevice_attribute
@@ -41,7 +37,7 @@ class Card:
     driver: str
 
     @staticmethod
-    def of(index: int) -> Card:
+    def from_gpu(index: int) -> Card:
         """Raises `Error` where there is no such GPU."""
         library = runtime.get()
         name = library.device_name(index)
@@ -52,7 +48,7 @@ class Card:
         return Card(name, f"{major}.{minor}", sms, driver)
 
     def is_described_by(self, description: Mapping[str, Any]) -> bool:
-        """Whether a device's description is of such a card: by name, capability and SMs."""
+        """Returns whether a device's description is of such a card: by name, capability and SMs."""
         return (
             description.get("compute_capability") == self.capability
             and description.get("sm_count") == self.sm_count
@@ -65,20 +61,20 @@ class Card:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a family: passed, failed, hung, refused (by the compiler), or skipped."""
+    """Outcome of a family: passed, failed, hung, refused (by the compiler), or skipped."""
 
     path: str
     name: str
     status: str
     words: str = ""
     error: float | None = None
-    #: Whether a kernel ran and its result was wrong, or it wrote beside it: no chance of the moment.
+    #: True if a kernel's result was wrong or it wrote beside it, which another run would not mend.
     is_wrong: bool = False
 
 
 @dataclass(frozen=True)
 class PathVerdict:
-    """Whether all families of a path passed, and else which one did not."""
+    """Verdict on a path: all its families passed, or one did not."""
 
     passed: bool
     family: str = ""
@@ -86,7 +82,7 @@ class PathVerdict:
     words: str = ""
 
     @staticmethod
-    def of(outcomes: Iterable[Outcome]) -> PathVerdict:
+    def from_outcomes(outcomes: Iterable[Outcome]) -> PathVerdict:
         for outcome in outcomes:
             if outcome.status != "passed":
                 return PathVerdict(False, outcome.name, outcome.status, outcome.words)
@@ -99,7 +95,7 @@ class PathVerdict:
 
 
 def folder() -> Path:
-    """Where verdicts are; it need not exist yet."""
+    """Returns the folder of verdicts, which need not exist yet."""
     return cache.path() / "verdicts"
 
 
@@ -168,13 +164,13 @@ def _read(file: Path, card: Card) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        _warn_once(f"ignored the verdict '{file}': {error}; run ftuner check-gpu again")
+        warn_once(f"ignored the verdict '{file}': {error}; run ftuner check-gpu again")
         return None
     return dict(content)
 
 
 def _is_valid(content: Any, card: Card) -> bool:
-    """Whether a value is what `write` writes, as far as anybody reads it."""
+    """Returns whether a value is what `write` writes, as far as anybody reads it."""
     if not isinstance(content, dict) or content.get("format_version") != FORMAT_VERSION:
         return False
     if any(content.get(key) != value for key, value in _key(card).items()):
@@ -194,136 +190,12 @@ def _is_valid(content: Any, card: Card) -> bool:
     )
 
 
-#===--- What the compiler may take ---------------------------------------===#
-
-
-@dataclass(frozen=True)
-class Gates:
-    """What the verdicts on a card say to a search."""
-
-    #: Names of gates whose families passed, and of paths and gates with one that did not.
-    proven: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
-
-
-#: Whether what has no verdict yet is checked before the first use on a card: unless it is 0.
-CHECK_VARIABLE = "FTUNER_CHECK_GPU"
-
-
-def gates_for(device: descriptions.Description, may_check: bool = False) -> Gates:
-    """Tells a search what verdicts say of the card at hand, if that is the device.
-
-    With `may_check` sets of families without a verdict are checked first, which takes seconds, once
-    for a card, a driver and a compiler. Warns, once for each card, of what is left out.
-    """
-    card = _card_at_hand(device)
-    if card is None:
-        return Gates()
-    capability = parse_capability(card.card.capability)
-    known = [one.group for one in sets().values() if one.applies_to(capability)]
-    found = {**read(card.card), **_seen.get(card, {})}
-    if may_check and os.environ.get(CHECK_VARIABLE) != "0":
-        found |= _checked(card, known)
-    gated = listing.gates(locations.tool("ftuner-translate"))
-    for group in known:
-        verdict = found.get(group)
-        if verdict is None and group in gated:
-            _warn_once(
-                f"{_called(group)} is left out, since nothing has proven it on "
-                f"{card.card.name} yet: run ftuner check-gpu"
-            )
-        elif verdict is not None and not verdict.passed:
-            _warn_once(f"{_called(group)} is left out: on {card.card.name} {verdict}")
-    passed = [group for group in known if group in found and found[group].passed]
-    return Gates(
-        tuple(group for group in passed if group in gated),
-        tuple(group for group in known if group in found and group not in passed),
-    )
-
-
-def _called(group: str) -> str:
-    return f"the {'gate' if '.' in group else 'codegen path'} {group}"
-
-
-def _checked(card: _CardAtHand, groups: list[str]) -> dict[str, PathVerdict]:
-    """The verdicts on a card once sets without one are checked, by one process and thread at a time.
-
-    What may be a chance of the moment (a busy card, memory, the compiler that was killed) is no
-    verdict: it is not tried again in this process. Verdicts that cannot be kept hold for it.
-    """
-    from . import check  # It compiles, and the compiler asks for verdicts.
-
-    def missing() -> list[str]:
-        found = {**read(card.card), **_seen.get(card, {})}
-        tried = _tried.get(card, set())
-        return [group for group in groups if group not in found and group not in tried]
-
-    if not missing():
-        return _seen.get(card, {})
-    file = file_of(card.card)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_check_lock)
-        with contextlib.suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(cache.lock(file.with_suffix(".lock")))
-        if todo := missing():
-            _tried.setdefault(card, set()).update(todo)
-            try:
-                outcomes = check.check_sets(card.index, todo)
-                found = {
-                    group: PathVerdict.of(own)
-                    for group, own in outcomes.items()
-                    if all(one.status == "passed" for one in own) or any(one.is_wrong for one in own)
-                }
-                _seen.setdefault(card, {}).update(found)
-                write(card.card, found, [one for group in found for one in outcomes[group]])
-            except (Error, OSError) as error:
-                _warn_once(f"cannot check {card.card.name}: {error}; run ftuner check-gpu")
-    return _seen.get(card, {})
-
-
-#: The system's lock is for processes; threads wait here, as its waits are not in order.
-_check_lock = threading.Lock()
-
-
-@dataclass(frozen=True)
-class _CardAtHand:
-    """A GPU of this machine and its number."""
-
-    card: Card
-    index: int
-
-
-#: Verdicts that this process found, and sets that it tried.
-_seen: dict[_CardAtHand, dict[str, PathVerdict]] = {}
-_tried: dict[_CardAtHand, set[str]] = {}
-
-
-def _card_at_hand(device: descriptions.Description) -> _CardAtHand | None:
-    """The GPU of this machine that a description is of; the first one where there are several."""
-    library = runtime.get()
-    if not library.has_device():
-        return None
-    with contextlib.suppress(Error):
-        if device.gpu is not None:
-            return _CardAtHand(_card(device.gpu), device.gpu)
-        for index in range(library.device_count()):
-            card = _card(index)
-            if card.is_described_by(device.content()):
-                return _CardAtHand(card, index)
-    return None
-
-
-@functools.cache
-def _card(index: int) -> Card:
-    return Card.of(index)
-
-
 _warned: set[str] = set()
 _warned_lock = threading.Lock()
 
 
-def _warn_once(text: str) -> None:
+def warn_once(text: str) -> None:
+    """Warns of something the first time in this process."""
     with _warned_lock:
         is_new = text not in _warned
         _warned.add(text)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-#: Of Okabe and Ito, who chose colours that colour-blind readers tell apart; lighter ones for dark
+#: Colours of Okabe and Ito, which colour-blind readers can tell apart; lighter ones for dark
 #: pages. Series beyond them repeat the colours with other dashes.
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#8C6D00", "#3A87AD", "#555555")
 _DARK = ("#56B4E9", "#FF8A3D", "#2FD6A3", "#E39BC9", "#F0E442", "#9AD0F0", "#BBBBBB")
@@ -26,7 +26,7 @@ def _variables(colours: Sequence[str], more: str) -> str:
     return "".join(f"--s{i}:{colour};" for i, colour in enumerate(colours)) + more
 
 
-#: What a page with these figures has in its style.
+#: Style sheet of a page with these figures.
 STYLE = f""":root{{color-scheme:light dark;{_variables(_LIGHT, "--page:#ffffff;--ink:#1b1b1b;--quiet:#5c5c5c;--grid:#dcdcdc;--band:#f3f5f7;")}}}
 @media (prefers-color-scheme:dark){{:root{{{_variables(_DARK, "--page:#15181b;--ink:#e8e8e8;--quiet:#a5a5a5;--grid:#3a3f44;--band:#20252a;")}}}}}
 svg{{width:100%;max-width:{_WIDTH}px;height:auto;display:block}}
@@ -45,7 +45,7 @@ class Series:
 
     label: str
     values: Sequence[float | None]
-    #: Of the colour and the dashes.
+    #: Index of the colour and the dashes.
     number: int
 
 
@@ -127,8 +127,8 @@ def lines(
     x = _Axis(places, _LEFT, _WIDTH - _RIGHT, is_log_x)
     # Some room, so that no line runs along an edge.
     top = 1.05 * max(values)
-    least = 1.0 if from_zero else 0.0
-    bounds = [0.95 * min(values), top] if is_log_y else [0.0, least, *values, top]
+    floor = 1.0 if from_zero else 0.0
+    bounds = [0.95 * min(values), top] if is_log_y else [0.0, floor, *values, top]
     y = _Axis(bounds, _HEIGHT - _BOTTOM, _TOP, is_log_y)
     body = _grid(x, y, x_label, y_label)
     for one in series:
@@ -161,9 +161,9 @@ def _grid(x: _Axis, y: _Axis, x_label: str, y_label: str) -> list[str]:
         body.append(f'<text x="{at:.1f}" y="{bottom}" text-anchor="middle">{_number(value)}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     body.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
-    across = (_TOP + _HEIGHT - _BOTTOM) / 2
+    y_middle = (_TOP + _HEIGHT - _BOTTOM) / 2
     body.append(
-        f'<text x="14" y="{across}" text-anchor="middle" transform="rotate(-90 14 {across})">'
+        f'<text x="14" y="{y_middle}" text-anchor="middle" transform="rotate(-90 14 {y_middle})">'
         f"{escape(y_label)}</text>"
     )
     return body
@@ -183,12 +183,12 @@ def document(figure: str, series: Sequence[Series]) -> str:
 
 def ranks(description: str, columns: Sequence[str], series: Sequence[Series]) -> str:
     """The rank of each series in each column, 1 on top, joined by lines."""
-    most = max([2.0, *(v for one in series for v in one.values if v is not None)])
-    y = _Axis([1, most], _TOP + 16, _HEIGHT - _BOTTOM, False)
+    max_rank = max([2.0, *(v for one in series for v in one.values if v is not None)])
+    y = _Axis([1, max_rank], _TOP + 16, _HEIGHT - _BOTTOM, False)
     step = (_WIDTH - _LEFT - _RIGHT) / len(columns)
     places = [_LEFT + step * (i + 0.5) for i in range(len(columns))]
     body = []
-    for rank in range(1, int(most) + 1):
+    for rank in range(1, int(max_rank) + 1):
         at = y.place(rank)
         body.append(f'<path class="grid" d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}"/>')
         body.append(f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{rank}</text>')

@@ -1,4 +1,4 @@
-"""`compare`: what search strategies and cost models choose for one source (docs/compare.md)."""
+"""`compare`: choices of search strategies and cost models for one source (docs/compare.md)."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ _LOOKED_AT = ("looked_at", "states", "candidates", "programs")
 
 @dataclass(frozen=True)
 class Entry:
-    """What one strategy chose under one cost model for one workload on one device."""
+    """Choice of one strategy under one cost model for one workload on one device."""
 
     source: str
     device: str
     workload: str
     strategy: str
     cost_model: str
-    #: Of planning and explaining the whole source.
+    #: Seconds of planning and explaining the whole source.
     seconds: float
     #: Sizes that the search looked at.
     samples: int | None = None
     looked_at: int | None = None
     rejected_by_paths: int | None = None
     measured: int = 0
-    #: Who measured for the search; empty where nobody did.
+    #: Name of the measurer of the search; empty without one.
     measurer: str = ""
     kernels: int = 0
-    #: Of the PTX of its kernels; None if it was not generated.
+    #: Size of the PTX of its kernels; None if it was not generated.
     code_bytes: int | None = None
     #: Workloads of the source that are equal to it, with itself.
     count: int = 1
@@ -127,7 +127,7 @@ class Group:
         weights = [self.plans[0].weights[at] for at in common]
         best = [min(times) for times in zip(*rows.values())]
         return {
-            i: geometric_mean([time_us / least for time_us, least in zip(times, best)], weights)
+            i: geometric_mean([time_us / best_us for time_us, best_us in zip(times, best)], weights)
             for i, times in rows.items()
         }
 
@@ -154,7 +154,7 @@ class Comparison:
     files: dict[str, str] = field(default_factory=dict)
     #: Chosen programs as requests of a measurer (docs/measurements.md), each once.
     requests: list[dict[str, Any]] = field(default_factory=list)
-    #: What was left out, in words.
+    #: Remarks on what the comparison leaves out.
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -302,7 +302,7 @@ def prepare(
 
 @dataclass(frozen=True)
 class Searches:
-    """What plans sources and judges the plans."""
+    """Plans sources and judges the plans."""
 
     devices: Sequence[descriptions.Description]
     strategies: Sequence[Strategy]
@@ -341,7 +341,7 @@ class Searches:
                 f"; fallback kernels take {bound_text(bound)} on {name}" for name, bound in bounds.items()
             )
             raise NoPlan(failures[0] if failures else f"no uKernel computes it{known}", bounds)
-        files = {name: _who(log) for name, log in self.logs.items()}
+        files = {name: _file_label(log) for name, log in self.logs.items()}
         return Comparison(entries, files, list(requests.values()))
 
 
@@ -361,9 +361,9 @@ def _bound_us(
     return float(sum(counts.get(name, 1) * time_us for name, time_us in bounds.items()))
 
 
-def _who(log: judges.RecordedTimes) -> str:
-    who = ", ".join(sorted(name for name in log.measurers if name))
-    return os.path.basename(log.path) + (f", measured by {who}" if who else "")
+def _file_label(log: judges.RecordedTimes) -> str:
+    measurers = ", ".join(sorted(name for name in log.measurers if name))
+    return os.path.basename(log.path) + (f", measured by {measurers}" if measurers else "")
 
 
 @dataclass(frozen=True)

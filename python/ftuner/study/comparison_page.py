@@ -131,13 +131,13 @@ def _over_sizes(
         figures.append((name, charts.lines(name, label, "microseconds", places, drawn)))
         if len(known) < 2:
             continue
-        least = [
+        fastest = [
             min([t for t in column if t is not None], default=None)
             for column in zip(*(times for _, times in known))
         ]
         name = f"Slower than the best of them by {_judge_label(group, judge)}"
         drawn = [
-            series(entry, [100 * (t / best - 1) if t and best else None for t, best in zip(times, least)])
+            series(entry, [100 * (t / best - 1) if t and best else None for t, best in zip(times, fastest)])
             for entry, times in known
         ]
         figures.append((name, charts.lines(name, label, "%", places, drawn, from_zero=True)))

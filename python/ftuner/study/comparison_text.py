@@ -42,8 +42,8 @@ def cells_of(found: Comparison, group: Group, judged: Sequence[str]) -> list[lis
     def ratio(i: int, entry: Entry, judge: str) -> str:
         if i not in ratios[judge]:
             return "-"
-        itself = OWN if judge in entry.own_judges else ""
-        return f"{ratios[judge][i]:.3f} ({ranks[judge][i]}){itself}"
+        own_mark = OWN if judge in entry.own_judges else ""
+        return f"{ratios[judge][i]:.3f} ({ranks[judge][i]}){own_mark}"
 
     return [
         [
@@ -71,14 +71,16 @@ def _count(number: int | None) -> str:
 
 
 def notes_of(found: Comparison, group: Group) -> list[str]:
-    """What the table of a group leaves out."""
+    """Returns remarks on what the table of a group leaves out."""
     reasons: dict[str, list[str]] = {}
     for entry in group.entries:
         if entry.failure:
             reasons.setdefault(entry.failure, []).append(f"{entry.strategy} by {entry.cost_model}")
     notes = [
-        reason if _has_bound(group) else f"{'no plan' if len(who) == len(group.entries) else ', '.join(who)}: {reason}"
-        for reason, who in reasons.items()
+        reason
+        if _has_bound(group)
+        else f"{'no plan' if len(searches) == len(group.entries) else ', '.join(searches)}: {reason}"
+        for reason, searches in reasons.items()
     ]
     notes += [
         f"{entry.strategy} by {entry.cost_model}: no code: {entry.code_failure}"
@@ -97,7 +99,7 @@ def notes_of(found: Comparison, group: Group) -> list[str]:
     measurers = sorted({entry.measurer for entry in group.entries if entry.measurer})
     for measurer in measurers:
         if measurer.startswith("model:"):
-            notes.append(f"{measurer} stood in for measurements of the search, and is no judge")
+            notes.append(f"{measurer} stood in for measurements of the search, and is not a judge")
         else:
             notes.append(f"{MEASURED} by {measurer}")
     notes += [f"{judge}: {name}" for judge, name in found.files.items()]
@@ -110,7 +112,7 @@ def _has_bound(group: Group) -> bool:
 
 
 def _partial(found: Comparison, whole: Group, judge: str) -> list[str]:
-    """How many of the workloads a judge knows of all rows, where it is not all of them."""
+    """Returns how many workloads a judge knows in all rows, unless it knows all of them."""
     source, device, _ = whole.key
     parts = [
         group

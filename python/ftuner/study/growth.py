@@ -1,4 +1,4 @@
-"""How searches grow with the number of sizes in a range."""
+"""Growth of searches with the number of sizes in a range."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def figures(found: Comparison) -> str:
         ends = sorted({end for end, _ in own})
         labels = list(dict.fromkeys((entry.strategy, entry.cost_model) for _, entry in own))
         drawn: list[Series] = []
-        for name, what in (("seconds", "seconds"), ("looked_at", "looked at"), ("kernels", "kernels")):
+        for name, title in (("seconds", "seconds"), ("looked_at", "looked at"), ("kernels", "kernels")):
             drawn = []
             for number, label in enumerate(labels):
                 by_end = {
@@ -90,7 +90,7 @@ def figures(found: Comparison) -> str:
                 }
                 drawn.append(Series(" by ".join(label), [by_end.get(end) for end in ends], number))
             if len(ends) > 1 and any(v is not None for one in drawn for v in one.values):
-                svg = charts.lines(f"{what} on {device}", "greatest size", what, ends, drawn)
-                parts.append(f"<figure><figcaption>{what} on {device}</figcaption>{svg}</figure>")
+                svg = charts.lines(f"{title} on {device}", "greatest size", title, ends, drawn)
+                parts.append(f"<figure><figcaption>{title} on {device}</figcaption>{svg}</figure>")
         parts.append(charts.legend(drawn))
     return f'<div class="figures">{"".join(parts)}</div>'

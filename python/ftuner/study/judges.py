@@ -31,7 +31,7 @@ def blocks_of(program: Program, extents: Sequence[int]) -> list[tuple[int, Mappi
 
 
 def takes(program: Program, axes: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether `roofline_us` knows the program: a product whose workers are threads."""
+    """Returns whether `roofline_us` knows the program: a product whose workers are threads."""
     kinds = [axis["kind"] for axis in axes]
     is_product = kinds.count("reduce") == 1 and kinds[2:3] == ["reduce"]
     return is_product and {"threads_m", "stages"} <= program["schedule"].keys()
@@ -75,7 +75,7 @@ def roofline_us(device: Mapping[str, Any], program: Program, extents: Sequence[i
     kinds = [(count, work(ukernel["block_tile"]), ukernel["workers"]) for count, ukernel in parts]
 
     def time_of(on_sm: Sequence[int]) -> float:
-        """Of an SM with so many blocks of each kind."""
+        """Returns the time of an SM with so many blocks of each kind."""
         flops = sum(count * one[0] for count, (_, one, _) in zip(on_sm, kinds))
         moved = sum(count * one[1] for count, (_, one, _) in zip(on_sm, kinds))
         threads = sum(count * each for count, (_, _, each) in zip(on_sm, kinds))
@@ -96,7 +96,7 @@ def _waves(blocks: int, size: int) -> list[tuple[int, int]]:
 
 
 def _loads(ends: Sequence[int], start: int, end: int, sms: int) -> set[tuple[int, ...]]:
-    """What SMs have of a wave that deals its blocks to them in turn: so many blocks of each kind.
+    """Returns the loads of SMs in a wave that deals blocks to them in turn: blocks of each kind.
 
     `ends` are the ends of the kinds among all blocks.
     """
@@ -108,7 +108,7 @@ def _loads(ends: Sequence[int], start: int, end: int, sms: int) -> set[tuple[int
     return loads
 
 
-#: What a family of a log has; explanations have more.
+#: Fields of a family in a log; explanations have more.
 FAMILY = ("path", "schedule", "axis", "reduce_split", "balanced_sms", "ukernels")
 _LOG_VERSION = 3
 #: Measurers that predict: none of them is a judge.
@@ -174,7 +174,7 @@ class RecordedTimes:
     def time_us(
         self, device: str, fingerprint: str, families: Sequence[Program], shape: Sequence[int]
     ) -> float | None:
-        """Of the first one of the families that is known; None if none is, or it failed."""
+        """Returns the time of the first known family; None if no family is known or it failed."""
         for family in families:
             key = _key(device, fingerprint, family_of(family), shape)
             if key in self._times:

@@ -118,15 +118,15 @@ def devices_of(found: Comparison) -> list[str]:
     return list(dict.fromkeys(entry.device for entry in found.entries))
 
 
-def beside(paper: Paper, found: Comparison, device: str) -> Table:
-    """What the paper reports, and the same figure of the plans on a device, by two judges."""
+def tabulate(paper: Paper, found: Comparison, device: str) -> Table:
+    """Returns the paper's figures beside those of the plans on a device, by two judges."""
     rows = [
-        row for reported in paper.reported for row in _Rows(paper, found, device, reported).make()
+        row for reported in paper.reported for row in _PaperTable(paper, found, device, reported).make()
     ]
     return list(_HEADER), rows
 
 
-class _Rows:
+class _PaperTable:
     """The rows of what a paper reports of one workload."""
 
     def __init__(self, paper: Paper, found: Comparison, device: str, reported: Reported) -> None:
@@ -169,11 +169,11 @@ class _Rows:
             return [self._shorter(system, values[system]) for system in others]
         return [self._percent(system, values[system]) for system in others]
 
-    def _row(self, figure: str, reported: str, ours: Sequence[str]) -> list[str]:
-        return [self.reported.source, self.workload.name, figure, reported, *ours]
+    def _row(self, figure: str, reported: str, own: Sequence[str]) -> list[str]:
+        return [self.reported.source, self.workload.name, figure, reported, *own]
 
     def _entries(self, system: str) -> list[Entry]:
-        """Of the strategy that stands for a system, one for each part."""
+        """Returns the entries of the strategy that stands for a system, one for each part."""
         strategy = _label(self.paper, system, self.labels)
         entries = [entry for entry in self.entries if entry.strategy == strategy]
         models = list(dict.fromkeys(entry.cost_model for entry in entries))
@@ -192,7 +192,7 @@ class _Rows:
             for at in zip(*columns)
         ]
 
-    def _ours(self, system: str, judge: str) -> list[float] | None:
+    def _own_times(self, system: str, judge: str) -> list[float] | None:
         """At the sizes that are reported, of which the range has all from 1 on."""
         sums = self._sums(system, judge)
         if sums is None or not self.reported.sizes:
@@ -203,7 +203,7 @@ class _Rows:
         """By judge, microseconds of a system and of the reference."""
         result = []
         for judge in _JUDGES:
-            times, reference = self._ours(system, judge), self._ours(self.reference, judge)
+            times, reference = self._own_times(system, judge), self._own_times(self.reference, judge)
             result.append((times, reference) if times and reference else None)
         return result
 
@@ -211,18 +211,18 @@ class _Rows:
         def ratio(times: Sequence[float], reference: Sequence[float]) -> str:
             return f"{geometric_mean([t / r for t, r in zip(times, reference)]):.3f}"
 
-        ours = [ratio(*pair) if pair else "-" for pair in self._both(system)]
+        own = [ratio(*pair) if pair else "-" for pair in self._both(system)]
         figure = f"time of {system} / {self.reference}"
-        return self._row(figure, ratio(reported, self.reported.values[self.reference]), ours)
+        return self._row(figure, ratio(reported, self.reported.values[self.reference]), own)
 
     def _milliseconds(self) -> list[str]:
-        """Of the one size."""
-        columns = [self._ours(self.reference, judge) for judge in _JUDGES]
-        ours = [f"{times[0] / 1000:.3f}" if times else "-" for times in columns]
+        """Returns the times in milliseconds at the only size."""
+        columns = [self._own_times(self.reference, judge) for judge in _JUDGES]
+        own = [f"{times[0] / 1000:.3f}" if times else "-" for times in columns]
         if self.bound and not any(columns):
-            ours[0] = f"at least {self.bound / 1000:.3f} (bound)"
+            own[0] = f"at least {self.bound / 1000:.3f} (bound)"
         (reported,) = self.reported.values[self.reference]
-        return self._row(f"milliseconds of {self.reference}", f"{reported:g}", ours)
+        return self._row(f"milliseconds of {self.reference}", f"{reported:g}", own)
 
     def _percent(self, system: str, reported: float) -> list[str]:
         is_less = self.reported.kind == "less_by"
@@ -231,21 +231,21 @@ class _Rows:
             shares = [1 - r / t if is_less else t / r - 1 for t, r in zip(times, reference)]
             return f"{100 * sum(shares) / len(shares):.1f} %"
 
-        ours = [percent(*pair) if pair else "-" for pair in self._both(system)]
+        own = [percent(*pair) if pair else "-" for pair in self._both(system)]
         words = "takes less time than" if is_less else "is faster than"
-        return self._row(f"{self.reference} {words} {system}", f"{reported:g} %", ours)
+        return self._row(f"{self.reference} {words} {system}", f"{reported:g} %", own)
 
     def _throughputs(self, values: Any) -> list[list[str]]:
         flops = self.workload.parts[0].flops
         rows = []
         for system, reported in values.items():
-            ours = []
+            own = []
             for judge in _JUDGES:
-                times = self._ours(system, judge)
-                ours.append(f"{flops / times[0] / 1e6:.2f}" if flops and times else "-")
-            if flops and self.bound and ours == ["-"] * len(_JUDGES):
-                ours[0] = f"at most {flops / self.bound / 1e6:.2f} (bound)"
-            rows.append(self._row(f"TFLOP/s of {system}", f"{reported:g}", ours))
+                times = self._own_times(system, judge)
+                own.append(f"{flops / times[0] / 1e6:.2f}" if flops and times else "-")
+            if flops and self.bound and own == ["-"] * len(_JUDGES):
+                own[0] = f"at most {flops / self.bound / 1e6:.2f} (bound)"
+            rows.append(self._row(f"TFLOP/s of {system}", f"{reported:g}", own))
             if system != self.reference:
                 share = f"{reported / values[self.reference]:.3f}"
                 pairs = [f"{pair[1][0] / pair[0][0]:.3f}" if pair else "-" for pair in self._both(system)]
@@ -254,19 +254,19 @@ class _Rows:
 
     def _sm_use(self, system: str, reported: Sequence[float]) -> list[str]:
         entries = self._entries(system)
-        ours = "-"
+        own = "-"
         if len(entries) == 1:
             shares = [entries[0].size_sm_use[size - 1] for size in self.reported.sizes]
-            ours = f"{100 * sum(shares) / len(shares):.1f} %"
+            own = f"{100 * sum(shares) / len(shares):.1f} %"
         mean = sum(reported) / len(reported)
-        return self._row(f"SM use of {system}, mean (ours: of waves)", f"{mean:.1f} %", [ours, ""])
+        return self._row(f"SM use of {system}, mean (ours: of waves)", f"{mean:.1f} %", [own, ""])
 
     def _seconds(self, system: str, reported: float) -> list[str]:
         entries = self._entries(system)
-        ours = f"{entries[0].seconds:.1f}" if entries else "-"
-        return self._row(f"seconds of tuning, {system} (ours: none measured)", f"{reported:g}", [ours, ""])
+        own = f"{entries[0].seconds:.1f}" if entries else "-"
+        return self._row(f"seconds of tuning, {system} (ours: none measured)", f"{reported:g}", [own, ""])
 
     def _shorter(self, system: str, reported: float) -> list[str]:
         own, other = self._entries(self.reference), self._entries(system)
-        ours = f"{other[0].seconds / own[0].seconds:.2f}" if own and other else "-"
-        return self._row(f"tuning time of {system} / {self.reference}", f"{reported:g}", [ours, ""])
+        ratio = f"{other[0].seconds / own[0].seconds:.2f}" if own and other else "-"
+        return self._row(f"tuning time of {system} / {self.reference}", f"{reported:g}", [ratio, ""])

@@ -29,7 +29,7 @@ class Part:
 
     @property
     def flops(self) -> int | None:
-        """Of one call; None where a size is dynamic."""
+        """FLOPs of one call; None if a size is dynamic."""
         one = self.operator
         if one["kind"] == "pool":
             return int(one["images"] * one["channels"] * _outputs(one) ** 2 * one["window"] ** 2)
@@ -46,8 +46,8 @@ class Workload:
     """A line of a paper's table of workloads."""
 
     name: str
-    #: What it is, for people.
-    what: str
+    #: Description for readers.
+    description: str
     parts: Sequence[Part]
 
     @property

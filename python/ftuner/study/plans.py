@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import __version__, compiler, locations
+from .. import compiler, locations
+from .._version import version
 from ..describe import descriptions, listing
 from ..describe.explanation import explain_data
 from ..errors import CompileError, Error, did_you_mean
 from ..host import cache, outputs, processes
 from . import judges
 
-#: Of the facts that are kept.
+#: Version of the facts that are kept.
 FORMAT_VERSION = 2
 
 
@@ -28,7 +29,7 @@ FORMAT_VERSION = 2
 class Strategy:
     """A strategy with options of its own."""
 
-    #: As it was written, `gensor:virtual-threads=false`.
+    #: Text of the strategy as written, e.g. `gensor:virtual-threads=false`.
     label: str
     name: str
     options: Mapping[str, str]
@@ -58,7 +59,7 @@ class Strategy:
         for option in (name.replace("_", "-") for name in spec.options):
             if option in ("strategy", "cost-model"):
                 plural = "--strategies" if option == "strategy" else "--cost-models"
-                raise Error(f"{text}: '{option}' is no option of a strategy; see {plural}")
+                raise Error(f"{text}: '{option}' is not an option of a strategy; see {plural}")
             if option not in known:
                 close = did_you_mean(option, known)
                 raise Error(f"{text}: {spec.name} has no option '{option}'{close}")
@@ -94,7 +95,7 @@ def split(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search planned; `facts` are None if it found no plan, and `failure` says why."""
+    """Plans of a search; `facts` are None if it found no plan, and `failure` says why."""
 
     seconds: float
     failure: str
@@ -112,7 +113,7 @@ class State:
     file that cannot be read, or has other lines or plans that were changed, and leaves it as it is.
     """
 
-    #: How each line begins.
+    #: Beginning of each line.
     _BEGIN = '{"key": "'
 
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
@@ -257,7 +258,7 @@ def _key(
     given = compiler.read_options({**options, "strategy": strategy, "cost_model": cost_model}, device)
     return cache.key_of(
         {
-            "format_version": [FORMAT_VERSION, __version__],
+            "format_version": [FORMAT_VERSION, version],
             "source": hashlib.sha256(text.content).hexdigest(),
             "device": device.text,
             "options": given.identity,
@@ -278,7 +279,7 @@ def _latency_us(program: Mapping[str, Any]) -> float | None:
 
 
 def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """What is compared of an explanation (docs/explain.md): a small part of it."""
+    """Returns the part of an explanation (docs/explain.md) that comparisons read."""
     names = ("name", "fingerprint", "axes", "main_axis", "families", "statistics")
     programs = (*judges.FAMILY, "blocks", "metrics", "predicted_us", "measured_us")
     workloads = []
@@ -295,7 +296,7 @@ def facts_of(explanation: Mapping[str, Any]) -> dict[str, Any]:
                 "weight": shape["weight"],
                 "family": general[not shape["aligned"]] if shape["family"] is None else shape["family"],
                 "program": {
-                    # Of a cost model that predicts another time beside it.
+                    # Time by the latency model, beside that of another cost model.
                     **({"latency_us": latency} if (latency := _latency_us(shape["program"])) else {}),
                     **{name: shape["program"][name] for name in programs if name in shape["program"]},
                 },
@@ -331,9 +332,9 @@ def code_bytes(ptx: str) -> dict[str, int]:
     starts = [*re.finditer(r"^\.visible \.entry (\w+)\(", ptx, re.MULTILINE)]
     ends = [*(found.start() for found in starts[1:]), len(ptx)]
     for found, end in zip(starts, ends):
-        of = re.match(r"(.+)_k\d+(_\w+)?$", found[1])
-        if of:
-            result[of[1]] = result.get(of[1], 0) + len(ptx[found.start() : end].encode())
+        entry = re.match(r"(.+)_k\d+(_\w+)?$", found[1])
+        if entry:
+            result[entry[1]] = result.get(entry[1], 0) + len(ptx[found.start() : end].encode())
     return result
 
 

@@ -439,7 +439,7 @@ def test_bad_calls(library: Path, tmp_path: Path) -> None:
         ((tensors, scalars, blob, text.replace("interface=1", "interface=2")), "format 2, which another version", "format 2, which another version"),
         ((tensors, scalars, blob, text.replace(" run=", " ran=")), "expected an interface with 'run'", "not complete"),
         ((tensors, scalars, blob, with_checksum(text.replace(" machine=", " machine=s"), data)), "expected a package for", "expected a package for"),
-        ((tensors, scalars, as_tensor(noise), of_noise), "cannot load the packaged library", "no shared library"),
+        ((tensors, scalars, as_tensor(noise), of_noise), "cannot load the packaged library", "not a shared library"),
     ]  # fmt: skip
     other_symbol = with_checksum(text.replace(" run=", " run=no_"), data)
     given = [case for case, *_ in cases]

@@ -265,7 +265,8 @@ class TestPrices:
 
     def test_they_are_those_of_measured_rows(self, tmp_path: Path) -> None:
         """The same as for rows of such a product, on tensor cores and CUDA cores."""
-        from ftuner.latency.measurements.rows import Devices, read
+        from ftuner.latency.measurements.readers import read
+        from ftuner.latency.measurements.rows import Devices
         from ftuner.latency.model import model
 
         file = tmp_path / "rows.csv"

@@ -20,11 +20,11 @@ from . import models
 from .report import Report, read_report
 from .toolchain import Toolchain, open_toolchain
 
-#: What IREE may compile for: a GPU, or this CPU, where FTuner's plugin for IREE runs the kernels.
+#: Targets of IREE: a GPU, or this CPU, where FTuner's plugin for IREE runs the kernels.
 TARGETS = ("cuda", "llvm-cpu")
 #: IREE's phases that FTuner can follow; "start" for linalg with FTuner's attributes.
 PHASES = ("start", "input", "preprocessing")
-#: Whether PyTorch's attention is IREE's, or two products and a softmax.
+#: Lowerings of PyTorch's attention: IREE's own, or two products and a softmax.
 ATTENTION = ("iree", "products")
 
 
@@ -209,7 +209,7 @@ def _cuda_target(device: descriptions.Description) -> str:
     return "sm_" + "".join(map(str, known[0]))
 
 
-#: What the steps write.
+#: Files that the steps write.
 _INTERMEDIATES = (
     *("model.mlir", "model.mlirbc", "weights.safetensors", "weights.irpa"),
     *("before.mlir", "after.mlir", "report.json", "statistics.json"),

@@ -221,7 +221,7 @@ class _Weights:
 
 
 class _Hooks:
-    """What torch-mlir's importer asks."""
+    """Answers to torch-mlir's importer."""
 
     def __init__(self, weights: _Weights) -> None:
         self._weights = weights

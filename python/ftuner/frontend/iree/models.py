@@ -13,10 +13,10 @@ from ...errors import CompileError, Error
 from ...host import inputs, processes
 from ...host.progress import Progress
 
-#: What a path may end in, also in capitals.
+#: Suffixes of paths, also in capitals.
 SUFFIXES = (".mlir", ".mlirbc", ".onnx", ".pt2")
 
-# Of importers: models of PyTorch have no name of their own.
+# Name that importers give to models of PyTorch, which have no name of their own.
 _FUNCTION = "main"
 
 
@@ -37,7 +37,7 @@ class Model:
     is_imported: bool = True
 
     def has_own_attributes(self) -> bool:
-        """Whether it is linalg with FTuner's attributes, which IREE does not know."""
+        """Returns whether it is linalg with FTuner's attributes, which IREE does not know."""
         return not self.is_imported and b"ukernel." in self.path.read_bytes()
 
 
@@ -48,7 +48,7 @@ def name_of(model: Any) -> str:
 
 
 def parameters_suffix(model: Any) -> str:
-    """What a file with the model's weights ends in; empty where they are part of the model."""
+    """Returns the suffix of a file of the model's weights; empty if the model holds them."""
     if not isinstance(model, (str, os.PathLike)) or inputs.ends_in(model, ".pt2"):
         return ".safetensors"
     return ".irpa" if inputs.ends_in(model, ".onnx") else ""

@@ -1,4 +1,4 @@
-"""What a module for IREE holds: dispatches, kernels, constants, and who computes what."""
+"""Contents of a module for IREE: dispatches, kernels, constants, and who computes what."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Report:
-    """What came out (docs/iree.md, "The report").
+    """Contents of a compiled module (docs/iree.md, "The report").
 
     Attributes:
         dispatches: of the whole program, by IREE's statistics.

@@ -50,7 +50,7 @@ class CompiledModel(BackendRep):
 
 
 class Backend(_Base):
-    """What `onnx.backend.test` and other programs call."""
+    """The backend that `onnx.backend.test` and other programs call."""
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **options: Any) -> CompiledModel:
@@ -95,7 +95,7 @@ class Backend(_Base):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether the device's kind is known and there is one."""
+        """Returns whether the device's kind is known and there is one."""
         try:
             place = Device(device)
         except (AttributeError, ValueError):

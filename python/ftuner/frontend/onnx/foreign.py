@@ -260,7 +260,7 @@ def _split(text: str) -> dict[str, str]:
     return found
 
 
-#: How torch-mlir ended, with the operator between (`worker.Ended`).
+#: End of torch-mlir in a message, with the operator between (`worker.Ended`).
 _ENDED = re.compile(
     r"(torch-mlir (?:crashes|was killed|does not end|takes more)\b.*?)"
     r"(?: at the operator [\w.:]+)?( by the system.*| \(.*\))?"
@@ -375,7 +375,7 @@ def _result_of(value: Any, names: dict[str, Size], given: Node) -> Value:
         raise given.refuse(
             f"its result has elements of type {name}"
             if value.type.HasField("tensor_type")
-            else "its result is no tensor",
+            else "its result is not a tensor",
             "use tensors of FLOAT, FLOAT16, BFLOAT16, DOUBLE, BOOL or integers of 8 to 64 bits",
         )
     if not kind.HasField("shape"):

@@ -1,4 +1,4 @@
-"""What a call asks of the memory that its arguments are in."""
+"""The interface of the memory that the arguments of a call are in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALIGNMENT = 256
 """Alignment of a workspace, in bytes (docs/abi.md)."""
 
 
-# Where a tensor lies: its address, its dtype (what `accepts` is made of) and its shape. A plain
+# A tensor in memory: its address, its dtype (an element of `accepts`) and its shape. It is a plain
 # tuple, since every call makes some.
 Buffer = tuple[int, Hashable, Sequence[int]]
 
@@ -31,7 +31,7 @@ class Memory(abc.ABC):
 
     # Name of the kind of memory.
     name: str
-    # Whether a GPU runs the kernels, and the index of its device.
+    # True if a GPU runs the kernels.
     is_gpu = False
     # Address of the stream for the runtime.
     stream: int
@@ -64,8 +64,8 @@ class Memory(abc.ABC):
 
     @abc.abstractmethod
     def workspace(self, size: int) -> tuple[Any, int]:
-        """What keeps a workspace of `size` bytes alive until the call has returned, and its
-        address."""
+        """Returns an owner that keeps a workspace of `size` bytes alive until the call has
+        returned, and the address of the workspace."""
 
     def fast(self, function: Function) -> Any:
         """Returns the object of `torch_calls` that serves common calls with this kind of memory.

@@ -74,7 +74,7 @@ _capsule_is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _capsule_new = ctypes.pythonapi.PyCapsule_New
 _capsule_new.restype = ctypes.py_object
 _capsule_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-# The same two, for a capsule that is being destroyed and must not be referred to.
+# These two functions take a capsule that is being destroyed and must not be referred to.
 _raw_capsule_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
@@ -292,7 +292,7 @@ class DeviceArray:
         return result
 
     @staticmethod
-    def within(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
+    def from_memory(memory: DeviceArray, type: str, shape: tuple[int, ...], offset: int) -> DeviceArray:
         """An array in the memory of another one, which it keeps, `offset` bytes from its start."""
         result = copy.copy(memory)
         result.element_type = ELEMENT_TYPES[type]

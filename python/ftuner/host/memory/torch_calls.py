@@ -22,15 +22,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Hashable, TypeVar
 
 from ...errors import Error
 from .. import native_libraries, runtime
-from ..elements import ELEMENT_TYPES
+from ..elements import ELEMENT_TYPES, ElementType
 from ..progress import Progress
 
 if TYPE_CHECKING:
     from ..function import Function
+
+_Type = TypeVar("_Type")
 
 #: The environment variable that leaves all calls to Python where it is 0.
 VARIABLE = "FTUNER_NATIVE_CALLS"
@@ -39,7 +41,7 @@ _MODULE = "ftuner_torch_calls"
 _NAME = f"{_MODULE}.so"
 _SOURCES = Path(__file__).parent / "native"
 
-# What the module takes: pointers and integers, and floating-point scalars.
+# Limits of the module: pointers and integers, and floating-point scalars.
 _MAX_INTEGERS, _MAX_FLOATS = 128, 8
 # Numbers of the kinds of arguments: tensors, and scalars by their types.
 _TENSOR = 0
@@ -53,6 +55,21 @@ _dtype_numbers: dict[Any, int] = {}
 # Why there is no module: text, once somebody looked for it.
 _reason: str | None = None
 _is_final = False
+# Classes whose calls the module serves.
+_served: list[Any] = []
+
+
+def served(function_type: type[_Type]) -> type[_Type]:
+    """Has the module, once it is loaded, serve calls of objects of a class; a decorator."""
+    _served.append(function_type)
+    return function_type
+
+
+def accepted_dtypes(type: ElementType) -> frozenset[Hashable]:
+    """The dtypes of PyTorch that serve as a type of elements."""
+    import torch
+
+    return frozenset(getattr(torch, name) for name in type.accepted if hasattr(torch, name))
 
 
 def find() -> Any:
@@ -116,7 +133,7 @@ def graph_call(
     Needs the module.
     """
     call: Any = _module.GraphCall(argument_count, is_list, resolve, otherwise, decide, places)
-    # Where graphs of torch.fx print it.
+    # Names that graphs of torch.fx print.
     call.__name__ = call.__qualname__ = "graph_call"
     call.__module__ = __name__
     served: Callable[..., Any] = call
@@ -187,8 +204,6 @@ def _load(path: Path) -> Any:
     import torch
     from torch.utils._python_dispatch import _disable_current_modes
 
-    from ..function import Function
-
     loader = importlib.machinery.ExtensionFileLoader(_MODULE, str(path))
     specification = importlib.util.spec_from_loader(_MODULE, loader)
     assert specification is not None
@@ -216,7 +231,8 @@ def _load(path: Path) -> Any:
     for dtype, tensor in samples.items():
         _dtype_numbers[dtype] = module.scalar_type(tensor)
     # Python's code remains for calls that the module declines.
-    setattr(Function, "__call__", module.Method(Function.__call__))
+    for function_type in _served:
+        setattr(function_type, "__call__", module.Method(function_type.__call__))
     return module
 
 
@@ -226,8 +242,6 @@ def _address(function: Any) -> int:
 
 def _function_of(function: Function) -> Any:
     import torch
-
-    from .torch_tensors import TorchMemory
 
     signature = function.full_signature
     if len(function.signature.arguments) != len(signature.arguments):  # Some are kept.
@@ -252,7 +266,7 @@ def _function_of(function: Function) -> Any:
             arguments.append((_SCALARS[value.type.name], 0, value.type.bytes, ()))
             continue
         types = 0
-        for dtype in TorchMemory.accepts(value.type):
+        for dtype in accepted_dtypes(value.type):
             types |= 1 << _dtype_numbers[dtype]
         sizes = tuple(size if isinstance(size, int) else -1 for size in value.shape or ())
         arguments.append((_TENSOR, types, value.type.bytes, sizes))

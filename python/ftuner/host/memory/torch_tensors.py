@@ -36,7 +36,7 @@ class TorchMemory(Memory):
 
     @staticmethod
     def accepts(type: ElementType) -> frozenset[Hashable]:
-        return frozenset(getattr(torch, name) for name in type.accepted if hasattr(torch, name))
+        return torch_calls.accepted_dtypes(type)
 
     def read(self, value: Any) -> Buffer:
         if not isinstance(value, torch.Tensor):

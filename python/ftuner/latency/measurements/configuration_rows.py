@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import model
-from .rows import MOST_EXTENT, MOST_TILE, Devices, Rows, check_prices, fold_of, read_times
+from .rows import MOST_EXTENT, MOST_TILE, Devices, MeasurementTable, check_prices, fold_of, read_times
 from .table import Table
 
 _WHOLE = ("MWG", "NWG", "MDIMC", "NDIMC", "MDIMA", "NDIMB", "VWM", "VWN")
@@ -35,7 +35,7 @@ _FLAGS = ("SA", "SB")
 COLUMNS = (*_WHOLE, *_FLAGS, "time_ms")
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The configurations that differ in effect; fast ones weigh more in fits.
 
     The first of several rows that do not differ in effect stands for them.
@@ -83,7 +83,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     # Ranking the fast ones is what counts.
     rate = flop / microseconds
     weight = np.sqrt(rate / [rate[device == one].max() for one in device])
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=launches,
         microseconds=microseconds,

@@ -26,7 +26,7 @@ from ..model import Launches, model
 from .rows import (
     MOST_EXTENT,
     Devices,
-    Rows,
+    MeasurementTable,
     check_prices,
     device_table,
     launch_floor,
@@ -107,17 +107,17 @@ def errors_by_line(table: Table, programs: Programs) -> Iterator[None]:
         raise
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table. Raises `Error` with the line of a program that cannot be."""
     loaded = model()
     device, columns, programs = read_programs(table, devices)
     microseconds = read_times(table, "us")
     parts = np.zeros((len(table), 2, len(loaded.part_fields)))
     grids = np.zeros((len(table), len(loaded.grid_fields)))
-    for of in programs:
-        with errors_by_line(table, of):
-            parts[of.rows], grids[of.rows] = loaded.programs(
-                devices.sources[of.device], of.path, of.records
+    for program_rows in programs:
+        with errors_by_line(table, program_rows):
+            parts[program_rows.rows], grids[program_rows.rows] = loaded.programs(
+                devices.sources[program_rows.device], program_rows.path, program_rows.records
             )
     launches = Launches(device_table(devices, loaded), device, parts, grids)
     check_prices(table, launches)
@@ -129,7 +129,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     fold = read_folds(table, zip(*(columns[name] for name in ("batch", "m", "n", "k"))))
     is_host = host is True
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=launches,
         microseconds=microseconds,

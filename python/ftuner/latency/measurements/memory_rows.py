@@ -35,7 +35,7 @@ from .rows import (
     FLOOR_ROWS,
     MOST_EXTENT,
     Devices,
-    Rows,
+    MeasurementTable,
     check_prices,
     read_folds,
     read_times,
@@ -61,7 +61,7 @@ OPERATORS = {
 # Launches of fewer bytes measure nothing but the launch.
 FLOOR_BYTES = 1e6
 # 16-bit rows were timed on the device in steps of 1 us: below 20 us these say too much
-# (Rows.is_fit).
+# (MeasurementTable.is_fit).
 DEVICE_FLOOR = 9.999
 # Phi-2's attention and feed-forward network run side by side: its "add" sums three tensors, by two
 # launches.
@@ -69,18 +69,18 @@ TWO_SUMS = 2560
 
 # Warp instructions for an element of each lane, by what is computed.
 _PER_ELEMENT = {"add": 6.0, "pow": 26.0, "relu": 6.0, "gelu": 39.0, "silu_mul": 70.0}
-# The same of PyTorch's kernels for operands that do not lie alike: each element is loaded by itself, from a place that takes a
-# division for each dimension. Fitted to rows of model_ops_f32, copies of permuted tensors and adds of masks on V100, P100 and
-# A100, and rounded (docs/latency-memory.md has the errors).
+# Instructions for an element in PyTorch's kernels for operands of different layouts: each element is loaded by itself,
+# from an address that takes a division for each dimension. Fitted to rows of model_ops_f32, copies of permuted tensors
+# and adds of masks on V100, P100 and A100, and rounded (docs/latency-memory.md has the errors).
 _STRIDED = 70.0
-# Of these the share that the f32 lanes execute.
+# Share of these instructions that the f32 lanes execute.
 _ARITHMETIC = 0.6
-# The same of softmax by warps; and warp instructions of its other kernel for 128 elements in each of
-# three passes, and of a warp for both merges.
+# Instructions for an element in softmax by warps; warp instructions of its other kernel for 128 elements in
+# each of three passes, and of a warp for both merges.
 _SOFTMAX, _SOFTMAX_VECTOR, _SOFTMAX_MERGE = 60.0, 112.0, 150.0
-# Of layer norm: for 128 elements in both passes, and of a warp for the merge of means and variances.
+# Warp instructions of layer norm for 128 elements in both passes, and for the merge of means and variances.
 _NORM_VECTOR, _NORM_MERGE = 70.0, 525.0
-# Of the RMS norm for an element of each lane in both passes; of rotary embeddings for a pair.
+# Instructions of the RMS norm for an element of each lane in both passes, and of rotary embeddings for a pair.
 _RMS, _PAIR = 20.0, 140.0
 # Cycles of a shuffle and of a barrier (lib/CostModel/Latency/Latency.cpp has the same).
 _SHUFFLE, _BARRIER = 25.0, 40.0
@@ -372,7 +372,7 @@ def _floor(
 def host_shares(
     floor: Array, device: npt.NDArray[np.int64], op: npt.NDArray[Any]
 ) -> Array:
-    """What a host adds to each launch, over the mean of its device's operators: as their launch floors.
+    """Returns the host's share of each launch over the mean of its device's operators, by launch floors.
 
     An operator that allocates more results takes the host longer before its kernel starts, and as much longer
     if the kernel is tiny. Rows without a floor take that of other rows of their device and operator, if any.
@@ -387,7 +387,7 @@ def host_shares(
     return share
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table. By default the f32 ones were timed on a host, others on the device."""
     device = devices.of(table)
     rows, cols = (
@@ -405,10 +405,10 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     of_rows = np.empty(len(table), np.int64)
     parts: list[Launches] = []
     begin = 0
-    for name, of in sorted(set(zip(op, library))):
-        some = np.flatnonzero((op == name) & (library == of))
+    for name, library_name in sorted(set(zip(op, library))):
+        some = np.flatnonzero((op == name) & (library == library_name))
         parts.append(
-            launches_of(name, of, (rows[some], cols[some]), size[some], devices.figures, device[some])
+            launches_of(name, library_name, (rows[some], cols[some]), size[some], devices.figures, device[some])
         )
         of_rows[some] = np.arange(begin, begin + len(some))
         begin += len(some)
@@ -420,7 +420,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     )[of_rows]
     check_prices(table, every)
     floor = np.where(is_host, _floor(microseconds, moved, device, op), DEVICE_FLOOR)
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=every,
         microseconds=microseconds,

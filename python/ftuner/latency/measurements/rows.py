@@ -1,15 +1,4 @@
-"""Measurements: launches of kernels and how long each took.
-
-`read` takes CSV files in one of the formats below, told by their headers:
-
-* vendor rows (`vendor_rows`): kernels of cuBLAS for PyTorch's linear and bmm;
-* token rows (`token_rows`): products of a vendor's library on tensor cores, kernels unknown;
-* configurations (`configuration_rows`): CLBlast's Xgemm with each of its parameters;
-* memory rows (`memory_rows`): elementwise kernels and reductions of rows of other libraries;
-* FTuner rows (`ftuner_rows`): programs of this compiler.
-
-docs/calibration.md has the columns.
-"""
+"""Measured launches of kernels and how long each took; `readers` reads them from files."""
 
 from __future__ import annotations
 
@@ -17,7 +6,7 @@ import dataclasses
 import os
 import re
 import zlib
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Iterable, Mapping, Sequence, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +19,8 @@ from .table import Table
 # Bounds of what columns say: sizes and times in microseconds, those of predictions too.
 MOST_EXTENT = 2**31 - 1
 LEAST_TIME, MOST_TIME = 1e-3, 1e9
-# Of blocks: extents of tiles, threads.
+# Bound of extents of tiles and of threads of a block.
 MOST_TILE = 1024
-# Files with no more token rows are read as a whole.
-FEW_TOKEN_ROWS = 1000
 # Launches below this work measure nothing but the launch.
 FLOOR_FLOP = 2e6
 # Rows of a group that must do so little for their median to be the floor.
@@ -120,7 +107,7 @@ class Devices:
 
 
 @dataclasses.dataclass
-class Rows:
+class MeasurementTable:
     """Measured launches. Arrays have one value for each launch.
 
     group        what rows were measured the same way: format and operator
@@ -143,7 +130,7 @@ class Rows:
     fold: npt.NDArray[np.int64]
     flop: Array
     choices: npt.NDArray[np.int64] | None = None
-    # What the host adds to a launch, over what it adds to most launches of its device. None: as much.
+    # Time that the host adds to a launch, relative to most launches of its device. None: the same time.
     host_share: Array | None = None
     # Columns of the format, for whoever wants more than the launches.
     extra: Mapping[str, npt.NDArray[Any]] = dataclasses.field(default_factory=dict)
@@ -152,8 +139,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.microseconds)
 
-    def __getitem__(self, rows: Any) -> Rows:
-        """Those rows: a mask, indices or a slice."""
+    def __getitem__(self, rows: Any) -> MeasurementTable:
+        """Selects rows by a mask, indices or a slice."""
         launches, choices = rows, None
         if self.choices is not None:
             chosen = np.arange(len(self))[rows]
@@ -221,7 +208,7 @@ class Rows:
         return self.launches[np.lexsort((time, row))[self._first]]
 
     def predict(self, constants: Mapping[str, float], offset: Any = 0.0) -> Array:
-        """What the measurement would report: microseconds.
+        """Predicts the microseconds that the measurement would report.
 
         `offset` (a number, or one for each device) is what the host adds to a launch: at most
         the floor without the constant `launch`, where the floor is known.
@@ -272,14 +259,14 @@ def read_folds(table: Table, keys: Iterable[Iterable[Any]]) -> npt.NDArray[np.in
     return np.array([fold_of(*key) for key in keys], np.int64)
 
 
-def _host_shares(parts: Sequence[Rows]) -> Array | None:
+def _host_shares(parts: Sequence[MeasurementTable]) -> Array | None:
     if all(part.host_share is None for part in parts):
         return None
     each = [np.ones(len(part)) if part.host_share is None else part.host_share for part in parts]
     return np.concatenate(each)
 
 
-def concatenate(parts: Sequence[Rows]) -> Rows:
+def concatenate(parts: Sequence[MeasurementTable]) -> MeasurementTable:
     """All rows of several files that share their `devices`, and what columns they all have."""
     if len(parts) == 1:
         return parts[0]
@@ -292,7 +279,7 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
         return np.concatenate([empty, values], axis=1)
 
     devices = parts[0].devices
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=Launches(
             device_table(devices, model()),
@@ -312,8 +299,8 @@ def concatenate(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def _choices(parts: Sequence[Rows]) -> npt.NDArray[np.int64] | None:
-    """How many launches each row has; None if all have one."""
+def _choices(parts: Sequence[MeasurementTable]) -> npt.NDArray[np.int64] | None:
+    """Returns the number of launches of each row; None if all have one."""
     if all(part.choices is None for part in parts):
         return None
     ones = (np.ones(len(part), np.int64) for part in parts)
@@ -349,72 +336,3 @@ def rows_of(arrays: _Arrays, rows: Any) -> _Arrays:
     values = {field.name: getattr(arrays, field.name) for field in dataclasses.fields(arrays)}  # type: ignore[arg-type]
     taken = {name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
     return dataclasses.replace(arrays, **taken)  # type: ignore[type-var]
-
-
-@dataclasses.dataclass(frozen=True)
-class Format:
-    """A format of files: the columns it must have ("a or b": one of them), and its reader."""
-
-    name: str
-    columns: Sequence[str]
-    read: Callable[[Table, Devices, bool | None], Rows]
-
-    def missing(self, table: Table) -> list[str]:
-        return [
-            column
-            for column in self.columns
-            if not any(name in table for name in column.split(" or "))
-        ]
-
-
-def _format_of(table: Table) -> Format:
-    """The one format whose columns the table has."""
-    from . import configuration_rows, ftuner_rows, memory_rows, token_rows, vendor_rows
-
-    formats = [
-        Format("vendor rows", vendor_rows.COLUMNS, vendor_rows.read),
-        Format("token rows", token_rows.COLUMNS, token_rows.read),
-        Format("configurations", configuration_rows.COLUMNS, configuration_rows.read),
-        Format("memory rows", memory_rows.COLUMNS, memory_rows.read),
-        Format("FTuner rows", ftuner_rows.COLUMNS, ftuner_rows.read),
-    ]
-    found = [one for one in formats if not one.missing(table)]
-    if len(found) == 1:
-        return found[0]
-    expected = (
-        f"{table.path}:1: expected the columns of vendor rows, token rows, configurations, "
-        "memory rows or FTuner rows"
-    )
-    if found:
-        raise Error(f"{expected}, but got those of {' and '.join(one.name for one in found)}")
-    nearest = min(formats, key=lambda one: len(one.missing(table)) / len(one.columns))
-    missing = ", ".join(f"'{column}'" for column in nearest.missing(table))
-    raise Error(f"{expected}, but for {nearest.name} it lacks {missing}")
-
-
-def read(
-    paths: Sequence[str | os.PathLike[str]],
-    devices: Devices,
-    host: bool | None = None,
-    step: int = 1,
-    token_step: int = 1,
-) -> Rows:
-    """The rows of the files; `host` says whether they were timed on the host.
-
-    By default vendor rows are, and others are device time. Of each file every `step`-th row is
-    read, of files with many token rows, each of which is dozens of launches, every `token_step`-th
-    of these. Raises `Error` with file and line for what cannot be used.
-    """
-    from . import token_rows
-
-    parts = []
-    for path in paths:
-        table = Table(path)
-        table.thin(step)
-        form = _format_of(table)
-        if form.read is token_rows.read:
-            table.thin(token_step if len(table) > FEW_TOKEN_ROWS else 1)
-        if not len(table):
-            raise Error(f"{table.path}: expected rows, but there is only a header")
-        parts.append(form.read(table, devices, host))
-    return concatenate(parts)

@@ -47,7 +47,7 @@ import numpy.typing as npt
 
 from ...errors import Error
 from ..model import Array, Launches, model
-from .rows import MOST_EXTENT, Devices, Rows, check_prices, read_folds, read_times
+from .rows import MOST_EXTENT, Devices, MeasurementTable, check_prices, read_folds, read_times
 from .table import Table
 
 COLUMNS = ("dtype or framework", "layout or framework or layer or transpose", "M", "N", "K", "latency_ms or latency_us")
@@ -63,7 +63,7 @@ ORIGINS: dict[str, dict[str, str]] = {
     # kernels are those of 2023 but for copies past the registers).
     "transpose": {"layout": "nt", "library": "2023"},
 }
-# Times that are all multiples of this were rounded: then rows below twice the floor (Rows.is_fit) say
+# Times that are all multiples of this were rounded: then rows below twice the floor (MeasurementTable.is_fit) say
 # little more than that.
 _ROUNDED_US, _ROUNDED_FLOOR = 0.5, 4.999
 _SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
@@ -188,7 +188,7 @@ class VendorTile:
             k_tile=depth,
             fma=0,
             has_peak_rate=self.is_warpgroup,
-            # Those of wgmma have a warp for copies, which goes on with the next tile.
+            # Kernels of wgmma have a warp for copies, which goes on with the next tile.
             is_persistent=self.is_warpgroup,
             hides_stores=self.is_warpgroup,
             cluster_cycles=CLUSTER_CYCLES * (self.cluster != (1, 1)),
@@ -286,7 +286,7 @@ def launches_of(
     # Rows beyond the product are not read.
     read = np.minimum(rows, m) / along_x + np.minimum(columns, n) / along_y
     parts = [one.part(dtype) for one in kernels]
-    part = {name: each(of[name] for of in parts) for name in parts[0]}
+    part = {name: each(one[name] for one in parts) for name in parts[0]}
     part.update(
         l2_bytes=read * step_bytes,
         count=clusters * along_y * along_x * split * batch,
@@ -436,7 +436,7 @@ def _of_tensor_cores(table: Table) -> tuple[str, npt.NDArray[Any], npt.NDArray[A
     return origin, dtype[is_kept], library[is_kept], [warning]
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table, each with the launches that it may be."""
     origin, dtype, library, warnings = _of_tensor_cores(table)
     device = devices.of(table)
@@ -462,12 +462,12 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     launches, row = launches[order], row[order]
     check_prices(table, launches, row)
     size = len(table)
-    return Rows(
+    return MeasurementTable(
         devices=devices,
         launches=launches,
         choices=np.bincount(row, minlength=size),
         microseconds=microseconds,
-        group=np.array([f"vendor {name} {of}".strip() for name, of in zip(dtype, kind)], object),
+        group=np.array([f"vendor {name} {kind_name}".strip() for name, kind_name in zip(dtype, kind)], object),
         floor=np.full(size, _HOST_FLOOR if origin in _HOST_ORIGINS else _floor(microseconds)),
         is_host=np.full(size, host is True),
         weight=np.ones(size),

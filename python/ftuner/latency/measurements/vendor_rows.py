@@ -27,7 +27,7 @@ from .rows import (
     MOST_EXTENT,
     MOST_TILE,
     Devices,
-    Rows,
+    MeasurementTable,
     check_prices,
     launch_floor,
     read_folds,
@@ -48,7 +48,7 @@ STEP = 8
 
 
 class KernelName(NamedTuple):
-    """What a kernel's name says. None: it does not."""
+    """Facts that a kernel's name states; None if it does not."""
 
     tile_m: int | None = None
     tile_n: int | None = None
@@ -58,7 +58,7 @@ class KernelName(NamedTuple):
     # Copies that are under way at once.
     stages: int = 2
     is_swizzled: bool = True
-    # Whether tile_m tiles M; column-major kernels' tiles N.
+    # True if tile_m tiles M; in column-major kernels it tiles N.
     is_row_major: bool = False
     is_tensor_core: bool = False
 
@@ -193,7 +193,7 @@ def launches_of(
     return model().launches(figures, device, [part], launch)
 
 
-def read(table: Table, devices: Devices, host: bool | None) -> Rows:
+def read(table: Table, devices: Devices, host: bool | None) -> MeasurementTable:
     """The rows of a table; those whose kernel the model does not describe are left out."""
     device = devices.of(table)
     size = {
@@ -266,7 +266,7 @@ def read(table: Table, devices: Devices, host: bool | None) -> Rows:
     fold = read_folds(table, zip(op, *(size[name].astype(int) for name in "BMNK")))
     is_host = host is not False
     floor = launch_floor(microseconds, flop, device, group) if is_host else np.zeros(len(table))
-    rows = Rows(
+    rows = MeasurementTable(
         devices=devices,
         launches=launches,
         microseconds=microseconds,

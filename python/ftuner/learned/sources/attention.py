@@ -14,7 +14,7 @@ from ...latency.model import ProgramTree
 from ..dataset import PROXY, Dataset
 from ..kernels import Numbers, ceil_div, copy_loops, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 from .products import shape_keys
 
 # Axes: rows of queries, elements of a head, keys, sequences, heads of keys, heads of queries for each.

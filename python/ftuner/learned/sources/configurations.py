@@ -14,7 +14,7 @@ from ...latency.model import ProgramTree
 from ..dataset import Dataset, vectors
 from ..kernels import ceil_div, trees_of
 from ..trees import K, M, N, Tree, loop
-from . import Cards, Found, Source, read_measured, stem
+from .formats import Cards, Found, Source, read_measured, stem
 from .products import predictions, shape_keys
 
 Numbers = npt.NDArray[np.int64]
@@ -113,7 +113,7 @@ def _describe_xgemm(tree: Tree, c: dict[str, Numbers], staged_a: int, staged_b: 
             tree.statement("store", {"float-multiply-add": 1}, reads=[sums], updates=[output])
 
 
-# Of the image convolution: extents of the output and of the filter, which lies in constant memory.
+# Extents of the image convolution's output and of its filter, which lies in constant memory.
 _IMAGE, _FILTER = 4096, 15
 _Y, _X, _FILTER_Y, _FILTER_X = range(4)
 _CONVOLUTION = ("block_size_x", "block_size_y", "tile_size_x", "tile_size_y", "read_only", "use_padding", "use_shmem")

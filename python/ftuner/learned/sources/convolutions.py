@@ -15,7 +15,7 @@ from ...latency.model import ProgramTree
 from ..dataset import KNOWN, PROXY, Dataset
 from ..kernels import Numbers, ceil_div, copy_loops, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 from .products import shape_keys
 
 # Axes: output pixels, output channels, input channels, elements of the filter, images, matrices of Winograd.
@@ -65,8 +65,8 @@ class Convolutions:
     @property
     def units(self) -> Numbers:
         """Rows of the product: pixels, or Winograd's tiles of 4 or 16 of them."""
-        of = np.select([self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1)
-        units: Numbers = self.batch * ceil_div(self.pixels, of)
+        pixels_of_tile = np.select([self.algorithm == FUSED, self.algorithm == SEPARATE], [4, 16], 1)
+        units: Numbers = self.batch * ceil_div(self.pixels, pixels_of_tile)
         return units
 
     @property
@@ -194,7 +194,7 @@ def _read(table: Table, cards: Cards) -> Found:
     is_described = np.isin(algorithms, list(_ALGORITHMS))
     tiles, is_named = _tiles(table.text("kernel", ""))
     algorithm = np.array([_ALGORITHMS.get(name, DIRECT) for name in algorithms], np.int64)
-    # Of cuBLAS's products, which are column-major, the first extent lies along the output's channels.
+    # The first extent of cuBLAS's products, which are column-major, lies along the output's channels.
     tile_m = np.where(algorithm == SEPARATE, tiles[:, 1], tiles[:, 0])
     tile_n = np.where(algorithm == SEPARATE, tiles[:, 0], tiles[:, 1])
     # Winograd's fused kernels have 8 × 16 pixels, 32 tiles of four, and 32 channels: so their grids say.

@@ -13,7 +13,7 @@ from ...latency.model import ProgramTree
 from ..dataset import Dataset, vectors
 from ..kernels import Numbers, ceil_div, trees_of
 from ..trees import Tree, loop
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 from .products import predictions, shape_keys
 
 # Rows of an operator, and the elements of each.
@@ -61,7 +61,7 @@ def elementwise_trees(
     return trees_of((np.zeros(len(elements), np.int64),), blocks * times, describe)
 
 
-class Rows:
+class MemorySamples:
     """Kernels in which threads share a row, as tables: a value for each kernel.
 
     rows_of_block   rows that a block has at once, by `own_rows` of each group of threads
@@ -90,8 +90,8 @@ class Rows:
     def trees(self, describe: Callable[[Pass], None]) -> list[list[ProgramTree]]:
         structure = (self.is_held, self.rows_of_block > 1)
 
-        def of(tree: Tree, some: npt.NDArray[np.int64], key: tuple[Any, ...]) -> None:
-            rows = Rows(
+        def add_statements(tree: Tree, some: npt.NDArray[np.int64], key: tuple[Any, ...]) -> None:
+            rows = MemorySamples(
                 self.rows[some], self.cols[some], self.size, self.threads[some], self.width[some],
                 self.rows_of_block[some], self.own_rows[some], self.is_held[some],
             )  # fmt: skip
@@ -102,13 +102,13 @@ class Rows:
             with tree.nest(*grid):
                 describe(Pass(tree, rows, bool(key[0])))
 
-        return trees_of(structure, self.blocks, of)
+        return trees_of(structure, self.blocks, add_statements)
 
 
 class Pass:
     """The statements of kernels of rows."""
 
-    def __init__(self, tree: Tree, rows: Rows, is_held: bool) -> None:
+    def __init__(self, tree: Tree, rows: MemorySamples, is_held: bool) -> None:
         self.tree, self.rows, self.is_held = tree, rows, is_held
         self._threads = [loop("thread", rows.threads, "thread", _COLUMN, rows.width, True)]
         self._elements = [
@@ -132,7 +132,7 @@ class Pass:
         return self.tree.buffer("row", "registers", strides=[0, 1], elements=self.rows.rounds * self.rows.width)
 
     def value(self, name: str) -> int:
-        """What a row is reduced to, in registers."""
+        """Adds a buffer of registers for the value that a row is reduced to."""
         return self.tree.buffer(name, "registers", strides=[1, 0], elements=1)
 
     def each(self, name: str, operations: dict[str, float], **accesses: Any) -> None:
@@ -141,7 +141,7 @@ class Pass:
             self.tree.statement(name, operations, **accesses)
 
     def join(self, name: str, operations: dict[str, float], value: int) -> None:
-        """What threads have found is joined: a tree over them, once a row."""
+        """Adds the reduction of the threads' values: a tree over them, once a row."""
         rounds = np.maximum(2 * np.ceil(np.log2(np.maximum(self.rows.threads, 2))), 1)
         with self.tree.nest(*self._threads):
             self.tree.statement(
@@ -156,7 +156,7 @@ def softmax_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramT
     lanes = np.minimum(padded, 32)
     at_once = np.where(padded <= 128, 2, 1)
     of_block = np.clip(2 ** np.ceil(np.log2(np.maximum(cols // 8, 32))).astype(np.int64), 32, 1024)
-    kernels = Rows(
+    kernels = MemorySamples(
         rows, cols, size, np.where(is_warp, lanes, of_block), np.where(is_warp, 1, 4),
         np.where(is_warp, 128 // lanes * at_once, 1), np.where(is_warp, at_once, 1), is_warp,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def layer_norm_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[Progr
             writes=[y],
         )  # fmt: skip
 
-    return Rows(rows, cols, size, np.full(len(rows), 128), 4).trees(describe)
+    return MemorySamples(rows, cols, size, np.full(len(rows), 128), 4).trees(describe)
 
 
 def rms_norm_trees(rows: Numbers, cols: Numbers, size: int, is_new: bool, adds: bool) -> list[list[ProgramTree]]:
@@ -214,7 +214,7 @@ def rms_norm_trees(rows: Numbers, cols: Numbers, size: int, is_new: bool, adds: 
         p.each("store", {"float-multiply": 2}, reads=[x, scale, squares], writes=[y])
 
     threads = 32 * ceil_div(np.minimum(ceil_div(cols, width), most), 32)
-    return Rows(rows, cols, size, threads, width).trees(describe)
+    return MemorySamples(rows, cols, size, threads, width).trees(describe)
 
 
 def _silu_trees(rows: Numbers, cols: Numbers, size: int, is_new: bool) -> list[list[ProgramTree]]:
@@ -226,7 +226,7 @@ def _silu_trees(rows: Numbers, cols: Numbers, size: int, is_new: bool) -> list[l
         p.each("compute", ELEMENTWISE["silu_mul"], reads=[both, both], writes=[y])
 
     threads = 32 * ceil_div(np.minimum(ceil_div(cols, width), 1024), 32)
-    return Rows(rows, cols, size, threads, width).trees(describe)
+    return MemorySamples(rows, cols, size, threads, width).trees(describe)
 
 
 def _rope_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramTree]]:
@@ -238,7 +238,7 @@ def _rope_trees(rows: Numbers, cols: Numbers, size: int) -> list[list[ProgramTre
         p.each("turn", {"float-multiply": 4, "float-add": 2}, reads=[angles, angles], updates=[x, x])
 
     pairs = np.maximum(cols // 2, 1)
-    return Rows(rows, pairs, size, np.minimum(pairs, 512)).trees(describe)
+    return MemorySamples(rows, pairs, size, np.minimum(pairs, 512)).trees(describe)
 
 
 def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: bool) -> list[list[ProgramTree]]:
@@ -255,7 +255,7 @@ def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: boo
         return _rope_trees(rows, cols, size)
     inputs = memory_rows.OPERATORS[op] - 1
     if op == "add" and size == 2:
-        # Of Phi-2 three tensors are added, by two kernels (`memory_rows`).
+        # Phi-2 adds three tensors by two kernels (`memory_rows`).
         is_twice = cols == memory_rows.TWO_SUMS
         trees: list[list[ProgramTree]] = [[] for _ in range(len(rows))]
         for times, some in ((1, ~is_twice), (2, is_twice)):
@@ -268,7 +268,7 @@ def operator_trees(op: str, rows: Numbers, cols: Numbers, size: int, is_new: boo
 
 def _operators(table: Table, cards: Cards) -> Found:
     rows = memory_rows.read(table, cards.devices, None)
-    # As `memory_rows.read` tells libraries apart.
+    # Libraries are told apart as in `memory_rows.read`.
     op_of_all, device_of_all = rows.extra["op"].astype(str), rows.device
     new = np.unique(device_of_all[op_of_all == "add_rmsnorm"])
     is_fit = rows.is_fit

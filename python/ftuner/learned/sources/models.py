@@ -15,11 +15,12 @@ from ...latency.measurements.table import Table
 from ...latency.model import ProgramTree, model
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers
-from . import Cards, Found, Source, memory, stem
+from . import memory
+from .formats import Cards, Found, Source, stem
 from .products import taken_for
 
 Shape = tuple[int, ...]
-# What operators are, by their names in the rows: elementwise ones by `memory.ELEMENTWISE`.
+# Kinds of operators by their names in the rows; elementwise ones have names of `memory.ELEMENTWISE`.
 _ELEMENTWISE = {
     "add": "add",
     "sub": "sub",
@@ -108,7 +109,7 @@ def _read(table: Table, cards: Cards) -> Found:
             # A number or a vector that all elements share is no tensor to read.
             large = sum(np.prod(shape) * 2 > np.prod(output) for shape in inputs)
             (trees[row],) = memory.elementwise_trees(operations, max(int(large), 1), extents[0] * extents[1], 4)
-            # Of the operators that the latency model knows, those with as many tensors.
+            # An operator that the latency model knows, with as many tensors.
             name = _ELEMENTWISE.get(op[row], "gelu")
             if memory_rows.OPERATORS.get(name) == large + 1:
                 predicted_as = name
@@ -120,8 +121,8 @@ def _read(table: Table, cards: Cards) -> Found:
         for kind, name in zip(kinds[kept].tolist(), op[kept].tolist())
     ]
 
-    def text(*of: Shape) -> str:
-        return "; ".join("x".join(map(str, shape)) for shape in of)
+    def text(*operands: Shape) -> str:
+        return "; ".join("x".join(map(str, shape)) for shape in operands)
 
     keys = [
         f"{name} {text(shapes[row][1])} of {text(*shapes[row][0])}" for name, row in zip(names, kept.tolist())
@@ -163,7 +164,7 @@ def _product(kind: str, inputs: list[Shape], output: Shape) -> tuple[int, int, i
     """Batch, M, N and K."""
     n = output[-1]
     if kind == "linear":
-        # Of addmm the bias comes first.
+        # The bias of addmm comes first.
         k = inputs[1 if len(inputs) == 3 else 0][-1]
         return 1, int(np.prod(output)) // n, n, k
     return int(np.prod(output[:-2])), output[-2], n, inputs[0][-1]

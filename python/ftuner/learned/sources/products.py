@@ -12,27 +12,27 @@ from ...describe import descriptions
 from ...latency import vendor
 from ...latency.fit import fit_timing
 from ...latency.measurements import token_rows, vendor_rows
-from ...latency.measurements.rows import MOST_EXTENT, Rows, read_folds, read_times, rows_of
+from ...latency.measurements.rows import MOST_EXTENT, MeasurementTable, read_folds, read_times, rows_of
 from ...latency.measurements.table import Table
 from ...latency.measurements.vendor_rows import STEP, FmaKernels
 from ...latency.model import Array, Launches, ProgramTree, model
 from ..dataset import PROXY, Dataset, vectors
 from ..kernels import Numbers, Products, TensorProducts
-from . import Cards, Found, Source, pieces, stem
+from .formats import Cards, Found, Source, pieces, stem
 
 
-def predictions(rows: Rows) -> Array:
+def predictions(rows: MeasurementTable) -> Array:
     """Microseconds by the latency model, as the measurement would report them: each card with the constants
     that the compiler takes. What a host adds is fitted on the rows but those of fold 0."""
     predicted = np.full(len(rows), np.nan)
     for index in np.unique(rows.device):
-        of = rows.device == index
+        is_of_device = rows.device == index
         constants = model().default_calibration(rows.devices.sources[index])
         offset: npt.ArrayLike = 0.0
-        fitted = of & (rows.fold != 0)
-        if rows.is_host[of].any() and fitted.any():
+        fitted = is_of_device & (rows.fold != 0)
+        if rows.is_host[is_of_device].any() and fitted.any():
             offset = fit_timing(rows[fitted], constants)
-        predicted[of] = rows[of].predict(constants, offset)
+        predicted[is_of_device] = rows[is_of_device].predict(constants, offset)
     return predicted
 
 
@@ -135,10 +135,10 @@ def _tokens_of(table: Table, cards: Cards) -> Dataset:
     for index, name in sorted(set(zip(device.tolist(), dtype.tolist()))):
         some = np.flatnonzero((device == index) & (dtype == name))
         constants = model().default_calibration(rows.devices.sources[index])
-        of = rows[some]
-        predicted[some] = of.predict(constants)
+        chosen = rows[some]
+        predicted[some] = chosen.predict(constants)
         kernels = tensor_kernels(
-            of.fastest(constants), (of.extra["M"], of.extra["N"], of.extra["K"]), name, of.extra["library"] == "2026"
+            chosen.fastest(constants), (chosen.extra["M"], chosen.extra["N"], chosen.extra["K"]), name, chosen.extra["library"] == "2026"
         )
         for row, tree in zip(some.tolist(), kernels.trees()):
             trees[row] = tree

@@ -26,7 +26,7 @@ from ..dataset import (
     read_programs,
     vectors,
 )
-from . import Cards, Found, Source, stem
+from .formats import Cards, Found, Source, stem
 
 _FORMAT_VERSION = 3
 _ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.xz")
@@ -52,7 +52,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _product(workload: str) -> tuple[str, bool, bool, bool] | None:
-    """Of a product: its type, whether its factors are transposed, whether anything else is computed; else None."""
+    """Returns type, transpositions of factors and whether more is computed of a product; None for others."""
     axes, _, rest = workload.partition("|")
     factors = {name: (dtype, places) for name, dtype, places in _FACTOR.findall(rest)}
     if axes not in ("s,s,r", "s,s,r,s") or set(factors) != {"lhs", "rhs"}:
@@ -223,8 +223,8 @@ def _latency(device: str, parts: npt.NDArray[np.float64], grids: npt.NDArray[np.
     return model().predict(launches, model().default_calibration(device))
 
 
-# What synthetic programs are drawn from: fields of blocks, and of the schedules of all paths. A path that must
-# have others has no synthetic programs.
+# Values that synthetic programs are drawn from: fields of blocks, and of the schedules of all paths. A path
+# that needs other values has no synthetic programs.
 _DRAWN: dict[str, tuple[int, ...]] = dict(
     block_m=(16, 32, 64, 96, 128, 192, 256), block_n=(32, 64, 128, 256), block_k=(8, 16, 32, 64),
     reduce_split=(1, 1, 1, 2, 4), threads_m=(4, 8, 16), threads_n=(8, 16, 32), warps_m=(1, 2, 4), warps_n=(1, 2, 4),

@@ -9,7 +9,7 @@ from ..emitter import Emitter
 from ..registry import Node, lowers
 from ..scalars import Body, Scalar
 from ..values import FLOATS, Value
-from .products import matrix_product
+from .contractions import matrix_product
 
 F32, I32 = TensorProto.FLOAT, TensorProto.INT32
 _INTEGERS = frozenset([

@@ -18,8 +18,8 @@ from ..registry import Node, lowers
 from ..scalars import Body, Scalar
 from ..sizes import Expr, Size
 from ..values import INDEX, Value
+from .contractions import contract
 from .pointwise import of_widened, sigmoid
-from .products import contract
 from .reductions import sums_kind
 
 Activation = Callable[[Body, Scalar], Scalar]
