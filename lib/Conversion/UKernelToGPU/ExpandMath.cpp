@@ -78,8 +78,8 @@ struct ExpandClassTest : public RewritePattern {
 /// choice of each coefficient would take as many instructions. The error is at
 /// most 1.5 ulp, and 1.9 if the power is off by 2^-22 of itself, which counts
 /// little as it is small. L falls on, so beyond 3.92, and at infinity, the
-/// result is 1. NaN counts as small. tools/fits/fit_erf.py derives the coefficients
-/// and measures the error.
+/// result is 1. NaN counts as small. tools/fits/fit_erf.py derives the
+/// coefficients and measures the error.
 struct ExpandErf : public OpRewritePattern<math::ErfOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::ErfOp op,
