@@ -22,7 +22,7 @@ static unsigned countParts(const std::array<int64_t, 32> &address,
 }
 
 int ftuner::minWavefronts(const std::array<int64_t, 32> &address,
-                            int64_t width) {
+                          int64_t width) {
   unsigned numParts = countParts(address, width);
   unsigned lanes = 32 / numParts;
   int sum = 0;
