@@ -28,13 +28,13 @@ ukernel.plan @plan_0_portable #ukernel.plan<families = [
 // CHECK: scf.if %[[EXACT]] {
 // CHECK: scf.index_switch
 // CHECK: ukernel.launch @f_0_k0
-// CHECK-SAME: ukernel.site = {location = "{{.*}}", name = "f_0", operator = "ukernel.workload (arith.mulf, arith.addf)", slices = "2", workload = "f_0"}
+// CHECK-SAME: ukernel.site = {kind = "contraction", location = "{{.*}}", name = "f_0", operator = "ukernel.workload (arith.mulf, arith.addf)", slices = "2", workload = "f_0"}
 // CHECK: linalg.generic
 // CHECK: ukernel.launch @f_0_k1
 // CHECK: } else {
 // CHECK: scf.index_switch
 // CHECK: ukernel.launch @f_0_portable_k0
-// CHECK-SAME: ukernel.site = {location = "{{.*}}", name = "f_0", operator = "ukernel.workload (arith.mulf, arith.addf)", slices = "3", workload = "f_0_portable"}
+// CHECK-SAME: ukernel.site = {kind = "contraction", location = "{{.*}}", name = "f_0", operator = "ukernel.workload (arith.mulf, arith.addf)", slices = "3", workload = "f_0_portable"}
 // CHECK: linalg.generic
 // CHECK: ukernel.launch @f_0_portable_k1
 // The other workload, likewise; the question is the same.
