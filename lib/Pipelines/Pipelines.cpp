@@ -128,6 +128,8 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
+  pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
   pm.addPass(createUKernelNormalizeLinalgPass());
   // Importers ask whether sizes are negative, where a program may say -1. Not
   // before elementwise operations on tensors are linalg: of those the pass

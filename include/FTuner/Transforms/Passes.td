@@ -49,6 +49,49 @@ def UKernelAssertViewsPass : Pass<"ukernel-assert-views", "::mlir::func::FuncOp"
     "::mlir::tensor::TensorDialect"];
 }
 
+def UKernelResolveSizesPass : Pass<"ukernel-resolve-sizes", "::mlir::func::FuncOp"> {
+  let summary = "Replace sizes that are known to be equal by one value";
+  let description = [{
+    Sizes are followed back to dimensions of the function's arguments, through
+    symbols, reshapes, assertions, products, maxima of equal sizes and divisions
+    of a product by its factor. Each size that is a product of such dimensions
+    becomes one value at the start of the function.
+
+    ```mlir
+    %m = arith.maxui %b, %b2 : index          // both have the symbol B
+    %p = arith.muli %m, %c32 : index
+    %q = arith.divsi %p, %c32 : index
+    // becomes, for all uses of %m and %q
+    %b = tensor.dim %x, %c0 : tensor<?x32x128xf16>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def UKernelExpandViewsPass : Pass<"ukernel-expand-views", "::mlir::func::FuncOp"> {
+  let summary = "Give operators the loops that their operands had before these were joined";
+  let description = [{
+    Reshapes fold with the operators around them by expansion, so that batches
+    and heads which an importer joined for a product are loops of the product
+    again. A product's reduction is not split, and a reshape folds only where
+    the sizes of its parts are proven. Functions without a contraction or
+    without a reshape stay as they are.
+
+    ```mlir
+    %x2 = tensor.collapse_shape %x [[0, 1], [2], [3]] : tensor<?x32x?x128xf16> into tensor<?x?x128xf16>
+    %p = linalg.batch_matmul ins(%x2, %y2 : …) outs(%e : tensor<?x?x?xf32>)
+    %r = tensor.expand_shape %p [[0, 1], [2], [3]] output_shape [%b, 32, %t, %l] : …
+    // becomes
+    %r = linalg.generic {indexing_maps = [(b, h, m, n, k) -> (b, h, m, k), …], …}
+           ins(%x, %y : tensor<?x32x?x128xf16>, …) outs(%e : tensor<?x32x?x?xf32>)
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::ModuleOp"> {
   let summary = "Bring contractions and elementwise chains into the form that workloads start from";
   let description = [{

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace ftuner {
 
@@ -36,6 +37,25 @@ void populateElementGuardPatterns(mlir::RewritePatternSet &patterns);
 /// by a product with ones; fails for other operators.
 llvm::LogicalResult sumToProduct(mlir::linalg::GenericOp op,
                                  mlir::RewriterBase &rewriter);
+
+/// Adds folds of casts, reshapes, empty tensors and dimensions, as upstream's
+/// fusion passes use them (NormalizeLinalg.cpp).
+void populateCleanupPatterns(mlir::RewritePatternSet &patterns);
+
+/// Returns the tensor without the dimensions that `map` reads at 0, as a
+/// tensor.collapse_shape, and updates `map`; none if it reads no dimension at
+/// 0.
+std::optional<mlir::Value> dropUnitDims(mlir::PatternRewriter &rewriter,
+                                        mlir::Location loc, mlir::Value tensor,
+                                        mlir::AffineMap &map);
+
+/// Adds a pattern that drops dimensions of extent 1 from inputs, which maps
+/// read at the constant 0 (NormalizeLinalg.cpp).
+void populateDropUnitDimsPatterns(mlir::RewritePatternSet &patterns);
+
+/// Replaces sizes that are products of dimensions of arguments by one value
+/// each, at the start of the function (ResolveSizes.cpp).
+void resolveSizes(mlir::FunctionOpInterface function);
 
 } // namespace ftuner
 

@@ -281,38 +281,6 @@ struct DropUnitDims : public OpRewritePattern<linalg::GenericOp> {
     });
     return success();
   }
-
-private:
-  /// Returns the tensor without the dimensions that `map` reads at 0, and
-  /// updates `map`; none if it reads no dimension at 0.
-  static std::optional<Value> dropUnitDims(PatternRewriter &rewriter,
-                                           Location loc, Value tensor,
-                                           AffineMap &map) {
-    auto type = dyn_cast<RankedTensorType>(tensor.getType());
-    if (!type || type.getEncoding())
-      return std::nullopt;
-    SmallVector<ReassociationIndices> groups;
-    SmallVector<AffineExpr> kept;
-    SmallVector<int64_t> shape;
-    ReassociationIndices group;
-    for (auto [dim, index] : llvm::enumerate(map.getResults())) {
-      group.push_back(dim);
-      auto constant = dyn_cast<AffineConstantExpr>(index);
-      if (constant && constant.getValue() == 0 && type.getDimSize(dim) == 1)
-        continue;
-      groups.push_back(std::exchange(group, {}));
-      kept.push_back(index);
-      shape.push_back(type.getDimSize(dim));
-    }
-    if (kept.size() == map.getNumResults())
-      return std::nullopt;
-    if (!groups.empty())
-      groups.back().append(group);
-    map = AffineMap::get(map.getNumDims(), 0, kept, rewriter.getContext());
-    return tensor::CollapseShapeOp::create(
-        rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
-        tensor, groups);
-  }
 };
 
 //===----------------------------------------------------------------------===//
@@ -338,13 +306,37 @@ bool changesRoundings(OpOperand *operand) {
   return produced.getDefiningOp<arith::MulFOp>() != nullptr;
 }
 
+/// Returns true if memory between two kernels would hold a wider type than the
+/// program computes in between: the producer rounds to a type that is narrower
+/// than its operands', the consumer widens it, and only operators that can
+/// widen what they read take the consumer's result. The producer is then the
+/// last operator of its kernel, and the consumer the first of the next.
+bool widensRounded(OpOperand *operand) {
+  auto widthOf = [](Value value) {
+    Type element = getElementTypeOrSelf(value.getType());
+    return isa<FloatType>(element) ? element.getIntOrFloatBitWidth() : 0;
+  };
+  auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
+  Operation *consumer = operand->getOwner();
+  unsigned width = widthOf(operand->get());
+  if (!producer || !producer->hasOneUse() || !width ||
+      producer.getNumDpsInputs() == 0 || consumer->getNumResults() != 1 ||
+      widthOf(consumer->getResult(0)) <= width)
+    return false;
+  bool rounds = llvm::any_of(producer.getDpsInputs(), [&](Value input) {
+    return widthOf(input) > width;
+  });
+  return rounds && !consumer->use_empty() &&
+         llvm::all_of(consumer->getUsers(), llvm::IsaPred<linalg::LinalgOp>);
+}
+
 /// Returns true if an elementwise producer becomes part of its consumer: if
 /// nobody else needs its result, or if it only moves elements.
 bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
   if (!consumer || !producer || matchContraction(consumer) ||
-      changesRoundings(operand))
+      changesRoundings(operand) || widensRounded(operand))
     return false;
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }
@@ -385,25 +377,6 @@ bool shouldExpand(OpOperand *operand) {
          llvm::all_equal(from.drop_back(to.size())) && from.front() == 1;
 }
 
-/// Adds folds of casts, reshapes, empty tensors and dimensions, as upstream's
-/// fusion passes use them.
-void addCleanups(RewritePatternSet &patterns) {
-  MLIRContext *context = patterns.getContext();
-  context->getLoadedDialect<linalg::LinalgDialect>()
-      ->getCanonicalizationPatterns(patterns);
-  linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
-  linalg::FillOp::getCanonicalizationPatterns(patterns, context);
-  affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
-  tensor::CastOp::getCanonicalizationPatterns(patterns, context);
-  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
-  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
-  tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
-  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
-  tensor::populateFoldTensorEmptyPatterns(patterns);
-  // A dimension of a result must not count as a use of the result.
-  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
-}
-
 struct UKernelNormalizeLinalgPass
     : public ftuner::impl::UKernelNormalizeLinalgPassBase<
           UKernelNormalizeLinalgPass> {
@@ -412,7 +385,7 @@ struct UKernelNormalizeLinalgPass
     auto apply = [&](llvm::function_ref<void(RewritePatternSet &)> populate) {
       RewritePatternSet patterns(context);
       populate(patterns);
-      addCleanups(patterns);
+      populateCleanupPatterns(patterns);
       return applyPatternsGreedily(getOperation(), std::move(patterns));
     };
     if (failed(apply([&](RewritePatternSet &patterns) {
@@ -456,3 +429,53 @@ struct UKernelNormalizeLinalgPass
   }
 };
 } // namespace
+
+std::optional<Value> ftuner::dropUnitDims(PatternRewriter &rewriter,
+                                          Location loc, Value tensor,
+                                          AffineMap &map) {
+  auto type = dyn_cast<RankedTensorType>(tensor.getType());
+  if (!type || type.getEncoding())
+    return std::nullopt;
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<AffineExpr> kept;
+  SmallVector<int64_t> shape;
+  ReassociationIndices group;
+  for (auto [dim, index] : llvm::enumerate(map.getResults())) {
+    group.push_back(dim);
+    auto constant = dyn_cast<AffineConstantExpr>(index);
+    if (constant && constant.getValue() == 0 && type.getDimSize(dim) == 1)
+      continue;
+    groups.push_back(std::exchange(group, {}));
+    kept.push_back(index);
+    shape.push_back(type.getDimSize(dim));
+  }
+  if (kept.size() == map.getNumResults())
+    return std::nullopt;
+  if (!groups.empty())
+    groups.back().append(group);
+  map = AffineMap::get(map.getNumDims(), 0, kept, rewriter.getContext());
+  return tensor::CollapseShapeOp::create(
+      rewriter, loc, RankedTensorType::get(shape, type.getElementType()),
+      tensor, groups);
+}
+
+void ftuner::populateDropUnitDimsPatterns(RewritePatternSet &patterns) {
+  patterns.add<DropUnitDims>(patterns.getContext());
+}
+
+void ftuner::populateCleanupPatterns(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  context->getLoadedDialect<linalg::LinalgDialect>()
+      ->getCanonicalizationPatterns(patterns);
+  linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
+  linalg::FillOp::getCanonicalizationPatterns(patterns, context);
+  affine::AffineApplyOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CastOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::DimOp::getCanonicalizationPatterns(patterns, context);
+  tensor::EmptyOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::populateFoldTensorEmptyPatterns(patterns);
+  // A dimension of a result must not count as a use of the result.
+  memref::populateResolveRankedShapedTypeResultDimsPatterns(patterns);
+}

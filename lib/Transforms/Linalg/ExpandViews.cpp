@@ -1,0 +1,194 @@
+//===- ExpandViews.cpp - Operators over the dimensions of their operands
+//----===//
+//
+// Importers join dimensions before a product and split them after it, and they
+// repeat, transpose and join what the product reads. Here every operator gets
+// the loops that its operands had before they were joined, so that reshapes
+// move away from products and what stays between them are maps: the heads that
+// share a key become a loop that the key's map does not have.
+//
+// Rounds alternate between three steps until nothing changes: reshapes fold
+// with operators by expansion, sizes are resolved, equal values are merged. A
+// product's reduction is never split: its parts might lie apart in the other
+// operand. A reshape folds only where the sizes of its parts are proven.
+//
+//===----------------------------------------------------------------------===//
+#include "FTuner/Analysis/Extents.h"
+#include "FTuner/Analysis/LinalgStructure.h"
+#include "FTuner/Transforms/Passes.h"
+#include "LinalgPatterns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace ftuner {
+#define GEN_PASS_DEF_UKERNELEXPANDVIEWSPASS
+#include "FTuner/Transforms/Passes.h.inc"
+} // namespace ftuner
+
+using namespace mlir;
+using namespace ftuner;
+
+namespace {
+/// Upper bound of the rounds; attention of public models takes three.
+constexpr int kMaxRounds = 8;
+
+bool isUnit(int64_t size) { return size == 1; }
+
+/// Returns true if a group of the reshape joins two dimensions or more whose
+/// extents are not 1: others are not worth a loop, and units come back.
+bool joinsDimensions(ArrayRef<ReassociationIndices> groups,
+                     RankedTensorType expanded) {
+  return llvm::any_of(groups, [&](const ReassociationIndices &group) {
+    return llvm::count_if(group, [&](int64_t dim) {
+             return !isUnit(expanded.getDimSize(dim));
+           }) > 1;
+  });
+}
+
+/// Returns true if a group that joins dimensions is one of a reduction loop of
+/// the operator.
+bool splitsReduction(linalg::LinalgOp op, OpOperand &operand,
+                     ArrayRef<ReassociationIndices> groups) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (auto [index, group] : llvm::enumerate(groups)) {
+    auto loop = dyn_cast<AffineDimExpr>(map.getResult(index));
+    if (group.size() > 1 &&
+        (!loop || linalg::isReductionIterator(iterators[loop.getPosition()])))
+      return true;
+  }
+  return false;
+}
+
+Extent productOf(ExtentAnalysis &extents, tensor::ExpandShapeOp op,
+                 ArrayRef<int64_t> group) {
+  Extent result;
+  for (int64_t dim : group) {
+    Extent extent = extents.dimOf(op.getResult(), dim);
+    result.factor *= extent.factor;
+    result.unknowns.append(extent.unknowns);
+  }
+  llvm::sort(result.unknowns);
+  return result;
+}
+
+/// Returns true if the sizes of the parts are proven to have the size of what
+/// is expanded as their product. Nothing asserts that later if the reshape
+/// becomes part of an operator.
+bool isProven(tensor::ExpandShapeOp op) {
+  ExtentAnalysis extents(op->getParentOfType<FunctionOpInterface>());
+  extents.assumeAssertionsBefore(op);
+  for (auto [index, group] : llvm::enumerate(op.getReassociationIndices()))
+    if (!(productOf(extents, op, group) == extents.dimOf(op.getSrc(), index)))
+      return false;
+  return true;
+}
+
+/// Returns true if the reshape becomes part of the operator, whose loops it
+/// splits. The operand is the operator's, or the reshape's.
+bool shouldExpand(OpOperand *operand) {
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(operand->getOwner())) {
+    auto producer = operand->get().getDefiningOp<linalg::LinalgOp>();
+    return producer && producer->hasOneUse() &&
+           joinsDimensions(expand.getReassociationIndices(),
+                           expand.getResultType()) &&
+           isProven(expand);
+  }
+  auto op = dyn_cast<linalg::LinalgOp>(operand->getOwner());
+  auto collapse = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
+  return op && collapse && !op.hasIndexSemantics() &&
+         joinsDimensions(collapse.getReassociationIndices(),
+                         collapse.getSrcType()) &&
+         !splitsReduction(op, *operand, collapse.getReassociationIndices());
+}
+
+/// Folds a collapse of an expansion that only move units to and fro.
+struct FoldUnitReshapes : public OpRewritePattern<tensor::CollapseShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto expand = op.getSrc().getDefiningOp<tensor::ExpandShapeOp>();
+    if (!expand || expand.getSrcType() != op.getResultType() ||
+        joinsDimensions(expand.getReassociationIndices(),
+                        expand.getResultType()) ||
+        joinsDimensions(op.getReassociationIndices(), op.getSrcType()))
+      return failure();
+    rewriter.replaceOp(op, expand.getSrc());
+    return success();
+  }
+};
+
+/// Drops dimensions of extent 1 from outputs whose maps have the constant 0
+/// there, as reductions have that keep the reduced dimension.
+struct DropUnitDimsOfOutput : public OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPureTensorSemantics() || op.getNumDpsInits() != 1)
+      return failure();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<OpFoldResult> sizes =
+        tensor::getMixedSizes(rewriter, op.getLoc(), op.getOutputs()[0]);
+    std::optional<Value> init =
+        dropUnitDims(rewriter, op.getLoc(), op.getOutputs()[0], maps.back());
+    if (!init)
+      return failure();
+    auto collapse = init->getDefiningOp<tensor::CollapseShapeOp>();
+    auto reduced = linalg::GenericOp::create(
+        rewriter, op.getLoc(), init->getType(), op.getInputs(), *init, maps,
+        op.getIteratorTypesArray());
+    rewriter.inlineRegionBefore(op.getRegion(), reduced.getRegion(),
+                                reduced.getRegion().begin());
+    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(
+        op, op.getResult(0).getType(), reduced.getResult(0),
+        collapse.getReassociationIndices(), sizes);
+    return success();
+  }
+};
+
+struct UKernelExpandViewsPass
+    : public ftuner::impl::UKernelExpandViewsPassBase<UKernelExpandViewsPass> {
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal() || !hasReshapedContraction(function))
+      return;
+    RewritePatternSet set(&getContext());
+    linalg::populateFoldReshapeOpsByExpansionPatterns(set, shouldExpand);
+    linalg::populateEraseUnusedOperandsAndResultsPatterns(set);
+    populateDropUnitDimsPatterns(set);
+    set.add<FoldUnitReshapes, DropUnitDimsOfOutput>(&getContext());
+    populateCleanupPatterns(set);
+    FrozenRewritePatternSet patterns(std::move(set));
+    IRRewriter rewriter(&getContext());
+    for (int round = 0; round < kMaxRounds; ++round) {
+      OperationFingerPrint before(function);
+      // A round that stops early leaves a program that computes the same.
+      (void)applyPatternsGreedily(function, patterns);
+      resolveSizes(function);
+      DominanceInfo dominance(function);
+      eliminateCommonSubExpressions(rewriter, dominance, function);
+      if (OperationFingerPrint(function) == before)
+        return;
+    }
+  }
+
+private:
+  /// Returns true if a contraction reads or writes through a reshape.
+  static bool hasReshapedContraction(func::FuncOp function) {
+    bool hasReshape = false, hasContraction = false;
+    function.walk([&](Operation *op) {
+      hasReshape |= isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
+      auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+      hasContraction |= linalgOp && matchContraction(linalgOp);
+    });
+    return hasReshape && hasContraction;
+  }
+};
+} // namespace
