@@ -68,6 +68,10 @@ const OptionTable<PipelineSettings> &pipelineOptions() {
              "The compiler puts constant weights into the order in which "
              "blocks read them, on codegen paths that have one; their products "
              "then run only on the device's exact architecture"),
+      option("expand-views", &Options::expandViews,
+             "Products read and write through the reshapes around them, with a "
+             "loop for each dimension that an importer joined, and tensors "
+             "between kernels keep the narrow type that a program rounds to"),
   };
   return table;
 }
@@ -128,9 +132,14 @@ void buildFormationPipeline(OpPassManager &pm, const FTunerOptions &options,
                             bool isPartial) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
-  pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
-  pm.addPass(createUKernelNormalizeLinalgPass());
+  bool expandViews = options.settings().expandViews;
+  if (expandViews) {
+    pm.addNestedPass<func::FuncOp>(createUKernelResolveSizesPass());
+    pm.addNestedPass<func::FuncOp>(createUKernelExpandViewsPass());
+  }
+  UKernelNormalizeLinalgPassOptions normalization;
+  normalization.keepRounded = expandViews;
+  pm.addPass(createUKernelNormalizeLinalgPass(normalization));
   // Importers ask whether sizes are negative, where a program may say -1. Not
   // before elementwise operations on tensors are linalg: of those the pass
   // makes constants, which dynamic tensors have not.

@@ -122,6 +122,10 @@ def UKernelNormalizeLinalgPass : Pass<"ukernel-normalize-linalg", "::mlir::Modul
     %r = tensor.expand_shape %r2 [[0, 1], [2]] output_shape [%b, %s, 64] : …
     ```
   }];
+  let options = [
+    Option<"keepRounded", "keep-rounded", "bool", /*default=*/"false",
+           "Tensors between kernels have the narrow type that the program "
+           "rounds to, and the next kernel widens what it reads">];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",

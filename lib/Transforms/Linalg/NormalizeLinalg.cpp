@@ -336,7 +336,7 @@ bool shouldFuse(OpOperand *operand) {
   auto consumer = dyn_cast<linalg::LinalgOp>(operand->getOwner());
   Operation *producer = operand->get().getDefiningOp();
   if (!consumer || !producer || matchContraction(consumer) ||
-      changesRoundings(operand) || widensRounded(operand))
+      changesRoundings(operand))
     return false;
   return producer->hasOneUse() || matchProjectedCopy(producer).has_value();
 }
@@ -380,6 +380,8 @@ bool shouldExpand(OpOperand *operand) {
 struct UKernelNormalizeLinalgPass
     : public ftuner::impl::UKernelNormalizeLinalgPassBase<
           UKernelNormalizeLinalgPass> {
+  using UKernelNormalizeLinalgPassBase::UKernelNormalizeLinalgPassBase;
+
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     auto apply = [&](llvm::function_ref<void(RewritePatternSet &)> populate) {
@@ -412,7 +414,11 @@ struct UKernelNormalizeLinalgPass
           populateContractionPatterns(patterns);
         })) ||
         failed(apply([&](RewritePatternSet &patterns) {
-          linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+          linalg::populateElementwiseOpsFusionPatterns(
+              patterns, [this](OpOperand *operand) {
+                return shouldFuse(operand) &&
+                       !(keepRounded && widensRounded(operand));
+              });
           linalg::populateFoldReshapeOpsByCollapsingPatterns(patterns,
                                                              shouldMoveReshape);
           patterns.add<GenericToFill, ConstantOfNothingToEmpty>(context);
