@@ -399,7 +399,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     with pytest.raises(ftuner.Error, match="other rows or options"):
         training.train(data, network.SMALL, options, checkpoint=other)
     Path(path).write_bytes(b"none")
-    with pytest.raises(ftuner.Error, match="is no checkpoint"):
+    with pytest.raises(ftuner.Error, match="is not a checkpoint"):
         training.train(data, network.SMALL, options, checkpoint=other)
 
 

@@ -71,7 +71,7 @@ class Checkpoint:
             raise Error(f"'{self.path}' is not a checkpoint of a training: remove it to start again") from error
         if known != self.fingerprint:
             raise Error(
-                f"'{self.path}' is of a training with other rows or options: give those, or remove it to start anew"
+                f"'{self.path}' is of a training with other rows or options: give those, or remove it to start again"
             )
         predictor.load_state_dict(state["predictor"])
         for one, saved in zip(states, state["states"]):
