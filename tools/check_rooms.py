@@ -31,7 +31,6 @@ LARGE = {
     "lib/Emulator/Core": 54,
     "lib/Search": 62,
     "lib/Target": 23,
-    "python/ftuner/frontend/torch": 44,
 }
 
 #: Rooms beside the compiler, and who may import them beside themselves.

@@ -27,10 +27,11 @@ from ftuner.frontend.torch.hosts import packaged
 from ftuner.frontend.torch.hosts.inductor import joined_passes
 from ftuner.frontend.torch.hosts.operator import Recipe
 from ftuner.frontend.torch.hosts.packaged import PACKAGED_PRODUCT, Interface
-from ftuner.frontend.torch.library import LIBRARY, Settings
+from ftuner.frontend.torch.library import LIBRARY
 from ftuner.frontend.torch.regions import choice as choices
 from ftuner.frontend.torch.regions.choice import Choice, Interval
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.frontend.torch.settings import Settings
 from ftuner.host import native_libraries
 
 from checks import COMPILER, relative_error

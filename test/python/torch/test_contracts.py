@@ -12,9 +12,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.library import Settings
 from ftuner.frontend.torch.regions import kernels
 from ftuner.frontend.torch.regions.row_registry import ROW_RULES, row_rule
+from ftuner.frontend.torch.settings import Settings
 
 from checks import OPTIONS
 

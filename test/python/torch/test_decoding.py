@@ -13,8 +13,9 @@ from torch._dynamo.utils import counters
 
 import ftuner
 import ftuner.torch as ft
-from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.frontend.torch.settings import Settings
 from ftuner.frontend.torch.weight_rows import WeightRowFunctions
 from ftuner.host.memory import torch_calls
 

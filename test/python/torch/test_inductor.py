@@ -23,8 +23,9 @@ from torch._inductor.utils import run_and_get_code
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.hosts import operator
-from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.frontend.torch.settings import Settings
 
 from checks import COMPILER, OPTIONS, check_gradients, relative_error, run_script
 from product_functions import product_function

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch import dynamo
-from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.linalg import Instruction, LinalgFunction, Range
+from ftuner.frontend.torch.settings import Settings
 from ftuner.host.function import Function
 
 from checks import COMPILER, check_model, compile_model, relative_error

@@ -18,11 +18,12 @@ from torch.nn import functional as F
 import ftuner
 import ftuner.torch as ft
 from ftuner.frontend.torch.hosts import operator
-from ftuner.frontend.torch.library import Library, Settings
+from ftuner.frontend.torch.library import Library
 from ftuner.frontend.torch.regions.growth import constant_of
 from ftuner.frontend.torch.regions.linalg import COUNT, Instruction, LinalgFunction, Operand, Operator, Range
 from ftuner.frontend.torch.regions.row_choice import traffic, why_inductors
 from ftuner.frontend.torch.regions.rows import RowFinder
+from ftuner.frontend.torch.settings import Settings
 from ftuner.latency import looping_rows
 
 from checks import COMPILER, check_gradients, run_script

@@ -11,9 +11,9 @@ from torch._dynamo.backends.registry import list_backends
 from .capture import capture_sizes
 from .dynamo import backend
 from .exporting.export import ExportedModel, export
+from .hosts.aoti import aoti_compile_and_package
 from .hosts.cpp_library import build_library
 from .hosts.inductor import InductorPass, inductor_pass
-from .hosts.packaging import aoti_compile_and_package
 from .options import Options
 from .report import RejectedOp, Report, report, reset_report
 

@@ -6,8 +6,6 @@ options are the same. Files that those name count by what they hold.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import threading
@@ -15,16 +13,16 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import ftuner
-from ftuner import compiler
 from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.progress import Progress
 
 from .graph.nodes import Unsupported
 from .report import update
+from .settings import Settings
 
 #: A function, or why there is none.
 Built = Function | ftuner.CompileError | Unsupported
@@ -37,51 +35,9 @@ class Source(Protocol):
     def name(self) -> str: ...
 
 
-def check_format(what: str, known: int, found: int) -> None:
-    """Raises `Error` for a text of another version than the known one, in what graphs keep."""
-    if found != known:
-        raise ftuner.Error(
-            f"expected {what} of format {known}, but got one of format {found}, which another"
-            " version of FTuner has written"
-        )
-
-
 def without_name(source: Source) -> str:
     """The module's text, equal where nothing but the names of the functions differ."""
     return str(source).replace(f"func.func @{source.name}(", "func.func @function(", 1)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Arguments of `ftuner.compile` that functions are compiled with."""
-
-    device: Any
-    emulate: bool
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def identity(self) -> Hashable:
-        """Equal where the same text becomes the same function."""
-        # Where a library is kept does not change it.
-        options = {name: value for name, value in self.options.items() if name != "cache"}
-        return (
-            _content(self.device),
-            self.emulate,
-            tuple((name, _content(options[name])) for name in sorted(options)),
-            tuple(compiler.hash_files(options)),
-        )
-
-
-def _content(value: Any) -> Hashable:
-    """A value for comparison. What may be the path of a file counts with what the file holds."""
-    if isinstance(value, Mapping):
-        return json.dumps(value, sort_keys=True, default=repr)
-    if isinstance(value, (str, os.PathLike)):
-        try:
-            with open(value, "rb") as file:
-                return os.fspath(value), hashlib.sha256(file.read()).hexdigest()
-        except (OSError, ValueError):  # No file: a name, or an error that the compiler has words for.
-            return os.fspath(value)
-    return type(value).__name__, repr(value)
 
 
 @dataclass(frozen=True)

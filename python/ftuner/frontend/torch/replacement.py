@@ -24,7 +24,7 @@ from .graph import layout as lay
 from .graph.layout import Extent
 from .graph.nodes import Unsupported, flops_of, hint, launches_kernel, rejection_reason
 from .hosts.host import Host, Part
-from .library import LIBRARY, Built, Settings
+from .library import LIBRARY, Built
 from .options import Options
 from .prediction import kernels_of, launches, layer_of, predict
 from .regions.choice import Choice, Interval
@@ -35,6 +35,7 @@ from .regions.kernels import KernelOracle, find_regions
 from .regions.kinds import KINDS
 from .regions.region import Context, Region, RegionKind, Rejected
 from .report import KindCounts, Launches, RejectedOp, Report, layer_order, update
+from .settings import Settings
 from .weight_rows import WEIGHT_ROWS
 
 

@@ -8,12 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ftuner.host.memory import torch_calls
 
-if TYPE_CHECKING:
-    from .regions.choice import Interval
+from .regions.choice import Interval, describe
 
 
 @dataclass
@@ -227,9 +225,6 @@ class Report:
         ]
 
     def __str__(self) -> str:
-        # That module counts, too.
-        from .regions.choice import describe
-
         lines = [
             f"{self.graphs} graphs: {self.taken} of {self.products} products by FTuner,"
             f" with {self.fused} pointwise operators and copies",

@@ -20,8 +20,9 @@ from dataclasses import replace
 
 from ftuner.host.function import Function
 
-from .library import Built, Library, Settings, without_name
+from .library import Built, Library, without_name
 from .regions.linalg import LinalgFunction, Range
+from .settings import Settings
 
 #: Rows that a function is compiled for where only one of them is known.
 OPEN = Range(1, None)

@@ -9,10 +9,10 @@ from torch import fx
 
 from ftuner.host.function import Function
 
-from ..library import Settings
 from ..regions.choice import Choice
 from ..regions.importing import Call, ImportedRegion
 from ..report import Report
+from ..settings import Settings
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,11 @@ import ftuner
 from ftuner import latency
 from ftuner.host import cache
 
-from ..library import Settings
 from ..options import Options
 from ..regions.importing import Call
 from ..replacement import replace_regions
 from ..report import Report, update
+from ..settings import Settings
 from .host import Host, Part
 from .operator import Recipe, key_of, operator_of, remember
 from .packaging import PackagedHost, share_sizes

@@ -42,11 +42,12 @@ import ftuner
 
 from ..capture import note
 from ..graph.nodes import Unsupported
-from ..library import LIBRARY, Settings, check_format
+from ..library import LIBRARY
 from ..regions.choice import Selector
 from ..regions.linalg import LinalgFunction
 from ..regions.steps import KINDS
 from ..report import count_cached, count_cached_rows, count_call, count_pytorch_call
+from ..settings import Settings, check_format
 
 #: The version of the text of a recipe.
 FORMAT = 2

@@ -31,8 +31,8 @@ from ftuner.host import processes
 from ftuner.host.function import Function
 from ftuner.host.signature import Value
 
-from ..library import check_format
 from ..report import count_cached
+from ..settings import check_format
 from .operator import DTYPES, TAGS_OF_SCALARS, call, result_shape
 
 #: The version of the text of an interface.

@@ -28,7 +28,7 @@ from ftuner.latency import vendor
 
 from ..graph import layout as lay
 from ..graph.nodes import PRODUCTS, aten
-from ..library import Settings, check_format
+from ..settings import Settings, check_format
 from . import alternative
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from ftuner import compiler, errors, locations
 from ftuner.describe import descriptions
 from ftuner.host import processes
 
-from ..library import Settings, without_name
+from ..library import without_name
+from ..settings import Settings
 from .growth import RegionFinder
 from .importing import ImportedRegion
 from .region import Refuse, Region, RegionKind

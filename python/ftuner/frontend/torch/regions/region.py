@@ -20,10 +20,10 @@ from .steps import KINDS, Step, Steps, Tensor
 if TYPE_CHECKING:
     from ftuner.host.function import Function
 
-    from .choice import Choice
     from ..hosts.host import Host
-    from ..library import Settings
     from ..options import Options
+    from ..settings import Settings
+    from .choice import Choice
     from .growth import RegionFinder
     from .importing import ImportedRegion
 

@@ -14,7 +14,7 @@ import math
 from ftuner.host.function import Function
 from ftuner.latency import looping_rows
 
-from ..library import Settings
+from ..settings import Settings
 from .choice import planned_workload
 from .linalg import LinalgFunction, Operand, Range
 
