@@ -26,12 +26,7 @@ MAX_SOURCES = 20
 PACKAGE = "python/ftuner"
 
 #: Folders above the limit, and the most sources that each may have until it has rooms.
-LARGE = {
-    "include/FTuner/Search": 21,
-    "lib/Emulator/Core": 54,
-    "lib/Search": 62,
-    "lib/Target": 23,
-}
+LARGE: dict = {}
 
 #: Rooms beside the compiler, and who may import them beside themselves.
 ANNEX = {"study": ("cli",), "learned": ("cli", "study")}
